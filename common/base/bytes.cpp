@@ -122,13 +122,9 @@ void append_replaced(std::string& out, std::string_view bytes) {
   }
 }
 
-constexpr std::uint64_t in_every_byte(unsigned char byte) {
-  return std::uint64_t{0x0101010101010101} * byte;
-}
-
-// Up to eight bytes as one word, and what is missing.
-std::uint64_t first_word(std::string_view bytes, unsigned char missing = ' ') {
-  std::uint64_t word = in_every_byte(missing);
+// Up to eight bytes as one word.
+std::uint64_t first_word(std::string_view bytes) {
+  std::uint64_t word = 0;
   if (bytes.size() >= sizeof word) {
     std::memcpy(&word, bytes.data(), sizeof word);
   } else {
@@ -138,23 +134,53 @@ std::uint64_t first_word(std::string_view bytes, unsigned char missing = ' ') {
 }
 
 bool is_ascii(std::uint64_t word) {
-  return (word & in_every_byte(0x80)) == 0;
+  return (word & 0x8080808080808080) == 0;
 }
 
-// Has its top bit set in some byte when one of the word's bytes is `byte`; only bytes above 0x80 may deceive.
-std::uint64_t marks_of(std::uint64_t word, unsigned char byte) {
-  const std::uint64_t difference = word ^ in_every_byte(byte);
-  return (difference - in_every_byte(1)) & ~difference;
+// Of 8 to 16 bytes by two words that overlap, of 1 to 3 likewise by bytes: for so few a call costs more than
+// the copying.
+char* copy_part(char* to, std::string_view part) {
+  const std::size_t size = part.size();
+  const char* from = part.data();
+  if (size > 16) {
+    std::memcpy(to, from, size);
+  } else if (size >= 8) {
+    std::memcpy(to, from, 8);
+    std::memcpy(to + size - 8, from + size - 8, 8);
+  } else if (size >= 4) {
+    std::memcpy(to, from, 4);
+    std::memcpy(to + size - 4, from + size - 4, 4);
+  } else if (size > 0) {
+    to[0] = from[0];
+    to[size / 2] = from[size / 2];
+    to[size - 1] = from[size - 1];
+  }
+  return to + size;
 }
 
-// The bits of `marks` of all words; the last two words may overlap.
-template <typename Marks>
-std::uint64_t united(std::string_view bytes, const Marks& marks, unsigned char missing = ' ') {
-  constexpr std::size_t size = sizeof(std::uint64_t);
-  if (bytes.size() < size) return marks(first_word(bytes, missing));
-  std::uint64_t all = marks(first_word(bytes.substr(bytes.size() - size)));
-  for (; bytes.size() > size; bytes.remove_prefix(size)) all |= marks(first_word(bytes));
-  return all;
+using Block = unsigned char __attribute__((vector_size(16)));
+
+Block block_at(const char* bytes) {
+  Block block;
+  std::memcpy(&block, bytes, sizeof block);
+  return block;
+}
+
+// Whether the test holds for any byte; it tests a block of them at once. The last two blocks may overlap.
+template <typename Test>
+bool any_byte(std::string_view bytes, const Test& test) {
+  constexpr std::size_t size = sizeof(Block);
+  std::array<char, size> few;
+  if (bytes.size() < size) {
+    few.fill('x');  // of which no test holds
+    copy_part(few.data(), bytes);
+    bytes = {few.data(), size};
+  }
+  auto found = test(block_at(bytes.data() + bytes.size() - size));
+  for (; bytes.size() > size; bytes.remove_prefix(size)) found |= test(block_at(bytes.data()));
+  std::array<std::uint64_t, 2> halves;
+  std::memcpy(halves.data(), &found, sizeof halves);
+  return (halves[0] | halves[1]) != 0;
 }
 
 }  // namespace
@@ -208,39 +234,20 @@ std::optional<std::string> parse_base64(std::string_view text) {
   return bytes;
 }
 
-namespace {
-
-// Of 8 to 16 bytes by two words that overlap, of 1 to 3 likewise by bytes: for so few a call costs more than
-// the copying.
-char* copy_part(char* to, std::string_view part) {
-  const std::size_t size = part.size();
-  const char* from = part.data();
-  if (size > 16) {
-    std::memcpy(to, from, size);
-  } else if (size >= 8) {
-    std::memcpy(to, from, 8);
-    std::memcpy(to + size - 8, from + size - 8, 8);
-  } else if (size >= 4) {
-    std::memcpy(to, from, 4);
-    std::memcpy(to + size - 4, from + size - 4, 4);
-  } else if (size > 0) {
-    to[0] = from[0];
-    to[size / 2] = from[size / 2];
-    to[size - 1] = from[size - 1];
-  }
-  return to + size;
-}
-
-}  // namespace
-
 void append_all(std::string& out, std::initializer_list<std::string_view> parts) {
-  const std::size_t before = out.size();
-  std::size_t size = before;
+  std::size_t size = 0;
   for (const std::string_view part : parts) size += part.size();
+  // Otherwise they would be written to what was filled with zeros just before.
+  std::array<char, 512> together;
+  if (size <= together.size()) {
+    char* to = together.data();
+    for (const std::string_view part : parts) to = copy_part(to, part);
+    out.append(together.data(), size);
+    return;
+  }
+  size += out.size();
   if (size > out.capacity()) out.reserve(std::max(size, 2 * out.capacity()));
-  out.resize(size);
-  char* to = out.data() + before;
-  for (const std::string_view part : parts) to = copy_part(to, part);
+  for (const std::string_view part : parts) out += part;
 }
 
 bool is_utf8(std::string_view bytes) {
@@ -339,20 +346,17 @@ std::string digest128(std::string_view bytes) {
 }
 
 bool is_plain_json(std::string_view bytes) {
-  return is_ascii(united(bytes, [](std::uint64_t word) {
-    return word | (word - in_every_byte(0x20)) | marks_of(word, '"') | marks_of(word, '\\');
-  }));
+  return !any_byte(bytes, [](Block block) {
+    return (block < 0x20) | (block >= 0x80) | (block == '"') | (block == '\\');
+  });
 }
 
 bool is_ascii_without_del(std::string_view bytes) {
-  return is_ascii(united(bytes, [](std::uint64_t word) { return word | marks_of(word, 0x7f); }));
+  return !any_byte(bytes, [](Block block) { return block >= 0x7f; });
 }
 
 bool is_one_word(std::string_view bytes) {
-  const auto marks = [](std::uint64_t word) {
-    return ((word - in_every_byte(0x21)) & ~word) | marks_of(word, 0x7f);
-  };
-  return is_ascii(united(bytes, marks, '!'));
+  return !any_byte(bytes, [](Block block) { return (block < 0x21) | (block == 0x7f); });
 }
 
 std::string json_quote(std::string_view utf8) {

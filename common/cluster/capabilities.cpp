@@ -171,7 +171,7 @@ void CapabilityGate::take_back(std::span<const Request> batch, std::vector<Reply
 
 std::unique_ptr<Pending> CapabilityGate::begin(std::vector<Request> batch) {
   const bool any = std::any_of(batch.begin(), batch.end(), [&](const Request& one) { return relies(one); });
-  return any ? Cluster::begin(std::move(batch)) : transport_->begin(std::move(batch));
+  return any && !can_all(batch) ? Cluster::begin(std::move(batch)) : transport_->begin(std::move(batch));
 }
 
 }  // namespace mcds

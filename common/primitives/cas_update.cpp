@@ -95,12 +95,15 @@ class CasUpdate {
 
 }  // namespace
 
+void expect_cas(const Cluster& cluster, std::size_t server, CasUnique cas) {
+  if (cas.value == 0)
+    throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
+                     cluster.address_of(server));
+}
+
 Request write_over(const Context& context, const std::string& key, bool found, CasUnique cas,
                    const Write& write, std::size_t server) {
-  if (found && cas.value == 0) {
-    throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
-                     context.cluster.address_of(server));
-  }
+  if (found) expect_cas(context.cluster, server, cas);
   Request request = found ? Request::compare_and_set(key, write.value, write.exptime, cas)
                           : Request::add(key, write.value, write.exptime).relying_on_cas();
   request.must_expire = write.exptime != Exptime::never();

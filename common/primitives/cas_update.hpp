@@ -50,8 +50,11 @@ struct CasUpdateResult {
   CasUnique cas;  // of the value written, under meta; else 0
 };
 
-// What stores `write` in the place of what was read of `key`: an item by its cas unique, none by an add.
-// Throws NotApplied if the server has no cas.
+// Throws NotApplied where a server gave no unique with an item, which could not be told from a later one.
+void expect_cas(const Cluster& cluster, std::size_t server, CasUnique cas);
+
+// What stores `write` in the place of what was read of `key`: of an item by its cas unique, of none by an
+// add. Throws NotApplied if the server has no cas.
 Request write_over(const Context& context, const std::string& key, bool found, CasUnique cas,
                    const Write& write, std::size_t server);
 

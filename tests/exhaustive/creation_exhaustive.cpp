@@ -4,9 +4,9 @@
 #include "common/cluster/decorators.hpp"
 #include "common/structures/array/array.hpp"
 #include "common/structures/elements/elements.hpp"
-#include "common/structures/eventlog/eventlog.hpp"
 #include "tests/exhaustive/pairs.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 
 namespace mcds {
 

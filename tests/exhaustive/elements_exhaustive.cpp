@@ -396,6 +396,16 @@ TEST_CASE("exhaustive table and hash: two copies") {
       holds(name + ", it was removed long ago",
             users(lives, {.structure = structure, .removed = true, .copies = 2}), bounds, 0);
     }
+    // Behind a new element, the next is read while it is listed.
+    for (const char* rival : {"s", "r", "g"}) {
+      const std::string name = structure + ", 2 copies: ";
+      Bounds bounds = small_items(0);
+      bounds.servers = 2;
+      holds(name + "o s | " + rival + ", it is there",
+            users({"os", rival}, {.structure = structure, .before = true, .copies = 2}), bounds, 0);
+      holds(name + "o b | " + rival + ", two batches on their way",
+            users({"ob", rival}, {.structure = structure, .removed = true, .copies = 2}), bounds, 0);
+    }
   }
 }
 

@@ -3,11 +3,11 @@
 #include <map>
 #include <set>
 
-#include "common/structures/eventlog/eventlog.hpp"
 #include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/mistakes.hpp"
 
 namespace mcds::eventlog_exhaustive {

@@ -11,10 +11,10 @@
 #include "common/structures/array/array.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/elements/hash.hpp"
-#include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tests/support/children.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/memcached_process.hpp"
 #include "tests/support/real_client.hpp"
 

@@ -1,7 +1,5 @@
 // Event logs written by many processes through a proxy that loses replies, and visitors counted by them, on
 // real servers. MCDS_TEST_EVENTS sets how many events each of 64 processes puts.
-#include "common/structures/eventlog/eventlog.hpp"
-
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -10,6 +8,7 @@
 #include "common/structures/visitors/visitors.hpp"
 #include "tests/support/children.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/fault_proxy.hpp"
 #include "tests/support/memcached_process.hpp"
 #include "tests/support/real_client.hpp"

@@ -58,7 +58,7 @@ class Writer {
       result = removed(name);
     } else {
       const Element element{name, value};
-      result = elements_.set(std::span(&element, 1)).front();
+      result = choice == 2 ? set_behind_another(element) : elements_.set(std::span(&element, 1)).front();
     }
     const bool all = std::none_of(result.copies.begin(), result.copies.end(),
                                   [](const auto& copy) { return copy.failure; });
@@ -67,6 +67,17 @@ class Writer {
     // server, and what got no reply may still be executed.
     if (!all || result.failure) doubtful_ = true;
     if (!doubtful_ && prompt) history_.settled[name] = choice == 1 ? std::nullopt : std::optional(value);
+  }
+
+  // While a batch of one that is new is on its way, taken for new as well.
+  ElementResult set_behind_another(const Element& element) {
+    const std::string own = "fresh" + std::to_string(client_.index()) + ' ' + std::to_string(fresh_++);
+    const Element first{own + 'a', "1"}, second{own + 'b', "1"};
+    static_cast<void>(elements_.set(std::span(&first, 1)));
+    const auto before = elements_.begin_set(std::span(&second, 1));
+    const auto answers = elements_.begin_set(std::span(&element, 1));
+    static_cast<void>(before());
+    return answers().front();
   }
 
   ElementResult removed(const std::string& name) {
@@ -94,6 +105,7 @@ class Writer {
   History& history_;
   Elements elements_;
   bool doubtful_ = false;
+  int fresh_ = 0;
 };
 
 // Whether every copy has everything now.

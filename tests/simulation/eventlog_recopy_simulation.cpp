@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "common/structures/eventlog/eventlog.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/refusals.hpp"
 #include "tests/support/server_losses.hpp"
 #include "tests/support/simulation.hpp"

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "common/base/errors.hpp"
-#include "common/structures/eventlog/eventlog.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds::eventlog_simulation {

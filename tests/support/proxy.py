@@ -30,6 +30,7 @@ class Connection:
         self.deaf = False  # no reply gets through any more
         self.mute = False  # nothing gets through any more, in either direction
         self.held = 0  # requests that go later; those behind them wait
+        self.late = collections.deque()  # those of them that go by themselves, in their order
         self.gone = False  # the client
 
 
@@ -88,7 +89,8 @@ class Proxy:
     def close(self):
         def end():
             self.ended = True
-        self._call(end)
+        if self.thread.is_alive():
+            self._call(end)
         self.thread.join()
         for key in list(self.selector.get_map().values()):
             key.fileobj.close()
@@ -99,7 +101,9 @@ class Proxy:
         done = threading.Event()
         self.calls.append((function, done))
         self.wake.send(b"x")
-        done.wait(10)
+        while not done.wait(0.1):
+            if not self.thread.is_alive():  # nothing would get through any more, which looks like a fault of those it tests
+                raise RuntimeError("the proxy has ended: an error of its own, above")
 
     # In the loop.
 
@@ -209,7 +213,8 @@ class Proxy:
             self._close(connection)
         elif kind == "request late" or connection.held:
             connection.held += 1
-            self._later(self.random.uniform(0.02, 2), lambda: self._release(connection, data))
+            connection.late.append(data)  # a stream keeps its order, whichever is due first
+            self._later(self.random.uniform(0.02, 2), lambda: self._release(connection, connection.late.popleft()))
         else:
             self._send(connection, connection.server, data)
 
@@ -233,7 +238,7 @@ class Proxy:
         connection.held -= 1
         if connection.server.fileno() >= 0:
             self._send(connection, connection.server, data)
-            if connection.gone and not connection.held:
+            if connection.gone and not connection.held and connection.server.fileno() >= 0:  # else the server had closed it
                 connection.server.shutdown(socket.SHUT_WR)
 
     def _reply(self, connection):

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""Histories of counters, arrays and logs that one order explains, and histories that none does, told apart. Usage: models_test.py"""
+"""Histories of counters, arrays and logs that one order explains, and histories that none does, told apart; and the proxy
+outlives what it does to others. Usage: models_test.py"""
 import os
 import random
+import socket
 import sys
+import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
 from models import Counted, Listed, Logged
+from proxy import Proxy
 
 # What is done from when to when, and answered. `?` instead of the end: it was over then, and nobody knows whether it was done.
 COUNTERS = [
@@ -131,6 +136,62 @@ def random_histories(number):
         check(not history.explained(), f"random history {number} of a counter, with a wrong answer, is accepted")
 
 
+def until(condition):
+    for _ in range(10000):
+        if condition():
+            return
+        time.sleep(0.001)
+    check(False, "what the test waits for does not come")
+
+
+def proxied(what, act):
+    """A client behind a proxy, and the server's end of its connection."""
+    with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
+        listener.bind(os.path.join(directory, "server"))
+        listener.listen()
+        proxy = Proxy(random.Random(1))
+        link = proxy.link(os.path.join(directory, "link"), os.path.join(directory, "server"))
+        client.connect(link.path)
+        server = listener.accept()[0]
+        server.settimeout(10)
+        act(proxy, link, client, server)
+        check(proxy.thread.is_alive(), f"the proxy ended when {what}")
+        server.close()
+        proxy.close()
+
+
+def server_closes_what_is_held(proxy, link, client, server):
+    proxy.plan(link, "hold")
+    client.sendall(b"get a\r\n")
+    until(lambda: link.held)
+    connection = link.held[0][0]
+    client.close()
+    until(lambda: connection.gone)
+
+    def now():  # before the proxy sees that the server has closed it
+        server.close()
+        for one, data in link.held:
+            proxy._release(one, data)
+    try:
+        proxy._call(now)
+    except RuntimeError:
+        pass
+
+
+def late_pieces_keep_their_order(proxy, link, client, server):
+    proxy.chance = 1.0
+    proxy.random = type("Late", (), {"random": lambda _: 0.0, "choice": lambda _, kinds: "request late",
+                                     "uniform": lambda _, low, high: next(delays)})()
+    delays = iter((0.4, 0.01, 0.2))
+    for number, piece in enumerate((b"1", b"2", b"3"), 1):
+        client.sendall(piece)
+        until(lambda seen=number: proxy.counts["request late"] == seen)  # each is a piece of its own
+    got = b""
+    while len(got) < 3:
+        got += server.recv(10)
+    check(got == b"123", f"pieces of one stream arrive as {got}")
+
+
 for judge, histories in ((counter, COUNTERS), (array, ARRAYS), (log, LOGS)):
     for what, text, right in histories:
         check(judge(text) == right, f"a history in which {what} is {'refused' if right else 'accepted'}: {text}")
@@ -138,4 +199,6 @@ check(array("0-1 add x, 2-3 add y, 4-5 fetch yx", ordered=False), "without order
 check(not array("0-1 add x, 2-3 add y, 4-5 fetch y", ordered=False), "without order, a value is lost")
 for seed in range(60):
     random_histories(seed)
+proxied("the server had closed a connection whose request was let go, and its client was gone", server_closes_what_is_held)
+proxied("pieces were late", late_pieces_keep_their_order)
 finish()

@@ -8,9 +8,9 @@
 #include "common/structures/array/array.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/elements/hash.hpp"
-#include "common/structures/eventlog/eventlog.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/memory_cluster.hpp"
 
 namespace mcds::copies_loss_test {

@@ -475,6 +475,58 @@ TEST_CASE("counter copies: what was created or set with an expiry ends") {
   CHECK_FALSE(value_of(world.context));
 }
 
+TEST_CASE("counter copies: what a server missed comes back neither before nor after a short expiry") {
+  for (const auto wait : {0s, 1s, 6s}) {
+    for (const bool removes : {false, true}) {
+      for (std::size_t away = 0; away < 3; ++away) {
+        CAPTURE(wait.count());
+        CAPTURE(removes);
+        CAPTURE(away);
+        test::World world(3, 3);
+        Counter counter(world.context);
+        counter.set("c", 700, std::nullopt, false);
+        Cut cut(world, {copy_servers(world.context, key_in(3))[away]});
+        Counter others(cut.in(world, 3));
+        if (removes) {
+          CHECK(others.remove(names).front().removed);
+          CHECK(others.incr("c", 1, {.ttl = 4s}).value == 1);
+        } else {
+          CHECK(others.set("c", 1, 4s, false).stored);
+        }
+        world.clock.advance(wait);
+        CHECK(value_of(world.context) == (wait < 4s ? std::optional<std::uint64_t>(1) : std::nullopt));
+        // Its end is no counter that another number would be refused for.
+        if (wait > 4s) CHECK(Counter(world.with(1)).incr("c", 2).value == 2);
+      }
+    }
+  }
+}
+
+TEST_CASE("counter copies: two that create it at the same moment with a short expiry both count") {
+  test::World world(3, 3);
+  Cut cut(world, {copy_servers(world.context, key_in(3))[0]});
+  world.rival.before(1, [&] { Counter(cut.in(world, 3)).incr("c", 1, {.ttl = 4s}); });
+  world.clock.advance(1s);
+  Counter(world.context).incr("c", 1, {.ttl = 4s});
+  CHECK(value_of(world.context) == 2);
+}
+
+TEST_CASE("counter copies: a limit allows no more than that, whichever copy its clients count on first") {
+  for (std::size_t trip = 0; trip < 6; ++trip) {
+    CAPTURE(trip);
+    test::World world(3, 3);
+    CHECK(Counter(world.context).limit("c", 2, 1h).allowed);
+    const auto window = std::to_string(world.clock.wall().time_since_epoch() / 1h);
+    Cut cut(world, {copy_servers(world.context, key_in(3) + ":limit:3600000:" + window)[0]});
+    bool theirs = false;
+    world.rival.before(trip, [&] { theirs = Counter(cut.in(world, 3)).limit("c", 2, 1h).allowed; });
+    const bool ours = Counter(world.context).limit("c", 2, 1h).allowed;
+    CHECK_FALSE((ours && theirs));
+    const LimitRule peek{.max = 2, .period = 1h, .peek = true};
+    CHECK(Counter(world.context).limit(std::vector<LimitUse>{{"c"}}, peek).front().used <= 2);
+  }
+}
+
 TEST_CASE("counter copies: a limit counts in the record, and forgets nothing with a server") {
   test::World world(3, 3);
   Counter counter(world.context);

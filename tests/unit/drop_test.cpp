@@ -7,9 +7,9 @@
 #include "common/base/json.hpp"
 #include "common/structures/array/array.hpp"
 #include "common/structures/elements/elements.hpp"
-#include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "common/structures/visitors/visitors.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/move_world.hpp"
 
 namespace mcds::drop_test {

@@ -113,6 +113,42 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "elements, copies: behind new ones a batch is read and listed while they are on their way, and what there "
+    "was, in one copy or in both, is replaced") {
+  World world;
+  world.set({{"old", "1"}, {"lost", "1"}, {"gone", "1"}});
+  static_cast<void>(world.remove("gone"));
+  world.set({{"new", "1"}});
+  const std::string key = world.elements.key_of("lost");
+  const auto copies = copy_servers(world.context, key);
+  static_cast<void>(world.context.cluster.execute(Request::remove(key).on(copies.front())));
+  const std::vector<Element> b{{"b", "1"}}, c{{"c", "1"}}, rest{{"old", "2"}, {"lost", "2"}, {"gone", "2"}},
+      other_b{{"b", "2"}};
+  const auto yes = [](const Elements::Answers& answers) {
+    std::vector<bool> created;
+    for (const ElementResult& result : answers()) {
+      CHECK_FALSE(result.failure);
+      created.push_back(result.yes);
+    }
+    return created;
+  };
+  const auto first = world.cfg.begin_set(b);
+  const auto second = world.cfg.begin_set(c);
+  const auto third = world.cfg.begin_set(rest);
+  const auto fourth = world.cfg.begin_set(other_b);
+  CHECK(yes(first) == std::vector{true});
+  CHECK(yes(second) == std::vector{true});
+  CHECK(yes(third) == std::vector{false, false, true});
+  CHECK(yes(fourth) == std::vector{false});
+  const Map all{{"old", "2"}, {"lost", "2"}, {"gone", "2"}, {"new", "1"}, {"b", "2"}, {"c", "1"}};
+  CHECK(world.fetched() == all);
+  for (const auto& [name, value] : all) {
+    for (const Reply& reply : execute_copies(world.context, Request::get(world.elements.key_of(name))))
+      CHECK(reply.value == value);
+  }
+}
+
 TEST_CASE("elements, copies: what is removed does not come back from a copy, nor by healing") {
   World world;
   world.set(numbered(50));
@@ -160,6 +196,8 @@ TEST_CASE(
     "elements, copies: the round trips of one copy, one more to set what is there, two more to remove") {
   World world;
   world.set(numbered(200));
+  // Behind new ones they are listed, too, while they are read.
+  CHECK(world.trips.trips_of([&] { world.set(numbered(200)); }) == 3);
   CHECK(world.trips.trips_of([&] { world.set(numbered(200)); }) == 2);
   CHECK(world.trips.trips_of([&] { world.set({{"new", "1"}}); }) <= 4);
   CHECK(world.trips.trips_of([&] { world.get("f1"); }) == 1);

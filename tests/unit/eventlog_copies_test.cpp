@@ -1,9 +1,9 @@
 // Event logs whose keys have copies, and visitors.
 #include <doctest/doctest.h>
 
-#include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/visitors/visitors.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::eventlog_copies_test {
@@ -124,6 +124,32 @@ TEST_CASE("eventlog copies: a server that is down keeps nobody from putting and 
     world.faults.none();
     CHECK(fetched(world).texts() == put);
     world.clock.advance(20s);
+  }
+}
+
+TEST_CASE("eventlog copies: a reader that follows gives a copy what it has missed") {
+  for (const std::size_t copies : {2U, 3U}) {
+    CAPTURE(copies);
+    CopiedWorld world(copies);
+    EventLog reader = world.log();
+    CursorState state;
+    CollectingSink sink;
+    world.log().put("first", EventData::text);
+    reader.deliver(state, sink, std::nullopt, true);
+    const std::string key = reader.keys().part({RingShape{60, 60}.chunk_of(world.clock.wall()), 0});
+    const auto servers = copy_servers(world.context, key);
+    world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+      return request.server == servers[0] ? std::optional(test::Mishap::unreachable) : std::nullopt;
+    });
+    world.log().put("second", EventData::text);
+    world.faults.none();
+    world.clock.advance(1s);
+    reader.poll(state, sink);
+    CHECK(sink.texts() == std::vector<std::string>{"first", "second"});
+    for (std::size_t copy = 1; copy < copies; ++copy) world.memory.restart(servers[copy]);
+    CHECK(world.stored_on(servers[0], key).find("second") != std::string::npos);
+    reader.poll(state, sink);
+    CHECK(sink.events.size() == 2);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/memory_cluster.hpp"
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <set>
 
-#include "common/structures/eventlog/eventlog.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::eventlog_recopy_test {

@@ -1,8 +1,8 @@
 // What a log remembers of its shapes (how long a chunk is, and how many are kept), and what is done with it.
 #include <doctest/doctest.h>
 
-#include "common/structures/eventlog/eventlog.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::eventlog_shapes_test {
@@ -35,48 +35,50 @@ TEST_CASE("eventlog: every shape in use is recorded, the newest last, until it e
   CHECK(in_use() == std::vector{RingShape{10, 6}});
 }
 
+namespace {
+
+std::size_t events_in(const test::World& world, const std::string& name, const RingShape& shape) {
+  CollectingSink sink;
+  LogReader(world.context, name, shape).fetch({}, sink);
+  return sink.events.size();
+}
+
+}  // namespace
+
 TEST_CASE("eventlog: put with a guessed shape goes where the log is written, and asks no more than it must") {
   test::World world;
-  const auto put = [&](const RingShape& shape, bool guessed) {
-    EventLog log(world.context, "deploys", shape);
-    if (guessed) log.guess_shape();
-    log.put("x", EventData::text);
-    return log.shape();
+  const auto put = [&](std::optional<RingShape> shape) {
+    LogWriter(world.context, "deploys", shape).put("x", EventData::text);
   };
-  CHECK(put({60, 60}, true) == RingShape{60, 60});
-  CHECK(world.trips.trips_of([&] { put({60, 60}, true); }) == 1);
+  put({});
+  CHECK(events_in(world, "deploys", {60, 60}) == 1);
+  CHECK(world.trips.trips_of([&] { put({}); }) == 1);
   world.clock.advance(std::chrono::seconds(60));
-  put({10, 6}, false);
-  CHECK(put({60, 60}, true) == RingShape{10, 6});
-  CHECK(world.trips.trips_of([&] { put({60, 60}, true); }) == 3);
+  put({{10, 6}});
+  put({});
+  CHECK(events_in(world, "deploys", {10, 6}) == 2);
+  CHECK(world.trips.trips_of([&] { put({}); }) == 3);
 }
 
 TEST_CASE("eventlog: what was staged for a guessed shape goes to the chunks of the one in use") {
   test::World world;
   EventLog(world.context, "deploys", {1, 100}).put("first", EventData::text);
-  EventLog log(world.context, "deploys", {60, 60});
-  log.guess_shape();
+  LogWriter log(world.context, "deploys", std::nullopt);
   const WallTime start = world.clock.wall();
   for (int i = 5; i-- > 0;)
     REQUIRE(log.stage(std::to_string(i), EventData::text, start - std::chrono::seconds(i)));
   log.flush();
-  CHECK(log.shape() == RingShape{1, 100});
-  CollectingSink sink;
-  log.fetch({}, sink);
-  CHECK(sink.events.size() == 6);
+  CHECK(events_in(world, "deploys", {1, 100}) == 6);
 }
 
 TEST_CASE("eventlog: a time that only the shape in use keeps is taken by a guess") {
   test::World world;
   EventLog(world.context, "deploys", {3600, 48}).put("first", EventData::text);
-  EventLog log(world.context, "deploys", {60, 60});
-  log.guess_shape();
-  log.put("old", EventData::text, world.clock.wall() - std::chrono::hours(5));
-  CHECK(log.shape() == RingShape{3600, 48});
-  EventLog other(world.context, "others", {60, 60});
-  other.guess_shape();
-  CHECK_THROWS_AS(other.put("old", EventData::text, world.clock.wall() - std::chrono::hours(5)),
-                  InvalidInput);
+  const WallTime old = world.clock.wall() - std::chrono::hours(5);
+  LogWriter(world.context, "deploys", std::nullopt).put("old", EventData::text, old);
+  CHECK(events_in(world, "deploys", {3600, 48}) == 2);
+  LogWriter other(world.context, "others", std::nullopt);
+  CHECK_THROWS_AS(other.put("old", EventData::text, old), InvalidInput);
 }
 
 }  // namespace mcds::eventlog_shapes_test

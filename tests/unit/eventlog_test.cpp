@@ -1,10 +1,9 @@
-#include "common/structures/eventlog/eventlog.hpp"
-
 #include <doctest/doctest.h>
 
 #include <set>
 
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::eventlog_test {

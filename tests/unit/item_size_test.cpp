@@ -7,8 +7,8 @@
 
 #include "common/structures/array/array.hpp"
 #include "common/structures/elements/hash.hpp"
-#include "common/structures/eventlog/eventlog.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::item_size_test {

@@ -10,8 +10,8 @@
 #include "common/structures/array/array.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "common/structures/elements/table.hpp"
-#include "common/structures/eventlog/eventlog.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::kept_test {
@@ -149,7 +149,8 @@ const std::map<std::string, Verb> log_verbs{
        CursorState state;
        world.deploys(copies).deliver(state, sink);
      }},
-    {"where", [](KeptWorld& world, std::size_t copies) { world.deploys(copies).current_keys(); }},
+    {"where",
+     [](KeptWorld& world, std::size_t copies) { keys_of_log(world.with(copies), "deploys", world.shape); }},
 };
 
 bool nothing_to_take_back() {

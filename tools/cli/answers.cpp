@@ -1,5 +1,6 @@
 #include "tools/cli/answers.hpp"
 
+#include "common/base/bytes.hpp"
 #include "common/primitives/several/quorum.hpp"
 #include "tools/cli/session.hpp"
 
@@ -18,18 +19,27 @@ void add_copies(JsonObject& line, Session& session, const AnswerFrom& from) {
   const auto copies = told(from.copies);
   if (copies.empty() && from.or_one && session.copies() > 1) line.number("copies", 1);
   if (copies.empty()) return;
-  std::vector<JsonObject> list;
+  std::string list;
+  JsonObject entry;
   std::vector<std::optional<Failure>> failures;
   for (const CopyOutcome& copy : copies) {
     failures.push_back(copy.failure);
-    JsonObject& entry = list.emplace_back("server", session.server_address(copy.server));
+    if (!copy.yes && !copy.number && !copy.failure) {  // as it nearly always is
+      append_all(list, {list.empty() ? "[{" : ",{", session.server_field(copy.server), "}"});
+      continue;
+    }
+    entry.cut(0);
+    entry.fields({session.server_field(copy.server)});
     if (copy.yes) entry.boolean(from.yes, *copy.yes);
     if (copy.number) entry.number("value", *copy.number);
-    if (!copy.failure) continue;
-    JsonObject error("code", name_of(copy.failure->code()));
-    entry.object("error", error.bytes("message", copy.failure->what()));
+    if (copy.failure) {
+      JsonObject error("code", name_of(copy.failure->code()));
+      entry.object("error", error.bytes("message", copy.failure->what()));
+    }
+    list += list.empty() ? '[' : ',';
+    entry.write([&](std::string_view part) { list += part; });
   }
-  line.objects("copies", list);
+  line.raw("copies", list += ']');
   if (is_degraded(failures)) line.boolean("degraded", true);
 }
 
@@ -53,7 +63,7 @@ void warn_if_degraded(Session& session) {
 }
 
 void answer_from(Session& session, JsonObject& line, const AnswerFrom& from, std::string_view bare) {
-  if (from.server) line.bytes("server", session.server_address(*from.server));
+  if (from.server) line.fields({session.server_field(*from.server)});
   add_copies(line, session, from);
   warn_of_copies(session, from.copies);
   session.output().answer(line, bare);
@@ -71,10 +81,12 @@ ExitStatus answer_yes_from(Session& session, JsonObject& line, const AnswerFrom&
 
 ExitStatus answer_missing(Session& session, JsonObject line, const AnswerFrom& from) {
   line.boolean("found", false);
-  if (session.output().mode() != OutputMode::value)
-    answer_from(session, line, from, {});
-  else
-    warn_of_copies(session, from.copies);
+  if (session.output().mode() == OutputMode::value)
+    return warn_of_copies(session, from.copies), ExitStatus::no;
+  if (from.server) line.fields({session.server_field(*from.server)});
+  add_copies(line, session, from);
+  if (from.copies.empty()) add_degraded(line, session);
+  session.output().answer(line, {});
   return ExitStatus::no;
 }
 

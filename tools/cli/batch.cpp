@@ -29,7 +29,7 @@ BatchLines::BatchLines(Session& session, LineOptions options)
   if (!shown) progress_.emplace(session.clock(), "lines", lines_.size());
 }
 
-LinesDone BatchLines::each(const std::function<void(std::string)>& take, const std::function<void()>& send) {
+LinesDone BatchLines::each(const std::function<void(std::string&&)>& take, const std::function<void()>& send) {
   session_.output().buffered(true);
   try {
     read(take, send);
@@ -41,7 +41,7 @@ LinesDone BatchLines::each(const std::function<void(std::string)>& take, const s
   return {worst_, lines_.number(), failed_};
 }
 
-void BatchLines::read(const std::function<void(std::string)>& take, const std::function<void()>& send) {
+void BatchLines::read(const std::function<void(std::string&&)>& take, const std::function<void()>& send) {
   std::uint64_t bytes = 0;
   while (auto line = lines_.next()) {
     bytes += line->size() + 1;

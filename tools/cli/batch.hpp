@@ -95,7 +95,7 @@ class BatchLines {
   // Calls `take` with each line, and `send` before it waits for more input and at the end, even if the input
   // cannot be read to its end. A Failure that `take` throws is that line's, but for those of usage and
   // output, which end the batch.
-  LinesDone each(const std::function<void(std::string line)>& take, const std::function<void()>& send);
+  LinesDone each(const std::function<void(std::string&& line)>& take, const std::function<void()>& send);
 
   // Of the line being taken, from 1.
   std::size_t number() const { return lines_.number(); }
@@ -103,7 +103,7 @@ class BatchLines {
   void note(ExitStatus status) { worst_ = worse(worst_, status); }
 
  private:
-  void read(const std::function<void(std::string line)>& take, const std::function<void()>& send);
+  void read(const std::function<void(std::string&& line)>& take, const std::function<void()>& send);
   void pause();
   void finish(const std::function<void()>& send);
   std::string summary() const;
@@ -135,7 +135,7 @@ void fail_word(Session& session, const std::vector<std::string>& words, std::siz
 template <typename Item>
 struct Batch {
   // nullopt: a line to pass over. Throws Failure or InvalidInput for a bad line.
-  std::function<std::optional<Item>(std::string line)> parse;
+  std::function<std::optional<Item>(std::string&& line)> parse;
   // Sends the window's items and prints the answers. A Failure that it throws is that of all its items.
   std::function<void(Window<Item>& window)> run = {};
   // Instead: only sends them, and the answers are printed while the next window is in flight.
@@ -159,7 +159,7 @@ class BatchRun {
       : batch_(batch), lines_(session, std::move(options)) {}
 
   LinesDone run() {
-    return lines_.each([this](std::string line) { take(std::move(line)); },
+    return lines_.each([this](std::string&& line) { take(std::move(line)); },
                        [this] {
                          send();
                          print();
@@ -167,7 +167,7 @@ class BatchRun {
   }
 
  private:
-  void take(std::string line) {
+  void take(std::string&& line) {
     auto item = of_line([&] { return batch_.parse(std::move(line)); });
     if (!item) return;
     const std::size_t bytes = batch_.bytes_of ? batch_.bytes_of(*item) : 0;

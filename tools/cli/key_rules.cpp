@@ -36,7 +36,8 @@ std::string KeyRules::checked(const std::string& text) const {
   return whole;
 }
 
-std::string KeyRules::of_line(const std::string& line, bool ends_with_nul) const {
+std::string KeyRules::of_line(std::string line, bool ends_with_nul) const {
+  if (prefix.empty() && fits(line, false) && line.front() != '{') return line;
   const auto named = key_in_json(line);
   const std::string& key = named ? *named : line;
   if ((named || ends_with_nul) && !key.empty() && fits(prefix + key, true)) return prefix + key;

@@ -23,7 +23,7 @@ struct KeyRules {
   // The same of a line of input: a JSON object as our commands print it, with the field key or key_b64, or
   // the key itself.
   // The keys of JSON, and those of lists that end names with a NUL, may have any bytes.
-  std::string of_line(const std::string& line, bool ends_with_nul) const;
+  std::string of_line(std::string line, bool ends_with_nul) const;
 };
 
 // The key that a JSON object names; nullopt: `line` is not one.

@@ -70,6 +70,13 @@ void Output::answer(const JsonObject& object, std::string_view bare) {
   line_done();
 }
 
+void Output::answer_pieces(std::initializer_list<std::string_view> pieces) {
+  if (quiet_) return;
+  append_all(pending_, pieces);
+  pending_ += line_end_;
+  line_done();
+}
+
 void Output::answer_name(const JsonObject& object, std::string_view name, std::string_view rest) {
   if (mode_ != OutputMode::value) return answer(object, {});
   if (name.find(line_end_) == std::string_view::npos) {
@@ -128,8 +135,11 @@ bool Output::write_answers(std::string_view bytes) const {
 
 void Output::write_pending() {
   if (pending_.empty()) return;
-  const bool written = write_answers(std::exchange(pending_, {}));
+  std::string bytes = std::exchange(pending_, {});
+  const bool written = write_answers(bytes);
   const int error = errno;
+  bytes.clear();
+  pending_ = std::move(bytes);  // which has grown to what it takes
   if (written) return;
   if (error == EPIPE) throw ClosedPipe{};
   throw Failure(ErrorCode::output_failed,

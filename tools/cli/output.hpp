@@ -42,6 +42,8 @@ class Output {
   // first screenful waits for flush(). Flushed line by line unless buffered(true): then when the buffer is
   // full or at flush(), for batches.
   void answer(const JsonObject& object, std::string_view bare);
+  // An answer in JSON whose text is already visible: its pieces.
+  void answer_pieces(std::initializer_list<std::string_view> pieces);
   // An answer whose bare value is a name, and what follows it: one that contains the end of a line is
   // reported as an error instead, for a reader would take it for two.
   void answer_name(const JsonObject& object, std::string_view name, std::string_view rest = {});

@@ -202,12 +202,13 @@ bool take_flag(Words& words, std::string_view short_name, std::string_view long_
   return true;
 }
 
-Words option_words(const std::vector<OptionSpec>& options) {
-  Words words;
+std::vector<std::string_view> option_words(const std::vector<OptionSpec>& options) {
+  std::vector<std::string_view> words;
+  words.reserve(2 * options.size());
   for (const OptionSpec& option : options) {
     for (std::size_t from = 0; from < option.names.size();) {
       const std::size_t comma = std::min(option.names.find(',', from), option.names.size());
-      words.emplace_back(option.names.substr(from, comma - from));
+      words.push_back(option.names.substr(from, comma - from));
       from = comma + 1;
     }
   }
@@ -217,7 +218,9 @@ Words option_words(const std::vector<OptionSpec>& options) {
 [[noreturn]] void refuse_unknown_option(const std::string& word, const std::vector<OptionSpec>& options,
                                         const std::string& help_of) {
   const std::string name = word.substr(0, word.find('='));
-  const std::string hint = name.size() > 2 ? did_you_mean(name, option_words(options)) : std::string();
+  const auto known = option_words(options);
+  const std::string hint =
+      name.size() > 2 ? did_you_mean(name, Words(known.begin(), known.end())) : std::string();
   throw InvalidInput(
       "unknown option " + quoted(name) +
       (hint.empty() ? "; see " + help_of + ", or put -- before a value that starts with a dash" : hint));
@@ -264,8 +267,8 @@ void note_output_mode(const Words& words, GlobalOptions& globals) {
   }
 }
 
-std::unique_ptr<Command> find_command(const std::string& name) {
-  if (auto command = declared(name)) return command;
+std::unique_ptr<Command> find_command(const std::string& name, std::optional<std::string_view> only) {
+  if (auto command = declared(name, only)) return command;
   Words names;
   for (const CommandEntry& entry : all_commands()) names.emplace_back(entry.name);
   const std::string_view ours = in_our_words(name);
@@ -373,23 +376,25 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
 }
 
 std::vector<OptionSpec> without_words_of(const Verb& verb, std::vector<OptionSpec> globals) {
-  const Words taken = option_words(verb.options());
+  const auto taken = option_words(verb.options());
+  const auto is_taken = [&](std::string_view name) {
+    return std::find(taken.begin(), taken.end(), name) != taken.end();
+  };
   std::erase_if(globals, [&](const OptionSpec& option) {
-    return std::find(taken.begin(), taken.end(), long_name(option)) != taken.end();
+    return is_taken(option.names.substr(option.names.rfind(',') + 1));
   });
   for (OptionSpec& option : globals) {
     const std::size_t comma = option.names.find(',');
-    const bool is_taken = comma != std::string::npos &&
-                          std::find(taken.begin(), taken.end(), option.names.substr(0, comma)) != taken.end();
-    if (is_taken) option.names.remove_prefix(comma + 1);
+    if (comma != std::string::npos && is_taken(option.names.substr(0, comma)))
+      option.names.remove_prefix(comma + 1);
   }
   return globals;
 }
 
-std::unique_ptr<Command> declared(std::string_view name) {
+std::unique_ptr<Command> declared(std::string_view name, std::optional<std::string_view> only) {
   for (const CommandEntry& entry : all_commands()) {
     if (name != entry.name) continue;
-    auto command = std::make_unique<Command>(entry.name, entry.summary);
+    auto command = std::make_unique<Command>(entry.name, entry.summary, only);
     entry.declare(*command);
     return command;
   }
@@ -422,9 +427,10 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
     invocation.text = program_help();
     return;
   }
-  invocation.command = find_command(*name);
   Words rest = words;
   const auto next = take_word(rest, globals);
+  const bool whole = help || next == "help" || !next;
+  invocation.command = find_command(*name, whole ? std::nullopt : std::optional<std::string_view>(*next));
   const Verb* itself = invocation.command->find("");
   // Where words are names, help is one.
   const bool asks = next == "help" && rest.empty() && (itself == nullptr || itself->arguments().empty());

@@ -30,6 +30,6 @@ struct Invocation {
 void parse(const std::vector<std::string>& arguments, Invocation& invocation);
 
 // The command entry called `name`, declared; nullptr if there is none.
-std::unique_ptr<Command> declared(std::string_view name);
+std::unique_ptr<Command> declared(std::string_view name, std::optional<std::string_view> only = {});
 
 }  // namespace mcds

@@ -6,6 +6,12 @@
 
 namespace mcds {
 
+namespace {
+
+constexpr std::size_t usual_options = 24;
+
+}  // namespace
+
 Wording::Wording(const std::string& composed) {
   static std::forward_list<std::string> kept;
   static_cast<std::string_view&>(*this) = kept.emplace_front(composed);
@@ -18,63 +24,76 @@ std::vector<std::string> OptionSpec::choices() const {
 }
 
 Verb& Verb::example(Wording line) {
+  if (!whole_) return *this;
   examples_.push_back(line);
   return *this;
 }
 
 Verb& Verb::argument(Wording name, Wording help, const WordTarget& target) {
+  if (!whole_) return *this;
   arguments_.push_back({name, help, target.target, target.takes_dash, true});
   return *this;
 }
 
 Verb& Verb::optional_argument(Wording name, Wording help, const WordTarget& target) {
+  if (!whole_) return *this;
   arguments_.push_back({name, help, target.target, target.takes_dash, false});
   return *this;
 }
 
 Verb& Verb::option(Wording names, Wording value, Wording help, const WordTarget& target) {
+  if (!whole_) return *this;
+  if (options_.empty()) options_.reserve(usual_options);
   options_.push_back({names, value, help, target.target, false, target.takes_dash});
   return *this;
 }
 
 Verb& Verb::choice(Wording names, Wording choices, Wording help, Target target) {
+  if (!whole_) return *this;
   options_.push_back({names, choices, help, target, true});
   return *this;
 }
 
 Verb& Verb::flag(Wording names, Wording help, bool& target) {
+  if (!whole_) return *this;
   options_.push_back({names, "", help, &target});
   return *this;
 }
 
 Verb& Verb::child(std::vector<std::string>& target, bool required) {
+  if (!whole_) return *this;
   child_ = &target;
   child_required_ = required;
   return *this;
 }
 
 Verb& Verb::metrics() {
+  if (!whole_) return *this;
   metrics_ = true;
   return *this;
 }
 
 Verb& Verb::answer(Wording fields) {
+  if (!whole_) return *this;
   answers_.push_back(fields);
   return *this;
 }
 
 Verb& Verb::field(Wording meaning) {
+  if (!whole_) return *this;
   own_fields_.push_back(meaning);
   return *this;
 }
 
 Verb& Verb::action(Action action) {
+  if (!whole_) return *this;
   action_ = std::move(action);
   return *this;
 }
 
 Verb& Command::verb(std::string name, Wording summary) {
-  return *verbs_.emplace_back(std::make_unique<Verb>(std::move(name), summary));
+  const bool whole = !only_ || name.empty() || name == *only_;
+  return *verbs_.emplace_back(std::make_unique<Verb>(std::move(name), summary, whole));
 }
 
 Verb& Command::itself() {

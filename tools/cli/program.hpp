@@ -78,7 +78,9 @@ using Action = std::function<ExitStatus(Session&)>;
 
 class Verb {
  public:
-  Verb(std::string name, Wording summary) : name_(std::move(name)), summary_(summary) {}
+  // Unless it is `whole`, it keeps nothing else that is declared of it.
+  Verb(std::string name, Wording summary, bool whole = true)
+      : name_(std::move(name)), summary_(summary), whole_(whole) {}
 
   Verb& example(Wording line);  // three of them open --help
   Verb& argument(Wording name, Wording help, const WordTarget& target);
@@ -98,13 +100,14 @@ class Verb {
   // What it declares as others do.
   template <typename... Arguments>
   Verb& with(void (*declare)(Verb&, Arguments...), std::type_identity_t<Arguments>... arguments) {
-    declare(*this, std::forward<Arguments>(arguments)...);
+    if (whole_) declare(*this, std::forward<Arguments>(arguments)...);
     return *this;
   }
   Verb& action(Action action);
   // Of options that live as long as the verb.
   template <typename Options>
   Verb& action(ExitStatus (*run)(Session&, const Options&), const std::shared_ptr<Options>& options) {
+    if (!whole_) return *this;
     return action([run, options](Session& session) { return run(session, *options); });
   }
 
@@ -123,6 +126,7 @@ class Verb {
  private:
   std::string name_;
   std::string_view summary_;
+  bool whole_;
   std::vector<std::string_view> examples_;
   std::vector<OptionSpec> options_;
   std::vector<ArgumentSpec> arguments_;
@@ -137,7 +141,9 @@ class Verb {
 // has the empty name, declared by `itself()`. `key`, `where` and `ring` may have both.
 class Command {
  public:
-  Command(std::string name, Wording summary) : name_(std::move(name)), summary_(summary) {}
+  // `only`: of its other verbs, itself() apart, no more is declared than their names.
+  Command(std::string name, Wording summary, std::optional<std::string_view> only = {})
+      : name_(std::move(name)), summary_(summary), only_(only) {}
   Verb& verb(std::string name, Wording summary);
   Verb& itself();
   // nullptr: no such verb. The empty name finds itself().
@@ -150,6 +156,7 @@ class Command {
  private:
   std::string name_;
   Wording summary_;
+  std::optional<std::string> only_;
   std::vector<std::unique_ptr<Verb>> verbs_;
 };
 

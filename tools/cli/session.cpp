@@ -87,6 +87,7 @@ struct Session::Parts {
   std::optional<PoolFile> pool;
   std::shared_ptr<const Placement> placement;
   std::vector<std::string> addresses;  // of the placement's servers
+  std::vector<std::string> server_fields;
   std::unique_ptr<Cluster> cluster;
   std::unique_ptr<DistinctServers> several;  // the same servers, for keys in several copies
   std::optional<Config> config;
@@ -317,6 +318,16 @@ const std::string& Session::server_address(std::size_t server) {
     for (const Server& one : without_repeats(pool().pool)) parts_->addresses.push_back(one.address());
   }
   return parts_->addresses.at(server);
+}
+
+const std::string& Session::server_field(std::size_t server) {
+  auto& fields = parts_->server_fields;
+  if (fields.size() <= server) fields.resize(server + 1);
+  if (fields[server].empty()) {
+    const std::string object = JsonObject("server", server_address(server)).text();
+    fields[server] = object.substr(1, object.size() - 2);
+  }
+  return fields[server];
 }
 
 ChildTime::ChildTime(Session& session)

@@ -73,6 +73,8 @@ class Session {
   bool is_too_late();
   // For the "server" field of answers: `10.0.0.1:11211`.
   const std::string& server_address(std::size_t server);
+  // The field as it stands in an answer: `"server":"10.0.0.1:11211"`.
+  const std::string& server_field(std::size_t server);
 
   // Whether one of the servers of two copies has not answered.
   bool is_degraded();

@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "common/base/bytes.hpp"
+#include "common/base/text.hpp"
 #include "common/primitives/parts.hpp"
 #include "common/primitives/several/copies.hpp"
 #include "common/primitives/structure_names.hpp"
@@ -11,30 +13,60 @@
 
 namespace mcds {
 
+namespace {
+
+// A number in decimal.
+class Digits {
+ public:
+  explicit Digits(std::uint64_t number)
+      : end_(std::to_chars(digits_.data(), digits_.data() + digits_.size(), number).ptr) {}
+  std::string_view text() const { return {digits_.data(), end_}; }
+
+ private:
+  std::array<char, 20> digits_;
+  const char* end_;
+};
+
+}  // namespace
+
+const PlacedLines::OfServer& PlacedLines::of_server(std::size_t index) {
+  if (index >= servers_.size()) servers_.resize(index + 1);
+  OfServer& server = servers_[index];
+  if (!server.before_hash.empty()) return server;
+  const std::string before = JsonObject("server", session_.server_address(index)).number("index", index).text();
+  append_visible_json(server.before_hash, before.substr(1, before.size() - 2) + ",\"hash\":\"");
+  const std::string behind = JsonObject("profile", placement_.profile()).text();
+  append_visible_json(server.behind_hash, "\"," + behind.substr(1, behind.size() - 2));
+  return server;
+}
+
+bool PlacedLines::print(const PlacedKey& key, const Placement::Place& place) {
+  if (!prints_)
+    prints_ = session_.output().mode() == OutputMode::json && placement_.has_plain_owners() && !has_copies({});
+  if (!*prints_ || !is_plain_json(key.key) || !is_ascii_without_del(key.key)) return false;
+  const OfServer& server = of_server(place.server);
+  session_.output().answer_pieces({"{\"key\":\"", key.key, "\",", server.before_hash, Digits(place.hash).text(),
+                                   server.behind_hash, "}"});
+  return true;
+}
+
 JsonObject& PlacedLines::line(std::string_view key, const Placement::Place& place) {
-  if (place.server >= servers_.size()) servers_.resize(place.server + 1);
-  OfServer& server = servers_[place.server];
-  if (server.before_hash.empty()) {
-    JsonObject before, behind;
-    before.bytes("server", session_.server_address(place.server)).number("index", place.server);
-    server.before_hash = before.text().substr(1);
-    server.before_hash.back() = ',';
-    server.before_hash += "\"hash\":\"";
-    server.behind_hash = "\"," + behind.bytes("profile", placement_.profile()).text().substr(1);
-    server.behind_hash.pop_back();
-  }
-  std::array<char, 20> digits;
-  const char* end = std::to_chars(digits.data(), digits.data() + digits.size(), place.hash).ptr;
+  const OfServer& server = of_server(place.server);
   line_.cut(0);
   return line_.bytes("key", key)
-      .fields({server.before_hash, std::string_view(digits.data(), end), server.behind_hash});
+      .fields({server.before_hash, Digits(place.hash).text(), server.behind_hash});
+}
+
+bool PlacedLines::has_copies(std::optional<std::size_t> copies) const {
+  return (copies ? *copies : session_.copies()) != 1 &&
+         (!placement_.replicates() || session_.options().copies);
 }
 
 JsonObject& PlacedLines::line(const PlacedKey& key, const Placement::Place& place,
                               std::optional<std::size_t> copies) {
   JsonObject& line = this->line(key.key, place);
+  if (!has_copies(copies)) return line;
   const std::size_t number = copies ? *copies : session_.copies();
-  if (number == 1 || (placement_.replicates() && !session_.options().copies)) return line;
   std::vector<JsonObject> list;
   for (const std::size_t server : copy_servers(placement_, number, key.placed_by())) {
     list.push_back(JsonObject("server", session_.server_address(server)).number("index", server));

@@ -25,14 +25,20 @@ class PlacedLines {
   JsonObject& line(std::string_view key, const Placement::Place& place);
   // With several copies also where they are; without a number, as many as the session says.
   JsonObject& line(const PlacedKey& key, const Placement::Place& place, std::optional<std::size_t> copies);
+  // Prints it without a document between, if nothing else is to be told of it and its bytes stand for
+  // themselves. False: nothing is printed.
+  bool print(const PlacedKey& key, const Placement::Place& place);
 
  private:
   struct OfServer {
     std::string before_hash, behind_hash;
   };
+  const OfServer& of_server(std::size_t server);
+  bool has_copies(std::optional<std::size_t> copies) const;
   Session& session_;
   const Placement& placement_;
   std::vector<OfServer> servers_;
+  std::optional<bool> prints_;
   JsonObject line_;
 };
 

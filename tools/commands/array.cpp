@@ -307,14 +307,14 @@ ExitStatus compact(Session& session, const ArrayOptions& options) {
     answer.boolean("compacted", !compacted->away);
     if (compacted->away) answer.bytes("reason", "copy_away");
     answer.number("lines_before", compacted->lines_before).number("lines", compacted->lines);
-    session.output().answer(answer, std::to_string(compacted->lines));
+    session.output().answer(add_degraded(answer, session), std::to_string(compacted->lines));
     return ExitStatus::ok;
   }
   const auto contents = array.fetch();
   if (!contents.found) return not_found(session, options, contents.server);
   if (!contents.complete()) warn_of_loss(session, contents.loss);
   answer.boolean("compacted", false).bytes("reason", contents.complete() ? "json" : "incomplete");
-  session.output().answer(answer, "0");
+  session.output().answer(add_degraded(answer, session), "0");
   return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
 }
 
@@ -365,7 +365,7 @@ void declare_changes(Command& command, const Options& options) {
   declare(command, options, change, "change", "delete and append values in one atomic step")
       .example("mcds array change jobs --delete backup --add restore")
       .answer("array adds deletes created deleted? server @copies")
-      .answer("array found server")
+      .answer("array found server degraded?")
       .option("--add", "V", "append V; can be repeated", dash(&options->add))
       .option("--delete", "V", "delete every value that equals V, before values are added; can be repeated",
               dash(&options->remove))
@@ -376,7 +376,7 @@ void declare_changes(Command& command, const Options& options) {
       .example("mcds array delete jobs backup")
       .answer("array adds deletes created server @copies")
       .answer("array adds deletes failed created")
-      .answer("array found server")
+      .answer("array found server degraded?")
       .argument("VALUE",
                 "the values, in one atomic step; @FILE: a file's contents; -: one per line of "
                 "standard input",
@@ -394,7 +394,7 @@ void declare_changes(Command& command, const Options& options) {
   declare(command, options, clear, "clear", "delete all values, in one atomic step")
       .example("mcds array clear jobs")
       .answer("array cleared server @copies")
-      .answer("array found server")
+      .answer("array found server degraded?")
       .flag("--lock", "hold the lock of an array stored as JSON", options->lock)
       .with(with_encoding, options);
 }
@@ -408,21 +408,21 @@ void declare_array(Command& command) {
           "print all values, in the order in which they were added")
       .example("mcds array fetch jobs")
       .answer("array values count complete? lost_items? damaged_lines? server degraded?")
-      .answer("array found server")
+      .answer("array found server degraded?")
       .example("mcds array fetch jobs -o value | while read -r job; do run \"$job\"; done")
       .flag("--partial", "if a server does not answer, print the rest and exit with 2", options->partial)
       .with(with_encoding, options);
   declare(command, options, count, "count", "print the number of values")
       .example("mcds array count jobs -o value")
       .answer("array count complete? lost_items? damaged_lines? server degraded?")
-      .answer("array found server")
+      .answer("array found server degraded?")
       .with(with_encoding, options);
   declare(command, options, compact, "compact",
           "drop deleted values from the journal; changes made meanwhile are kept")
       .example("mcds array compact jobs")
-      .answer("array compacted reason? lines_before lines")
-      .answer("array compacted reason")
-      .answer("array found server");
+      .answer("array compacted reason? lines_before lines degraded?")
+      .answer("array compacted reason degraded?")
+      .answer("array found server degraded?");
   declare(command, options, recopy, "recopy",
           "from now on keep the array in --copies copies; nothing is lost")
       .example("mcds array recopy jobs --copies 2")

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "common/base/errors.hpp"
+#include "common/base/rely.hpp"
 #include "common/primitives/item_size.hpp"
 #include "common/primitives/journal/reading.hpp"
 
@@ -91,9 +92,7 @@ Journal::Full Journal::seal_full() const {
 // The tail becomes a segment; false: another client changed the root meanwhile, or the outcome is unknown.
 // What is being taken elsewhere stays here then.
 bool Journal::seal(const Reply& reply) const {
-  JournalReading reading;
-  reading.key = key_;
-  reading.take_root(context_, reply);
+  JournalReading reading(key_, context_, reply);
   JournalRoot& root = reading.root;
   const std::string tail = without_padding(root.tail);
   std::vector<SegmentName> added;
@@ -174,9 +173,7 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss) {
     const Reply reply = context_.cluster.execute(Request::gets(key_));
     expect_read(context_.cluster, reply);
     if (reply.outcome != Outcome::hit) return false;
-    JournalReading reading;
-    reading.key = key_;
-    reading.take_root(context_, reply);
+    JournalReading reading(key_, context_, reply);
     if (is_moving(reading.root.tail)) throw being_moved(key_);
     if (!reading.root.segments.empty() && !without_padding(reading.root.tail).empty())
       static_cast<void>(seal(reply));
@@ -190,9 +187,7 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss) {
 // A journal of one item.
 Journal::Compaction Journal::compact_root(const Rewrite& rewrite, bool despite_loss,
                                           const Reply& reply) const {
-  JournalReading reading;
-  reading.key = key_;
-  reading.take_root(context_, reply);
+  JournalReading reading(key_, context_, reply);
   JournalRoot root{reading.root.incarnation, {}, {}};
   const JournalContents contents = reading.finish();
   if (contents.loss.any() && !despite_loss) return Compaction::impossible;
@@ -223,17 +218,13 @@ Journal::Compaction Journal::compact_root(const Rewrite& rewrite, bool despite_l
 
 // Segments do not change: they are read and rewritten at leisure, whatever is appended meanwhile.
 Journal::Compaction Journal::compact_segments(const Rewrite& rewrite, bool despite_loss) const {
-  JournalReading reading;
-  reading.key = key_;
-  reading.take_root(context_, context_.cluster.execute(Request::get(key_)));
+  JournalReading reading(key_, context_, context_.cluster.execute(Request::get(key_)));
   if (!reading.contents.found || reading.root.segments.empty()) return Compaction::again;
   reading.root.tail = {};
   reading.read_segments(context_);
   if (!reading.complete) {
     const std::vector<SegmentName> wanted = reading.root.segments;
-    JournalReading now;
-    now.key = key_;
-    now.take_root(context_, context_.cluster.execute(Request::get(key_)));
+    JournalReading now(key_, context_, context_.cluster.execute(Request::get(key_)));
     if (!now.contents.found || !starts_with(now.root.segments, wanted)) return Compaction::again;
   }
   const std::vector<SegmentName> old = reading.root.segments;
@@ -267,9 +258,7 @@ Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
     const Reply reply = context_.cluster.execute(Request::gets(key_));
     if (reply.failed()) give_up();
     expect_read(context_.cluster, reply);
-    JournalReading reading;
-    reading.key = key_;
-    reading.take_root(context_, reply);
+    JournalReading reading(key_, context_, reply);
     JournalRoot& root = reading.root;
     if (unknown && !added.empty() && starts_with(root.segments, added)) {
       remove_segments(old);
@@ -325,6 +314,7 @@ Journal::Appended Journal::replace(std::span<const JournalLine> lines,
       if (refusal.code() != ErrorCode::refused) throw;  // else perhaps for its size
     }
   }
+  rely_on(lines.front().change == Change::clear, "what replaces a journal begins by removing everything");
   std::vector<SegmentName> added;
   try {
     added = write_segments(lines);
@@ -356,9 +346,7 @@ Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
     const bool missing = reply.outcome == Outcome::miss;
     if (missing && may_create && !may_create())
       return {.declined = true, .incarnation = {}, .server = reply.server};
-    JournalReading reading;
-    reading.key = key_;
-    reading.take_root(context_, reply);
+    JournalReading reading(key_, context_, reply);
     if (is_moving(reading.root.tail)) {
       if (unanswered) fail_unknown();
       if (may_create) return {.declined = true, .incarnation = {}, .server = reply.server};

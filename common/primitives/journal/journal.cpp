@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
+#include "common/base/rely.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/journal/reading.hpp"
 
@@ -93,6 +94,8 @@ struct Journal::Attempt {
 };
 
 Journal::Attempt Journal::first_attempt(std::span<const JournalLine> lines) const {
+  for (std::size_t i = 1; i < lines.size(); ++i)
+    rely_on(lines[i].id != lines[i - 1].id, "the lines of a change have ids of their own");
   std::string text = encode_all(lines);
   if (text.size() > options_.largest_change) {
     throw InvalidInput("one atomic change with its elements may have at most 256 KiB; split it");

@@ -103,7 +103,7 @@ class Journal {
   };
   // Throws Contention, NotApplied.
   Held hold() const;
-  // False: the root has changed since, or that is unknown.
+  // Removes it, as long as it is as it was read. False: the root has changed since, or that is unknown.
   bool let_go(const Held& held) const;
   // It is not taken elsewhere after all: who held it has died, and left no word about it. False: it was not
   // held.

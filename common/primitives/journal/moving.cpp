@@ -17,9 +17,7 @@ Journal::Held Journal::hold() const {
     if (marked.failed() && !marked.unknown()) expect(context_.cluster, marked);
     fill();
     const Reply reply = context_.cluster.execute(Request::gets(key_));
-    JournalReading reading;
-    reading.key = key_;
-    reading.take_root(context_, reply);
+    JournalReading reading(key_, context_, reply);
     if (reading.contents.found && !is_moving(reading.root.tail)) {
       static_cast<void>(seal(reply));  // it was full, or was thawed
       continue;
@@ -31,9 +29,7 @@ Journal::Held Journal::hold() const {
 }
 
 bool Journal::let_go(const Held& held) const {
-  if (held.cas.value == 0)
-    throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
-                     context_.cluster.address_of(held.contents.server));
+  expect_cas(context_.cluster, held.contents.server, held.cas);
   const Reply reply = context_.cluster.execute(Request::remove_if(key_, held.cas));
   if (reply.failed() && !reply.unknown()) expect(context_.cluster, reply);
   if (reply.outcome == Outcome::deleted) {
@@ -58,11 +54,9 @@ std::string Journal::stage(std::span<const JournalLine> lines) const {
 }
 
 JournalContents Journal::read_staged(const std::string& root) const {
-  JournalReading reading;
-  reading.key = key_;
   Reply reply = Reply::of(Outcome::hit, context_.cluster.placement().server_of(key_));
   reply.value = root;
-  reading.take_root(context_, std::move(reply));
+  JournalReading reading(key_, context_, std::move(reply));
   reading.read_segments(context_);
   return reading.finish();
 }

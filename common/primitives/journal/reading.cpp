@@ -110,9 +110,7 @@ void JournalReading::take_segments(const Context& context, std::span<const Reque
 }
 
 void JournalReading::reread_root(const Context& context) {
-  JournalReading again;
-  again.key = key;
-  again.take_root(context, context.cluster.execute(Request::get(key)));
+  JournalReading again(key, context, context.cluster.execute(Request::get(key)));
   if (again.contents.found && again.root_value == root_value) {
     complete = true;  // as complete as it gets
   } else {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/primitives/cas_update.hpp"
@@ -28,6 +29,12 @@ std::string encode_all(std::span<const JournalLine> lines);
 
 // The reading of one journal.
 struct JournalReading {
+  JournalReading() = default;
+  // The root of one, by the reply to a get or gets. Throws CorruptData.
+  JournalReading(std::string of, const Context& context, Reply reply) : key(std::move(of)) {
+    take_root(context, std::move(reply));
+  }
+
   std::string key;
   JournalContents contents;
   std::string root_value;
@@ -37,7 +44,6 @@ struct JournalReading {
   bool complete = false;
   std::optional<Failure> failure = {};
 
-  // `reply`: of a get or gets. Throws CorruptData.
   void take_root(const Context& context, Reply reply);
   void read_segments(const Context& context);
   void take_segments(const Context& context, std::span<const Request> requests,

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/errors.hpp"
 #include "common/primitives/context.hpp"
 #include "common/primitives/several/versions.hpp"
 
@@ -32,6 +33,16 @@ std::optional<RecopyMark> decode_recopy_mark(std::string_view value);
 constexpr auto look_holds = std::chrono::seconds(1);
 constexpr auto recopy_settling = std::chrono::seconds(2);
 constexpr auto recopy_lease = std::chrono::seconds(3);
+
+// What was changed before it could be removed is read again: one round after another, until `round` says that
+// nothing is left. Throws Contention after so many that others must be changing `what` all the time.
+template <typename Round>
+void in_rounds(const std::string& what, const Round& round) {
+  constexpr int most = 100;
+  for (int rounds = 0; !round(); ++rounds) {
+    if (rounds == most) throw Contention("other clients keep changing " + what + "; try again");
+  }
+}
 
 // The mark of one structure.
 class Recopying {

@@ -111,8 +111,9 @@ bool VersionedItem::divergent() const {
 
 std::vector<CopyOutcome> VersionedItem::outcomes() const {
   std::vector<CopyOutcome> list;
-  for (std::size_t i = 0; copies.size() > 1 && i < copies.size(); ++i)
-    list.push_back({copies[i].server, {}, copies[i].failure});
+  if (copies.size() < 2) return list;
+  list.reserve(copies.size());
+  for (const VersionedCopy& copy : copies) list.push_back({.server = copy.server, .failure = copy.failure});
   return list;
 }
 
@@ -158,7 +159,7 @@ std::vector<Request> Versions::gets(std::span<const std::string> keys) const {
       continue;
     }
     for (const std::size_t server : copy_servers(context_, key))
-      batch.push_back(Request::gets(key).on(server));
+      batch.push_back({.op = Op::gets, .key = key, .server = server});
   }
   return batch;
 }
@@ -177,7 +178,10 @@ std::vector<VersionedItem> Versions::finish_read(Pending& pending) const {
   std::vector<VersionedItem> items(replies.size() / context_.copies);
   for (std::size_t i = 0; i < replies.size(); ++i) {
     VersionedItem& item = items[i / context_.copies];
-    if (item.copies.empty()) item.key = batch[i].key;
+    if (item.copies.empty()) {
+      item.key = batch[i].key;
+      item.copies.reserve(context_.copies);
+    }
     take(item.copies.emplace_back(), std::move(replies[i]));
   }
   return items;
@@ -197,9 +201,9 @@ bool is_removal(std::string_view value, std::uint32_t flags) {
 void Versions::take(VersionedCopy& copy, Reply reply) const {
   const bool written = copy.written;
   copy = {.server = reply.server, .written = written};
-  copy.failure = attempt([&] { expect_read(context_.cluster, reply); }).failure();
-  if (copy.failure) {
-    copy.flood = reply.failure != nullptr && reply.failure->flood;
+  if (reply.failed()) {
+    copy.failure = attempt([&] { expect_read(context_.cluster, reply); }).failure();
+    copy.flood = reply.failure->flood;
     return;
   }
   copy.found = reply.outcome == Outcome::hit;
@@ -220,29 +224,28 @@ Request Versions::request_for(const VersionedWrite& write, const VersionedCopy& 
   }
   const Exptime exptime = write.exptime.value_or(
       write.removed ? Exptime::after(removed_for, context_.clock.wall()) : Exptime::never());
-  const std::string& key = write.item->key;
-  Request request = copy.found ? Request::compare_and_set(key, write.value, exptime, copy.cas)
-                               : Request::add(key, write.value, exptime).relying_on_cas();
-  request.flags = write.number + (write.removed ? removed_flag : 0);
-  return std::move(request).on(copy.server);
+  return {.op = copy.found ? Op::cas : Op::add,
+          .key = write.item->key,
+          .value = write.value,
+          .flags = write.number + (write.removed ? removed_flag : 0),
+          .exptime = exptime,
+          .cas = copy.cas,
+          .server = copy.server,
+          .must_compare = !copy.found};
 }
 
-// What a copy is to be sent now; nullopt: nothing, or its failure says why.
-std::optional<Request> Versions::due(VersionedWrite& write, VersionedCopy& copy, bool too_often) const {
-  if (!write.lacks(copy)) return std::nullopt;
+// Whether a copy is to be sent something now; if not, nothing is due, or its failure says why.
+bool Versions::is_due(VersionedWrite& write, VersionedCopy& copy, bool too_often) const {
+  if (!write.lacks(copy)) return false;
   // An older word that it was removed is no less a place for a removal.
   if (write.only_over_live && !(write.removed ? copy.found : copy.live())) {
     write.blocked = true;
-    return std::nullopt;
+    return false;
   }
-  if (too_often) {
+  if (too_often)
     copy.failure =
         Contention("other clients kept changing it; try again", context_.cluster.address_of(copy.server));
-    return std::nullopt;
-  }
-  auto request = attempt([&] { return request_for(write, copy); });
-  copy.failure = request.failure();
-  return copy.failure ? std::nullopt : std::optional(std::move(request.value()));
+  return !too_often;
 }
 
 void Versions::remove(std::span<VersionedRemoval> removals) const {
@@ -266,50 +269,70 @@ void Versions::remove(std::span<VersionedRemoval> removals) const {
 }
 
 void Versions::write(std::span<VersionedWrite> writes) const {
-  struct Sent {
-    VersionedWrite* write;
-    VersionedCopy* copy;
-  };
-  for (int round = 0;; ++round) {
-    std::vector<Request> batch;
-    std::vector<Sent> sent;
-    for (VersionedWrite& write : writes) {
-      write.blocked = false;
-      for (VersionedCopy& copy : write.item->copies) {
-        if (auto request = due(write, copy, round == most_rounds)) {
-          batch.push_back(std::move(*request));
-          sent.push_back({&write, &copy});
-        }
-        if (write.only_first && !copy.failure) break;
-      }
-    }
-    if (batch.empty()) return;
-    back_off(context_, round);
-    const std::vector<Reply> replies = context_.cluster.execute(batch);
-    std::vector<Request> again;
-    std::vector<Sent> overtaken;
-    for (std::size_t i = 0; i < sent.size(); ++i) {
-      const auto& [write, copy] = sent[i];
-      if (replies[i].outcome == Outcome::stored) {
-        *copy = {.server = copy->server,
-                 .found = true,
-                 .removed = write->removed,
-                 .written = true,
-                 .number = write->number,
-                 .value = write->value};
-      } else if (replies[i].failed()) {
-        copy->failure = copy_outcome(context_, replies[i]).failure;
-      } else if (write->once) {
-        copy->failure = Contention("it changed meanwhile", context_.cluster.address_of(copy->server));
-      } else {
-        again.push_back(Request::gets(write->item->key).on(copy->server));
-        overtaken.push_back(sent[i]);
-      }
-    }
-    if (again.empty()) continue;
-    std::vector<Reply> looked = context_.cluster.execute(again);
-    for (std::size_t i = 0; i < looked.size(); ++i) take(*overtaken[i].copy, std::move(looked[i]));
+  finish_write(Writing(writes));
+}
+
+Versions::Writing Versions::begin_write(std::span<VersionedWrite> writes) const {
+  Writing writing(writes);
+  std::vector<Request> batch = due(writing);
+  if (!batch.empty()) writing.replies_ = context_.cluster.begin(std::move(batch));
+  return writing;
+}
+
+void Versions::finish_write(Writing writing) const {
+  if (writing.replies_ != nullptr) take_written(writing, writing.replies_->finish());
+  for (auto batch = due(writing); !batch.empty(); batch = due(writing)) {
+    back_off(context_, writing.round_ - 1);
+    take_written(writing, context_.cluster.execute(batch));
   }
+}
+
+std::vector<Request> Versions::due(Writing& writing) const {
+  std::vector<Request> batch;
+  if (writing.round_ == 0) batch.reserve(writing.writes_.size() * context_.copies);
+  writing.sent_.clear();
+  for (VersionedWrite& write : writing.writes_) {
+    write.blocked = false;
+    for (VersionedCopy& copy : write.item->copies) {
+      if (is_due(write, copy, writing.round_ == most_rounds)) {
+        try {
+          batch.push_back(request_for(write, copy));
+          writing.sent_.push_back({&write, &copy});
+        } catch (const Failure& failure) {
+          copy.failure = failure;
+        }
+      }
+      if (write.only_first && !copy.failure) break;
+    }
+  }
+  ++writing.round_;
+  return batch;
+}
+
+void Versions::take_written(Writing& writing, std::span<const Reply> replies) const {
+  std::vector<Request> again;
+  std::vector<VersionedCopy*> overtaken;
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    const auto& [write, copy] = writing.sent_[i];
+    if (replies[i].outcome == Outcome::stored) {
+      *copy = {.server = copy->server,
+               .found = true,
+               .removed = write->removed,
+               .written = true,
+               .number = write->number,
+               .value = write->value};
+    } else if (replies[i].failed()) {
+      copy->failure = copy_outcome(context_, replies[i]).failure;
+    } else if (write->once) {
+      copy->failure = Contention("it changed meanwhile", context_.cluster.address_of(copy->server));
+    } else {
+      again.push_back(Request::gets(write->item->key).on(copy->server));
+      overtaken.push_back(copy);
+    }
+  }
+  if (again.empty()) return;
+  std::vector<Reply> looked = context_.cluster.execute(again);
+  for (std::size_t i = 0; i < looked.size(); ++i) take(*overtaken[i], std::move(looked[i]));
 }
 
 std::vector<std::optional<Failure>> Versions::settle(std::span<VersionedItem> items,

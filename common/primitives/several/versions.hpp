@@ -127,6 +127,10 @@ class Versions {
   std::vector<VersionedItem> finish_read(Pending& pending) const;
 
   void write(std::span<VersionedWrite> writes) const;
+  // write in two steps: what each copy is due is on its way between them. Writes and items stay where they are.
+  class Writing;
+  Writing begin_write(std::span<VersionedWrite> writes) const;
+  void finish_write(Writing writing) const;
   void remove(std::span<VersionedRemoval> removals) const;
 
   // What was read elsewhere: the replies to one key's gets, one per copy.
@@ -143,10 +147,29 @@ class Versions {
   std::vector<Request> gets(std::span<const std::string> keys) const;
   void take(VersionedCopy& copy, Reply reply) const;
   Request request_for(const VersionedWrite& write, const VersionedCopy& copy) const;
-  std::optional<Request> due(VersionedWrite& write, VersionedCopy& copy, bool too_often) const;
+  bool is_due(VersionedWrite& write, VersionedCopy& copy, bool too_often) const;
+  std::vector<Request> due(Writing& writing) const;
+  void take_written(Writing& writing, std::span<const Reply> replies) const;
 
   Context context_;
   Single single_;
+};
+
+// A write that has begun; dropped, it may be applied.
+class Versions::Writing {
+ public:
+  explicit Writing(std::span<VersionedWrite> writes) : writes_(writes) {}
+
+ private:
+  friend class Versions;
+  struct Sent {
+    VersionedWrite* write;
+    VersionedCopy* copy;
+  };
+  std::span<VersionedWrite> writes_;
+  int round_ = 0;
+  std::vector<Sent> sent_;
+  std::unique_ptr<Pending> replies_;  // to them
 };
 
 }  // namespace mcds

@@ -195,17 +195,18 @@ std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std:
 //            appended to all of them under one id. The array is the union of their lines by id, in the order
 //            on which most copies agree; a line that only another copy has follows the lines it follows
 //            there, and an addition that not all have also the removals that not all have, because who
-//            removes gives each copy what it saw. What only adds and did not reach every copy is settled
-//            before it is acknowledged: those that answer are made equal, 1 trip more and what they lack. A
-//            fetch rewrites a copy that lacks lines, or in whose order something else is left, after a second
-//            look, because they may be in transit. If no copy is known to be complete, all get what any has,
-//            and their roots keep listing the lost segment: healing never erases the evidence. A copy that is
-//            created after others is born lossy (journal.hpp), so it does not vouch for what came before it.
-//            compact drops nothing while a copy does not answer. Changes at the same moment may reach the
-//            copies in different orders: the first fetch that sees it makes them agree. One that sees two of
-//            three, which differ, cannot know on which side the third is. A change that finds some copies
-//            without a journal creates it there, 2 trips more; otherwise a concurrent fetch could complete
-//            them without a removal.
+//            removes gives each copy what it saw. What only adds reads nothing first, for that would be
+//            another trip: where too few servers answer, it ends with 80 if one copy got it, not with 69. If
+//            it did not reach every copy, those that answer are made equal before it is acknowledged, 1 trip
+//            more and what they lack. A fetch rewrites a copy that lacks lines, or in whose order something
+//            else is left, after a second look, because they may be in transit. If no copy is known to be
+//            complete, all get what any has, and their roots keep listing the lost segment: healing never
+//            erases the evidence. A copy that is created after others is born lossy (journal.hpp), so it does
+//            not vouch for what came before it. compact drops nothing while a copy does not answer. Changes
+//            at the same moment may reach the copies in different orders: the first fetch that sees it makes
+//            them agree. One that sees two of three, which differ, cannot know on which side the third is. A
+//            change that finds some copies without a journal creates it there, 2 trips more; otherwise a
+//            concurrent fetch could complete them without a removal.
 //   recopy   The old roots are held (journal.hpp); all lines are written as segments of the new journals,
 //            which the mark names; then the old roots are let go, and the new ones added. An array that has
 //            lost something goes on saying so. A client that finds a root held waits until the mark is gone;

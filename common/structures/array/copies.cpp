@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/errors.hpp"
+#include "common/base/rely.hpp"
 #include "common/primitives/several/quorum.hpp"
 #include "common/structures/array/array.hpp"
 
@@ -174,6 +175,7 @@ std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std:
     if (i != 0) united.push_back(*shared[i - 1]);
     for (const JournalLine* line : behind[i]) united.push_back(*line);
   }
+  rely_on(united.size() >= std::max(first.size(), second.size()), "a union has every line of both");
   return united;
 }
 

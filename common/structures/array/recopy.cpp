@@ -5,13 +5,12 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/rely.hpp"
 #include "common/structures/array/array.hpp"
 
 namespace mcds {
 
 namespace {
-
-constexpr int most_rounds = 100;
 
 // The roots to be, one for each new copy: `<size> <root>` after another.
 std::string listed(std::span<const std::string> roots) {
@@ -47,22 +46,23 @@ class JournalMove {
     if (!recopying_.taken_over()) rehearse();
     recopying_.settle();
     read_staged();
-    for (int round = 0; hold(); ++round) {
-      if (round == most_rounds) throw Contention("other clients keep changing the array; try again");
+    in_rounds("the array", [&] {
+      if (!hold()) return true;
       stage();
-      if (let_go()) break;
-    }
+      return let_go();
+    });
     publish();
   }
 
   void end() {
     recopying_.settle();
-    for (int round = 0; hold(); ++round) {
-      if (round == most_rounds) throw Contention("other clients keep changing the array; try again");
+    in_rounds("the array", [&] {
+      if (!hold()) return true;
       // Not by one who was taken over from: the roots may be another array's by now.
       recopying_.check();
       static_cast<void>(let_go());
-    }
+      return false;
+    });
   }
 
  private:
@@ -157,6 +157,7 @@ class JournalMove {
 
   void publish() {
     if (roots_.empty()) return;
+    rely_on(roots_.size() == new_.size(), "every new copy is staged before an old one is removed");
     // The old roots may have been removed by who took over, who knew more.
     recopying_.check();
     expect_all(new_.each([&](std::size_t copy) {

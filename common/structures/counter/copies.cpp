@@ -15,7 +15,6 @@ namespace {
 constexpr int most_counts = 200;
 constexpr int most_silences = 3;  // of a server that owes a reply, before the outcome is called unknown
 constexpr int most_spreads = 50;
-constexpr auto remembered_for = std::chrono::hours(1);
 constexpr std::int64_t ends_soon = 5;  // seconds: more than servers' clocks are late
 
 bool is_in_doubt(const std::optional<Failure>& failure) {
@@ -80,21 +79,23 @@ void CounterCopies::take(Copy& copy, const Reply& reply) {
   if (!copy.record && !copy.held) throw CorruptData(no_counter_message(name_, reply.value), server);
 }
 
+// What was left by a counter before: it ends soon, another does not, and it knows nothing of that one.
 void CounterCopies::end_those_before() {
   const WallTime now = context_.clock.wall();
   const auto expiry = [](const CounterRecord& record) {
-    return record.base.expires_at.value_or(std::numeric_limits<std::int64_t>::max());
+    return record.base.expires_at.value_or(std::numeric_limits<std::int64_t>::max() / 2);
   };
-  std::int64_t latest = 0;
-  for (const Copy& copy : copies_) {
-    if (copy.record && copy.record->exists()) latest = std::max(latest, expiry(*copy.record));
-  }
-  const auto soon = now + std::chrono::seconds(ends_soon);
+  const CounterRecord* latest = nullptr;
   for (Copy& copy : copies_) {
-    if (!copy.record) continue;
-    const bool before =
-        copy.record->exists() && expiry(*copy.record) < latest && copy.record->has_expired(soon);
-    if (before || copy.record->has_expired(now)) copy.record.reset();
+    if (copy.record && !copy.record->age(now)) copy.record.reset();
+    if (!copy.record || !copy.record->exists()) continue;
+    if (latest == nullptr || expiry(*copy.record) > expiry(*latest)) latest = &*copy.record;
+  }
+  for (Copy& copy : copies_) {
+    if (!copy.record || !copy.record->exists() || &*copy.record == latest) continue;
+    const bool ends = copy.record->has_expired(now + std::chrono::seconds(ends_soon)) &&
+                      expiry(*copy.record) + ends_soon < expiry(*latest);
+    if (ends && copy.record->is_strange_to(*latest)) copy.record.reset();
   }
 }
 
@@ -275,6 +276,7 @@ CounterCopies::Counted CounterCopies::count(const Added& added, const How& how) 
   done.value();
   if (was_nowhere_) confirm_creation(ours);
   counted.value = answer(made_.next.sum());
+  counted.in_all = known_.sum();
   counted.value.created = !std::exchange(counted.exists, true);
   return counted;
 }
@@ -448,7 +450,7 @@ bool CounterCopies::set_anyway(const MakingBase& make) {
 CounterRemoval CounterCopies::remove() {
   const bool removed = claim([&]() -> std::optional<CounterRecord::Base> {
     if (!known_.exists()) return std::nullopt;
-    const auto until = expiry_second(remembered_for, context_.clock.wall());
+    const auto until = expiry_second(CounterRecord::remembered_for, context_.clock.wall());
     return CounterRecord::Base{.number = next_base(),
                                .kind = CounterRecord::Base::Kind::removed,
                                .value = static_cast<std::uint64_t>(*until),

@@ -42,6 +42,7 @@ class CounterCopies {
     bool exists = false;
     CounterValue value;        // of what exists
     std::uint64_t before = 0;  // it was made
+    std::uint64_t in_all = 0;  // the same, with what was found when the others were told
   };
   Counted count(const Added& added, const How& how);
   CounterReading get();
@@ -151,8 +152,9 @@ class CounterCopies {
 //   get         writes what it answers to the copies that know less, and sees that a majority has it.
 // A copy that is missing is written only after a look whether the counter is elsewhere (kept.hpp). Where a
 // copy is held, because it is being put elsewhere, everybody waits; what a held copy has goes along.
-// Of records that end soon those of a counter with a later expiry are nothing: they were left by the one
-// before.
+// A record that ends within seconds, and knows nothing of what was counted in one with a later expiry, is
+// nothing: it was left by a counter before. What replaced something is remembered for an hour after its end,
+// as a removal is: a copy that missed it does not bring back what was before.
 // What it cannot know, with two copies
 //   Who reaches only a copy that has forgotten, while the other does not answer, sees what a new counter in a
 //   pool with one dead server looks like: it must succeed, and whatever number it gives its base, the silent

@@ -96,14 +96,15 @@ std::string Counter::key_of(const std::string& name) const {
 // Roots of several copies that say together that the counter was removed. A limit's window of before 0.3 ends
 // by itself.
 Kept Counter::kept(const Context& context, const std::string& name, const std::string& window) {
-  const auto has_left = [window](std::span<const std::string> roots, std::size_t copies) {
+  const auto has_left = [window, &clock = context.clock](std::span<const std::string> roots,
+                                                         std::size_t copies) {
     if (copies == 1) return !window.empty() && roots.size() > 1;
     CounterRecord all;
     for (const std::string& root : roots) {
       const auto held = HeldCounter::parse(root);
-      const auto record = CounterRecord::parse(held ? held->value : root, copies);
+      auto record = CounterRecord::parse(held ? held->value : root, copies);
       if (!record) return false;
-      all.learn(*record);
+      if (record->age(clock.wall())) all.learn(*record);
     }
     return !all.exists();
   };

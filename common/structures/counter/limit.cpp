@@ -57,7 +57,8 @@ LimitResult Counter::use_result(const LimitUse& use, const LimitRule& rule, cons
           .copies = std::move(uses.copies)};
 }
 
-// By its copies. What is denied is not counted, so the uses that it would make are said.
+// By its copies. What is denied is not counted, so the uses that it would make are said. Who counted first on
+// different copies sees it on the one where both are told, and takes its own back.
 LimitResult Counter::ask(const LimitUse& use, const LimitRule& rule) const {
   if (rule.sliding) return slide(use, rule);
   const LimitWindow window = limit_window(rule.period);
@@ -73,6 +74,13 @@ LimitResult Counter::ask(const LimitUse& use, const LimitRule& rule) const {
   };
   auto counted = copies.count(added, {.ttl = end_of(window) - window.now});
   if (!counted.made) counted.value.value += use.cost;
+  if (counted.made && counted.in_all > rule.max) {
+    const auto taken_back = [&](bool exists, std::uint64_t) {
+      return exists ? std::optional(std::uint64_t{0} - use.cost) : std::nullopt;
+    };
+    CounterCopies(*this, use.name, window.suffix).count(taken_back, {});
+    counted.value.value = counted.in_all;
+  }
   return use_result(use, rule, window, std::move(counted.value));
 }
 

@@ -237,7 +237,24 @@ bool CounterRecord::exists() const {
 
 Exptime CounterRecord::exptime(WallTime now) const {
   if (!exists()) return Exptime::at(time_of(static_cast<std::int64_t>(base.value)), now);
-  return base.expires_at ? Exptime::at(time_of(*base.expires_at), now) : Exptime::never();
+  if (!base.expires_at) return Exptime::never();
+  const auto more = replaced() ? std::chrono::seconds(remembered_for) : std::chrono::seconds(0);
+  return Exptime::at(time_of(*base.expires_at) + more, now);
+}
+
+bool CounterRecord::age(WallTime now) {
+  if (replaced() && exists() && has_expired(now)) {
+    base.kind = Base::Kind::removed;
+    base.value = static_cast<std::uint64_t>(*base.expires_at + std::chrono::seconds(remembered_for).count());
+    for (auto& [name, state] : lives) state.taken = state.made;
+  }
+  return !has_expired(now);
+}
+
+bool CounterRecord::is_strange_to(const CounterRecord& other) const {
+  return std::any_of(other.lives.begin(), other.lives.end(), [this](const auto& entry) {
+    return entry.second.made.changes != 0 && !lives.contains(entry.first);
+  });
 }
 
 bool CounterRecord::has_expired(WallTime now) const {

@@ -19,6 +19,8 @@ struct CounterRecord {
   // The number of changes among which a lost reply can be looked up.
   static constexpr std::size_t kept_ids = 64;
   static constexpr std::uint64_t most_bases = std::uint64_t{1} << 62;
+  // What replaced something, or removed it, after its end: a copy that missed it may have what was before.
+  static constexpr std::chrono::hours remembered_for{1};
 
   struct Count {
     std::uint64_t changes = 0;
@@ -74,11 +76,18 @@ struct CounterRecord {
   // Whether there is nothing in `other` to learn.
   bool covers(const CounterRecord& other) const;
   bool exists() const;
-  // Of the item that holds it: one that was removed must be remembered for an hour.
+  // Of the item that holds it.
   Exptime exptime(WallTime now) const;
   bool has_expired(WallTime now) const;
+  // What is left of it at this time: what has expired is a removal as long as it is remembered. False: nothing.
+  bool age(WallTime now);
+  // Whether it was begun without `other`, which has counted something.
+  bool is_strange_to(const CounterRecord& other) const;
   // One more change of its own life: `delta` is added, modulo 2^64.
   void count(std::uint64_t delta, std::string id);
+
+ private:
+  bool replaced() const { return !is_single() && base.number > 1; }
 };
 
 // When an expiry ends that begins now.

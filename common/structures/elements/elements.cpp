@@ -95,17 +95,22 @@ std::vector<std::string> Elements::index_keys() const {
 
 std::vector<std::vector<std::optional<Failure>>> Elements::list(
     std::span<const std::string* const> names) const {
-  auto listings = copies_.each([&](std::size_t copy) { return indexes_[copy]->begin_list(names); });
+  const auto shares = indexes_.front()->shares_of(names);
+  auto listings = copies_.each([&](std::size_t copy) { return indexes_[copy]->begin_list(shares); });
   const auto there = shards_there(listings);
   const auto finished =
       copies_.each([&](std::size_t copy) { indexes_[copy]->finish_list(listings[copy].value(), there); });
   for (const auto& listing : listings) began_ = began_ || (!listing.failure() && listing.value().began);
   std::vector<std::vector<std::optional<Failure>>> lists(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
+    const auto failure_in = [&](std::size_t copy) -> const std::optional<Failure>& {
       const auto& failure = finished[copy].failure();
-      lists[i].push_back(failure ? failure : listings[copy].value().failures[i]);
-    }
+      return failure ? failure : listings[copy].value().failures[i];
+    };
+    std::size_t copy = 0;
+    while (copy < copies_.size() && !failure_in(copy)) ++copy;
+    if (copy == copies_.size()) continue;
+    for (copy = 0; copy < copies_.size(); ++copy) lists[i].push_back(failure_in(copy));
   }
   return lists;
 }

@@ -221,7 +221,7 @@ class Elements::Fetching {
     const auto listed = elements_.copies_.each([&](std::size_t copy) {
       if (unlisted_[copy].empty()) return;
       ElementIndex& index = *elements_.indexes_[copy];
-      ElementIndex::Listing listing = index.begin_list(unlisted_[copy], true);
+      ElementIndex::Listing listing = index.begin_list(index.shares_of(unlisted_[copy]), true);
       if (!listing.created.empty()) damaged_[copy] = true;
       index.finish_list(listing, {});
       for (const auto& failure : listing.failures) {

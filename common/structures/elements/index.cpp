@@ -8,6 +8,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
+#include "common/base/rely.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/elements/index_lines.hpp"
 
@@ -281,6 +282,7 @@ std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLin
     if (names.size() >= names_per_question) ask();
   }
   if (!names.empty()) ask();
+  rely_on(kept.size() <= lines.size(), "a compaction adds nothing");
   return kept;
 }
 

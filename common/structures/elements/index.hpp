@@ -61,8 +61,18 @@ class ElementIndex {
   };
   // Whether each name is listed: no failure. take_marks() then has something for the shards that it created.
   std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);
+  // Names of one shard that are being listed: at most what one change holds. Of one listing in several copies
+  // the lines are the same.
+  struct Share {
+    std::size_t shard = 0;
+    std::vector<std::size_t> places = {};  // in list()'s names
+    std::vector<JournalLine> lines = {};
+    std::string birth = {};
+    std::size_t bytes = 0;
+  };
+  std::vector<Share> shares_of(std::span<const std::string* const> names) const;
   // `lossy`: what is created is incomplete (journal.hpp).
-  // The same in two steps, between which several copies exchange what they had. `there`: shards that another
+  // list in two steps, between which several copies exchange what they had. `there`: shards that another
   // copy had, and what is in them: ours were lost, or another client is creating all just now. Ours get what
   // they have, or say that they lack something.
   struct There {
@@ -71,7 +81,7 @@ class ElementIndex {
     std::vector<std::string> names = {};  // what they list
     bool just_now = true;                 // they were all listed in the last seconds
   };
-  Listing begin_list(std::span<const std::string* const> names, bool lossy = false);
+  Listing begin_list(std::span<const Share> shares, bool lossy = false);
   void finish_list(Listing& listing, const std::map<std::size_t, There>& there);
   There what_is_there(std::size_t shard) const;
 
@@ -138,9 +148,7 @@ class ElementIndex {
   std::string shard_key(std::size_t shard) const { return base_ + ":i:" + std::to_string(shard); }
 
  private:
-  struct Share;
   std::unique_ptr<Roots> roots(bool despite_failures) const;
-  std::vector<Share> shares_of(std::span<const std::string* const> names) const;
   void list_in_pieces(const Share& share, Journal::Options options, Listing& listing) const;
   bool restore(std::size_t shard, const There& there) const;
   void mark_lossy(std::size_t shard) const;

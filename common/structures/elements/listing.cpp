@@ -49,15 +49,6 @@ Request ElementIndex::mark(std::size_t shard, const std::string& incarnation) co
   return Request::append(shard_key(shard), encode(line));
 }
 
-// Names that are being listed in one shard: at most what one change holds.
-struct ElementIndex::Share {
-  std::size_t shard = 0;
-  std::vector<std::size_t> places;  // in list()'s names
-  std::vector<JournalLine> lines;
-  std::string birth;
-  std::size_t bytes = 0;
-};
-
 std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::string* const> names) const {
   std::vector<Share> shares;
   std::array<std::optional<std::size_t>, index_shards> open{};
@@ -66,7 +57,7 @@ std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::st
     if (!open[shard] || shares[*open[shard]].lines.size() >= lines_per_change ||
         shares[*open[shard]].bytes >= bytes_per_change) {
       open[shard] = shares.size();
-      shares.push_back({shard, {}, {}, {}, 0});
+      shares.push_back({.shard = shard});
     }
     Share& share = shares[*open[shard]];
     share.places.push_back(i);
@@ -83,21 +74,24 @@ std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::st
 }
 
 std::vector<std::optional<Failure>> ElementIndex::list(std::span<const std::string* const> names) {
-  Listing listing = begin_list(names);
+  Listing listing = begin_list(shares_of(names));
   finish_list(listing, {});
   return std::move(listing.failures);
 }
 
-ElementIndex::Listing ElementIndex::begin_list(std::span<const std::string* const> names, bool lossy) {
-  const std::vector<Share> shares = shares_of(names);
+ElementIndex::Listing ElementIndex::begin_list(std::span<const Share> shares, bool lossy) {
   std::vector<Journal::Addition> additions;
-  for (const Share& share : shares) additions.push_back({shard_key(share.shard), share.lines, share.birth});
+  std::size_t names = 0;
+  for (const Share& share : shares) {
+    additions.push_back({shard_key(share.shard), share.lines, share.birth});
+    names += share.places.size();
+  }
   Journal::Options options = options_;
   options.lossy = lossy;
   const auto results = Journal::append_each(context_, additions, options);
   Listing listing;
-  listing.failures.resize(names.size());
-  listing.shards.resize(names.size());
+  listing.failures.resize(names);
+  listing.shards.resize(names);
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const auto& failure = results[i].failure();
     for (const std::size_t place : shares[i].places) {

@@ -76,10 +76,14 @@ class Elements::Walk {
     return whole;
   }
 
-  // What removes an index as it is now, for each copy, the manifest last.
-  using Removals = std::vector<std::vector<Request>>;
-  static Removals parts_of(const Elements& side) {
-    Removals removals(side.copies_.size());
+  // An index as it is now, for each copy: its journals, the manifest last.
+  struct Part {
+    std::string key;
+    CasUnique cas;
+  };
+  using Parts = std::vector<std::vector<Part>>;
+  static Parts parts_of(const Elements& side) {
+    Parts parts(side.copies_.size());
     expect_all(side.copies_.each([&](std::size_t copy) {
       std::vector<Request> gets;
       for (std::string& key : side.indexes_[copy]->keys()) gets.push_back(Request::gets(std::move(key)));
@@ -88,31 +92,23 @@ class Elements::Walk {
       const auto replies = cluster.execute(gets);
       for (std::size_t i = 0; i < gets.size(); ++i) {
         if (expect_read(cluster, replies[i]).outcome == Outcome::hit)
-          removals[copy].push_back(Request::remove_if(gets[i].key, replies[i].cas));
+          parts[copy].push_back({gets[i].key, replies[i].cas});
       }
     }));
-    return removals;
+    return parts;
   }
 
-  static void remove_parts(const Elements& side, const Removals& removals) {
+  static void remove_parts(const Elements& side, const Parts& parts) {
     expect_all(side.copies_.each([&](std::size_t copy) {
-      Context& context = side.copies_.at(copy);
-      for (const Request& request : removals[copy]) {
-        const auto contents = Journal(context, request.key, side.options_).read();
-        const Reply reply = context.cluster.execute(request);
-        if (reply.failed()) expect(context.cluster, reply);
-        std::vector<Request> batch;
-        for (const std::string& segment : contents.segments)
-          batch.push_back(Request::remove(segment).lying_with(request.key));
-        if (reply.outcome == Outcome::deleted && !batch.empty())
-          static_cast<void>(context.cluster.execute(batch));
+      for (const auto& [key, cas] : parts[copy]) {
+        const Journal journal(side.copies_.at(copy), key, side.options_);
+        static_cast<void>(journal.let_go({journal.read(), cas}));
       }
     }));
   }
 
-  static bool is_empty(const Removals& removals) {
-    return std::all_of(removals.begin(), removals.end(),
-                       [](const auto& requests) { return requests.empty(); });
+  static bool is_empty(const Parts& parts) {
+    return std::all_of(parts.begin(), parts.end(), [](const auto& of_copy) { return of_copy.empty(); });
   }
 };
 
@@ -146,9 +142,7 @@ class Elements::Recopier : private Walk {
     batch_.move(std::exchange(names_, {}), &absent);
     // Whoever listed one of these before the mark was there has written it by now, or never will.
     batch_.move(absent, nullptr);
-    for (int round = 0; !remove_index(); ++round) {
-      if (round == Change::most_rounds) throw Contention("other clients keep changing it; try again");
-    }
+    in_rounds("it", [&] { return remove_index(); });
     say_unfinished(false);
     std::vector<Request> removals;
     for (std::size_t server = 0; server < change_.safe.cluster.placement().pool().size(); ++server) {
@@ -220,11 +214,11 @@ class Elements::Recopier : private Walk {
 
   // Each part once all that it lists is known. True: there is none left.
   bool remove_index() {
-    const Removals removals = parts_of(change_.from);
-    if (is_empty(removals)) return true;
+    const Parts parts = parts_of(change_.from);
+    if (is_empty(parts)) return true;
     change_.list(new_names());
     batch_.move(std::exchange(names_, {}), nullptr);
-    remove_parts(change_.from, removals);
+    remove_parts(change_.from, parts);
     return false;
   }
 
@@ -249,15 +243,15 @@ class Elements::Dropper : private Walk {
 
   void run() {
     recopying_.settle();
-    for (int round = 0;; ++round) {
-      const Removals removals = parts_of(side_);
-      if (is_empty(removals)) break;
-      if (round == Change::most_rounds) throw Contention("other clients keep changing it; try again");
+    in_rounds("it", [&] {
+      const Parts parts = parts_of(side_);
+      if (is_empty(parts)) return true;
       each_shard(side_, recopying_, [this](const std::vector<std::string>& names) { remove(names); });
       // Not by one who has taken over, and was overtaken.
       recopying_.check();
-      remove_parts(side_, removals);
-    }
+      remove_parts(side_, parts);
+      return false;
+    });
   }
 
  private:

@@ -5,7 +5,8 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
-#include "common/primitives/key_names.hpp"
+#include "common/base/rely.hpp"
+#include "common/primitives/cas_update.hpp"
 #include "common/structures/elements/recopier.hpp"
 
 namespace mcds {
@@ -203,12 +204,11 @@ void Elements::RecopyBatch::remove(std::vector<Piece>& pieces) {
     say(change_.begun_key(change_.mover()), servers_of(change_.from, pieces), batch);
   const std::size_t first = batch.size();
   for (Piece& piece : pieces) {
+    rely_on(piece.staged, "what is removed is staged and named in the mark");
     piece.ready = true;
     for (const VersionedCopy& copy : piece.old.copies) {
       if (!copy.found) continue;
-      if (copy.cas.value == 0)
-        throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
-                         change_.safe.cluster.address_of(copy.server));
+      expect_cas(change_.safe.cluster, copy.server, copy.cas);
       batch.push_back(Request::remove_if(piece.old.key, copy.cas).on(copy.server));
       of.push_back(&piece);
     }
@@ -290,8 +290,10 @@ void Elements::RecopyBatch::publish_copies(const std::vector<const Piece*>& read
   for (const Piece* piece : ready) keys.push_back(change_.to.key_of(piece->name));
   std::vector<VersionedItem> items = change_.to.versions_.read(keys);
   std::vector<VersionedWrite> writes;
-  for (std::size_t i = 0; i < items.size(); ++i)
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    rely_on(ready[i]->number != 0, "what is stored in several copies has a version");
     writes.push_back({.item = &items[i], .number = ready[i]->number, .value = ready[i]->value});
+  }
   change_.recopying.keep_alive();
   change_.to.versions_.write(writes);
   for (const VersionedItem& item : items) expect_read(item);

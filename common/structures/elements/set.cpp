@@ -41,20 +41,21 @@ class Elements::Setting {
   void begin(bool relist) {
     if (relist) static_cast<void>(elements_.elsewhere());
     if (relist) list(all([](const One&) { return true; }));
-    if (!guesses()) return run();
-    take_for_missing();
-    if (!list_missing()) return run();
-    asked_ = open();
-    if (!asked_.empty()) adding_ = elements_.context_.cluster.begin(additions());
+    if (!guesses() || !list_unread()) return run();
+    if (versioned())
+      begin_copies();
+    else if (asked_ = open(); !asked_.empty())
+      adding_ = elements_.context_.cluster.begin(additions());
     for (const One& one : ones_) hashes_.push_back(hash_of(one));
     std::sort(hashes_.begin(), hashes_.end());
   }
 
   void finish() {
     const auto adding = std::exchange(adding_, nullptr);
-    if (adding == nullptr) return;
+    auto writing = std::exchange(writing_, std::nullopt);
+    if (adding == nullptr && !writing) return;
     const auto finished = attempt([&] {
-      added(adding->finish());
+      adding != nullptr ? added(adding->finish()) : finish_copies(std::move(*writing));
       run();
     });
     failure_ = finished.failure();
@@ -108,6 +109,7 @@ class Elements::Setting {
   template <typename Test>
   std::vector<One*> all(const Test& test) {
     std::vector<One*> found;
+    found.reserve(ones_.size());
     for (One& one : ones_) {
       if (test(one)) found.push_back(&one);
     }
@@ -117,8 +119,8 @@ class Elements::Setting {
     return all([](const One& one) { return one.open(); });
   }
   // In all copies, or in one.
-  bool any_missing() {
-    return !all([](const One& one) { return one.open() && one.to_list; }).empty();
+  bool any_missing() const {
+    return std::any_of(ones_.begin(), ones_.end(), [](const One& one) { return one.open() && one.to_list; });
   }
   // True: the same again, perhaps under other keys.
   bool elsewhere() {
@@ -148,9 +150,23 @@ class Elements::Setting {
 
   static std::size_t hash_of(const One& one) { return std::hash<std::string>()(one.element->name); }
 
-  // Step 1 is left out when all of the last batch were new: to list one that exists is harmless, `add` finds
-  // it there, and the next round replaces it.
-  bool guesses() const { return elements_.were_new_ && !versioned(); }
+  // When all of the last batch were new, step 1 is left out, or of several copies is on its way during 2: to
+  // list one that exists is harmless, and `add` finds it there, or the reading, and the next step replaces it.
+  bool guesses() const { return elements_.were_new_; }
+
+  // As list_missing(); then it is read, and nothing written yet.
+  bool list_unread() {
+    take_for_missing();
+    asked_ = open();
+    const auto reading =
+        versioned() && !asked_.empty() ? elements_.versions_.begin_read(keys_of(asked_)) : nullptr;
+    const auto listed = attempt([&] { return list_missing(); });
+    if (reading != nullptr) {
+      auto items = elements_.versions_.finish_read(*reading);
+      if (!listed.failure() && listed.value()) take(asked_, std::move(items));
+    }
+    return listed.value();
+  }
 
   // What is left of the steps.
   void run() {
@@ -174,7 +190,11 @@ class Elements::Setting {
   }
 
   void look() { versioned() ? read() : replace(); }
-  void write() { versioned() ? write_copies() : add(); }
+  void write() {
+    if (!versioned()) return add();
+    begin_copies();
+    finish_copies(std::move(*std::exchange(writing_, std::nullopt)));
+  }
 
   void take_for_missing() {
     for (One* one : open()) one->missing = one->to_list = true;
@@ -237,14 +257,22 @@ class Elements::Setting {
 
   // What is decided already was read again when it was overtaken.
   void read() {
-    std::vector<std::string> keys;
     const auto asked = all([](const One& one) { return one.open() && !one.write; });
-    for (const One* one : asked) keys.push_back(key_of(*one));
-    std::vector<VersionedItem> items = elements_.versions_.read(keys);
+    take(asked, elements_.versions_.read(keys_of(asked)));
+  }
+
+  std::vector<std::string> keys_of(const std::vector<One*>& ones) const {
+    std::vector<std::string> keys;
+    keys.reserve(ones.size());
+    for (const One* one : ones) keys.push_back(key_of(*one));
+    return keys;
+  }
+
+  void take(const std::vector<One*>& asked, std::vector<VersionedItem> items) {
     for (std::size_t i = 0; i < asked.size(); ++i) {
       One& one = *asked[i];
       one.item = std::move(items[i]);
-      one.failure = one.item.failure_of_read();
+      if (!one.failure) one.failure = one.item.failure_of_read();
       if (one.failure) continue;
       one.missing = !one.item.live();
       const auto number = one.item.next_number();
@@ -257,18 +285,23 @@ class Elements::Setting {
     for (One* one : open()) one->to_list = !one->item.live_everywhere();
   }
 
-  void write_copies() {
-    std::vector<VersionedWrite> writes;
-    const auto asked = open();
-    for (One* one : asked) {
+  void begin_copies() {
+    asked_ = open();
+    writes_.clear();
+    writes_.reserve(asked_.size());
+    for (One* one : asked_) {
       one->write->only_over_live = !one->listed_at;
-      writes.push_back(*one->write);
+      writes_.push_back(*one->write);
     }
-    elements_.versions_.write(writes);
-    for (std::size_t i = 0; i < asked.size(); ++i) {
-      One& one = *asked[i];
+    writing_ = elements_.versions_.begin_write(writes_);
+  }
+
+  void finish_copies(Versions::Writing writing) {
+    elements_.versions_.finish_write(std::move(writing));
+    for (std::size_t i = 0; i < asked_.size(); ++i) {
+      One& one = *asked_[i];
       if (one.to_list) one.added_at = elements_.context_.clock.steady();
-      if (writes[i].blocked) {
+      if (writes_[i].blocked) {
         one.write.reset();  // it went missing: as if it had not been looked for
         one.partly = one.partly || std::any_of(one.item.copies.begin(), one.item.copies.end(),
                                                [](const auto& copy) { return copy.written || copy.failure; });
@@ -287,13 +320,15 @@ class Elements::Setting {
     for (const One* one : ones) names.push_back(&one->element->name);
     const SteadyTime before = elements_.context_.clock.steady();
     elements_.began_ = false;
-    const auto lists = elements_.list(names);
+    auto lists = elements_.list(names);
     began_ = began_ || elements_.began_;
     for (std::size_t i = 0; i < ones.size(); ++i) {
       One& one = *ones[i];
-      one.unlisted = lists[i];
+      one.unlisted = std::move(lists[i]);
       one.added_at.reset();
-      if (const auto nowhere = failure_of(Part::reading, lists[i])) {
+      const auto nowhere =
+          one.unlisted.empty() ? std::nullopt : failure_of(Part::reading, std::span(std::as_const(one.unlisted)));
+      if (nowhere) {
         if (one.done)
           one.failure =
               UnknownOutcome("it was set, but it may be missing in the index; set it again with --relist",
@@ -341,7 +376,9 @@ class Elements::Setting {
   bool began_ = false;  // listing has created the index
   std::optional<Failure> failure_;
   std::vector<One*> asked_;
-  std::unique_ptr<Pending> adding_;
+  std::unique_ptr<Pending> adding_;  // of one copy; of several:
+  std::vector<VersionedWrite> writes_;
+  std::optional<Versions::Writing> writing_;
   std::vector<std::size_t> hashes_;  // sorted; of the names that are being added
 };
 

@@ -15,7 +15,6 @@
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
-#include "common/base/descriptors.hpp"
 #include "common/base/errors.hpp"
 
 namespace mcds {
@@ -131,25 +130,25 @@ std::string temporary_path_of(const std::string& path) {
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& cursor) : path_(temporary_path_of(cursor)) {
-    const auto create = [&] { return ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); };
+    const auto create = [&] {
+      return Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    };
     fd_ = create();
     if (fd_ < 0 && errno == EEXIST && ::unlink(path_.c_str()) == 0) fd_ = create();
     if (fd_ < 0) fail(ErrorCode::cannot_write, "cannot write beside the cursor", path_);
   }
   ~TemporaryFile() {
-    if (fd_ < 0) return;
-    ::unlink(path_.c_str());
-    ::close(fd_);
+    if (fd_ >= 0) ::unlink(path_.c_str());
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   int get() const { return fd_; }
   const std::string& path() const { return path_; }
-  int keep() { return std::exchange(fd_, -1); }
+  Descriptor keep() { return std::move(fd_); }
 
  private:
   std::string path_;
-  int fd_;
+  Descriptor fd_;
 };
 
 void sync_directory_of(const std::string& path) {
@@ -248,14 +247,10 @@ CursorFile::CursorFile(const std::string& path) : path_(resolved(path)) {
     path_ = resolved(path_);
     lock(fd, path_);
     if (!is_still_at(fd, path_)) continue;
-    descriptor_ = fd.release();
+    descriptor_ = std::move(fd);
     return;
   }
   throw Failure(ErrorCode::try_again, "the cursor " + path_ + " is being replaced continuously; try again");
-}
-
-CursorFile::~CursorFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 CursorState CursorFile::load() const {
@@ -292,7 +287,7 @@ void CursorFile::save(const CursorState& state) {
   if (::rename(temporary.path().c_str(), path_.c_str()) != 0)
     fail(ErrorCode::cannot_write, "cannot replace the cursor", path_);
   sync_directory_of(path_);
-  ::close(std::exchange(descriptor_, temporary.keep()));
+  descriptor_ = temporary.keep();
 }
 
 }  // namespace mcds

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "common/structures/eventlog/format.hpp"
+#include "common/base/descriptors.hpp"
+#include "common/structures/eventlog/event.hpp"
 
 namespace mcds {
 
@@ -50,9 +51,6 @@ class CursorFile {
   // Creates the file if it is missing. Throws Failure: try_again (another run holds it), cannot_read,
   // cannot_write.
   explicit CursorFile(const std::string& path);
-  ~CursorFile();
-  CursorFile(const CursorFile&) = delete;
-  CursorFile& operator=(const CursorFile&) = delete;
 
   CursorState load() const;
   // Written to a new file beside it, fsync, rename, fsync of the directory: after a crash it is the old or
@@ -63,7 +61,7 @@ class CursorFile {
 
  private:
   std::string path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 }  // namespace mcds

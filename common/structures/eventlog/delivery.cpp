@@ -1,19 +1,12 @@
-#include "common/structures/eventlog/delivery.hpp"
-
+// Turns what was read of a chunk into events in order, each once, and reports what is missing.
 #include <algorithm>
 #include <tuple>
 
-namespace mcds {
+#include "common/base/rely.hpp"
+#include "common/structures/eventlog/cursor.hpp"
+#include "common/structures/eventlog/read.hpp"
 
-// A part that is there, and how far it was consumed.
-struct ChunkDelivery::Part {
-  PartName name;
-  const PartText* text;
-  std::string_view incarnation;
-  std::size_t start;  // of the undelivered bytes
-  std::optional<EventId> last;
-  bool replaced = false;  // what had been consumed of it is not what stands there
-};
+namespace mcds {
 
 namespace {
 
@@ -29,231 +22,272 @@ struct Damages {
   }
 };
 
+class ChunkDelivery {
+ public:
+  ChunkDelivery(const LogPlace& place, CursorState& state, LogReading& reading)
+      : place_(place),
+        shape_(place.shape),
+        now_(place.context.clock.wall()),
+        state_(state),
+        sink_(reading.sink),
+        found_(reading.found) {}
+
+  bool deliver(const ChunkText& chunk, std::optional<std::uint64_t>& left) {
+    std::vector<Part> parts = open_parts(chunk);
+    if (report_losses(chunk, parts)) {
+      sink_.gap({LogGap::Reason::evicted, shape_.start_of(chunk.chunk), shape_.start_of(chunk.chunk + 1)});
+    }
+    std::vector<EventLine> events;
+    bool whole = true;
+    // Several copies have the same events: only what is new counts towards the limit.
+    const bool repeats = left && !parts.empty() && parts.back().name.copy != 0;
+    std::set<EventId> seen;
+    if (repeats) {
+      const auto before = consumed_ids(chunk.chunk, parts);
+      seen.insert(before.begin(), before.end());
+    }
+    for (Part& part : parts) {
+      found_.bytes += part.text->value.size();
+      whole = collect(part, events, left, repeats ? &seen : nullptr) && whole;
+    }
+    found_.parts += parts.size();
+    found_.chunks += parts.empty() ? 0 : 1;
+    drop_repeated(chunk.chunk, parts, events);
+    note_early(chunk.chunk, parts, events);
+    for (const Part& part : parts) {
+      state_.parts[part.name] = {std::string(part.incarnation), part.start, part.last};
+    }
+    const EventId* before = nullptr;
+    for (const EventLine& event : events) {
+      rely_on(before == nullptr || *before < event.id, "events are delivered in the order of their ids");
+      before = &event.id;
+      ++found_.events;
+      if (!sink_.event(event)) return false;
+    }
+    return whole;
+  }
+
+ private:
+  // A part that is there, and how far it was consumed.
+  struct Part {
+    PartName name;
+    const PartText* text;
+    std::string_view incarnation;
+    std::size_t start;  // of the undelivered bytes
+    std::optional<EventId> last;
+    bool replaced = false;  // what had been consumed of it is not what stands there
+  };
+
+  std::vector<Part> open_parts(const ChunkText& chunk) {
+    std::vector<Part> parts;
+    for (const auto& [number, text] : chunk.parts) {
+      if (text.unreachable) continue;
+      Part part{.name = {chunk.chunk, number.part, number.copy},
+                .text = &text,
+                .incarnation = {},
+                .start = 0,
+                .last = {}};
+      const auto header = parse_part_header(text.value, part.name.stored());
+      if (!header) {
+        damage(part, "is not a part of an event log");
+        continue;
+      }
+      part.incarnation = header->incarnation;
+      // Its writer was slow to create it after all.
+      state_.lost.erase({part.name, std::string(part.incarnation)});
+      part.start = header->size;
+      const auto known = state_.parts.find(part.name);
+      if (known != state_.parts.end() && known->second.incarnation == part.incarnation) {
+        const auto& consumed = known->second;
+        part.replaced = consumed.bytes > text.value.size() || consumed.bytes < header->size ||
+                        text.value[consumed.bytes - 1] != '\n';
+        if (!part.replaced) std::tie(part.start, part.last) = std::tie(consumed.bytes, consumed.last);
+      }
+      parts.push_back(part);
+    }
+    return parts;
+  }
+
+  // Of a chunk that is promised all that is known of; of one that is not, but did not expire yet either, what
+  // was read and has been replaced: its events may be there again.
+  std::vector<NamedPart> expected(const ChunkText& chunk, const std::vector<Part>& parts) const {
+    const std::int64_t current = shape_.chunk_of(now_);
+    const bool promised = chunk.chunk >= current - shape_.chunks && chunk.chunk <= current;
+    std::vector<NamedPart> all;
+    const auto there = [&](const PartName& name) {
+      return std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return part.name == name; });
+    };
+    for (auto known = state_.parts.lower_bound({chunk.chunk, 0}); known != state_.parts.end(); ++known) {
+      if (known->first.chunk != chunk.chunk) break;
+      // Nobody who answered knows of that ring: it is not lost for that.
+      if (known->first.ring() != 0 && !chunk.formers.contains(known->first.ring())) continue;
+      if (promised || (shape_.expiry_of(chunk.chunk) > now_ && there(known->first)))
+        all.emplace_back(known->first, known->second.incarnation);
+    }
+    if (!promised) return all;
+    all.insert(all.end(), chunk.named.begin(), chunk.named.end());
+    const std::string unnamed(16, '0');
+    for (const Part& part : parts) {
+      for (PartName before{chunk.chunk, part.name.part - 1, part.name.copy}; before.part >= 0;
+           --before.part) {
+        if (chunk.parts.contains({before.copy, before.part})) break;
+        const auto reported = state_.lost.lower_bound({before, ""});
+        const bool again = reported != state_.lost.end() && reported->first == before;
+        if (!again) all.emplace_back(before, unnamed);
+      }
+    }
+    const bool none = chunk.parts.empty() || chunk.parts.begin()->first.copy >= PartName::copies_per_ring;
+    if (chunk.directory_lost && none) all.emplace_back(PartName{chunk.chunk, 0}, unnamed);
+    return all;
+  }
+
+  // Whether incarnations of this chunk's parts are gone whose loss was not reported yet.
+  bool report_losses(const ChunkText& chunk, const std::vector<Part>& parts) {
+    bool lost = std::any_of(parts.begin(), parts.end(),
+                            [&](const Part& part) { return part.replaced && !is_whole(chunk, part.name); });
+    for (const auto& [name, incarnation] : expected(chunk, parts)) {
+      if (is_whole(chunk, name)) continue;
+      const auto text = chunk.parts.find({name.copy, name.part});
+      if (text != chunk.parts.end() && text->second.unreachable) continue;
+      const auto same = [&](const Part& part) {
+        return part.name == name && part.incarnation == incarnation;
+      };
+      if (std::any_of(parts.begin(), parts.end(), same)) continue;
+      const auto known = state_.parts.find(name);
+      if (known != state_.parts.end() && known->second.incarnation == incarnation) state_.parts.erase(known);
+      lost = state_.lost.emplace(name, incarnation).second || lost;
+    }
+    return lost;
+  }
+
+  // The part's undelivered events; false when the limit ends before them.
+  bool collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left,
+               std::set<EventId>* seen) {
+    std::string_view rest = std::string_view(part.text->value).substr(part.start);
+    Damages lines, data;
+    const auto report = [&](bool whole) {
+      if (lines.count == 1)
+        damage(part, "has a line that is not an event, at byte " + std::to_string(lines.first));
+      if (lines.count > 1)
+        damage(part, "has " + std::to_string(lines.count) + " lines that are not events, the first at byte " +
+                         std::to_string(lines.first));
+      if (data.count == 1)
+        damage(part, "has an event that is not JSON, shown as bytes, at byte " + std::to_string(data.first));
+      if (data.count > 1)
+        damage(part, "has " + std::to_string(data.count) +
+                         " events that are not JSON, shown as bytes, the first at byte " +
+                         std::to_string(data.first));
+      return whole;
+    };
+    while (!rest.empty()) {
+      std::string_view after = rest;
+      const std::string_view line = take_line(after);
+      const auto id = seen != nullptr ? EventId::parse(line.substr(0, event_id_size)) : std::nullopt;
+      const bool again = id && seen->contains(*id);
+      if (left && *left == 0 && !again) return report(false);
+      if (line.size() == rest.size()) {
+        damage(part, "ends in the middle of a line");
+        return report(true);
+      }
+      auto event = parse_event_line(line);
+      if (!event && !is_filler(line)) {
+        lines.note(part.start);
+        event = salvage_event_line(line);
+      }
+      if (event && event->foreign) data.note(part.start);
+      part.start += line.size() + 1;
+      rest = after;
+      if (!event) continue;
+      part.last = event->id;
+      if (again) continue;
+      if (seen != nullptr) seen->insert(event->id);
+      events.push_back(*event);
+      if (left) --*left;
+    }
+    return report(true);
+  }
+
+  // Sorts by id and drops the ids that come twice, or came before in what was consumed of any part.
+  void drop_repeated(std::int64_t chunk, const std::vector<Part>& parts,
+                     std::vector<EventLine>& events) const {
+    if (events.empty()) return;
+    const auto by_id = [](const EventLine& a, const EventLine& b) { return a.id < b.id; };
+    const auto same_id = [](const EventLine& a, const EventLine& b) { return a.id == b.id; };
+    std::stable_sort(events.begin(), events.end(), by_id);
+    events.erase(std::unique(events.begin(), events.end(), same_id), events.end());
+    const std::vector<EventId> before = consumed_ids(chunk, parts);
+    std::erase_if(events, [&](const EventLine& event) {
+      return std::binary_search(before.begin(), before.end(), event.id);
+    });
+  }
+
+  // Remembers of what is delivered by now what some copy lacks, and forgets the rest. What a former ring has
+  // is in as many copies as it will ever be.
+  void note_early(std::int64_t chunk, const std::vector<Part>& parts, const std::vector<EventLine>& events) {
+    if (place_.copies.size() == 1 || state_.ring.empty()) return;  // the latter: nobody asks again
+    std::map<EventId, std::set<std::int64_t>> had;
+    for (const EventLine& event : events) had[event.id];
+    for (const EventId& id : state_.early[chunk]) had[id];
+    for (const Part& part : parts) {
+      std::string_view consumed = std::string_view(part.text->value).substr(0, had.empty() ? 0 : part.start);
+      while (!consumed.empty()) {
+        const auto id = EventId::parse(take_line(consumed).substr(0, event_id_size));
+        const auto of_id = id ? had.find(*id) : had.end();
+        if (of_id == had.end()) continue;
+        of_id->second.insert(part.name.copy);
+        if (part.name.ring() != 0) had.erase(of_id);
+      }
+    }
+    std::erase_if(had, [&](const auto& one) {
+      return one.second.empty() || one.second.size() == place_.copies.size();
+    });
+    if (had.empty()) {
+      state_.early.erase(chunk);
+      return;
+    }
+    state_.version = 2;
+    std::set<EventId>& early = state_.early[chunk];
+    early.clear();
+    for (const auto& one : had) early.insert(one.first);
+  }
+
+  // Sorted.
+  std::vector<EventId> consumed_ids(std::int64_t chunk, const std::vector<Part>& parts) const {
+    std::vector<EventId> before;
+    if (const auto early = state_.early.find(chunk); early != state_.early.end())
+      before.assign(early->second.begin(), early->second.end());
+    for (const Part& part : parts) {
+      const auto known = state_.parts.find(part.name);
+      if (known == state_.parts.end() || part.replaced || known->second.incarnation != part.incarnation)
+        continue;
+      std::string_view consumed = std::string_view(part.text->value).substr(0, known->second.bytes);
+      while (!consumed.empty()) {
+        if (const auto id = EventId::parse(take_line(consumed).substr(0, event_id_size)))
+          before.push_back(*id);
+      }
+    }
+    std::sort(before.begin(), before.end());
+    return before;
+  }
+
+  void damage(const Part& part, const std::string& what) {
+    sink_.damaged(CorruptData(place_.key_of(part.name) + ' ' + what + ": another program writes to this key",
+                              place_.context.cluster.address_of(part.text->server)));
+  }
+
+  const LogPlace& place_;
+  const RingShape& shape_;
+  WallTime now_;
+  CursorState& state_;
+  LogSink& sink_;
+  LogFound& found_;
+};
+
 }  // namespace
 
-bool ChunkDelivery::deliver(const ChunkText& chunk, std::optional<std::uint64_t>& left) {
-  std::vector<Part> parts = open_parts(chunk);
-  if (report_losses(chunk, parts)) {
-    sink_.gap({LogGap::Reason::evicted, shape_.start_of(chunk.chunk), shape_.start_of(chunk.chunk + 1)});
-  }
-  std::vector<EventLine> events;
-  bool whole = true;
-  // Several copies have the same events: only what is new counts towards the limit.
-  const bool repeats = left && !parts.empty() && parts.back().name.copy != 0;
-  std::set<EventId> seen;
-  if (repeats) {
-    const auto before = consumed_ids(chunk.chunk, parts);
-    seen.insert(before.begin(), before.end());
-  }
-  for (Part& part : parts) {
-    summary_.bytes += part.text->value.size();
-    whole = collect(part, events, left, repeats ? &seen : nullptr) && whole;
-  }
-  summary_.parts += parts.size();
-  summary_.chunks += parts.empty() ? 0 : 1;
-  drop_repeated(chunk.chunk, parts, events);
-  note_early(chunk.chunk, parts, events);
-  for (const Part& part : parts) {
-    state_.parts[part.name] = {std::string(part.incarnation), part.start, part.last};
-  }
-  for (const EventLine& event : events) {
-    ++summary_.events;
-    if (!sink_.event(event)) return false;
-  }
-  return whole;
-}
-
-std::vector<ChunkDelivery::Part> ChunkDelivery::open_parts(const ChunkText& chunk) {
-  std::vector<Part> parts;
-  for (const auto& [number, text] : chunk.parts) {
-    if (text.unreachable) continue;
-    Part part{.name = {chunk.chunk, number.part, number.copy},
-              .text = &text,
-              .incarnation = {},
-              .start = 0,
-              .last = {}};
-    const auto header = parse_part_header(text.value, part.name.stored());
-    if (!header) {
-      damage(part, "is not a part of an event log");
-      continue;
-    }
-    part.incarnation = header->incarnation;
-    // Its writer was slow to create it after all.
-    state_.lost.erase({part.name, std::string(part.incarnation)});
-    part.start = header->size;
-    const auto known = state_.parts.find(part.name);
-    if (known != state_.parts.end() && known->second.incarnation == part.incarnation) {
-      const auto& consumed = known->second;
-      part.replaced = consumed.bytes > text.value.size() || consumed.bytes < header->size ||
-                      text.value[consumed.bytes - 1] != '\n';
-      if (!part.replaced) std::tie(part.start, part.last) = std::tie(consumed.bytes, consumed.last);
-    }
-    parts.push_back(part);
-  }
-  return parts;
-}
-
-// Of a chunk that is promised all that is known of; of one that is not, but did not expire yet either, what
-// was read and has been replaced: its events may be there again.
-std::vector<std::pair<PartName, std::string>> ChunkDelivery::expected(const ChunkText& chunk,
-                                                                      const std::vector<Part>& parts) const {
-  const std::int64_t current = shape_.chunk_of(now_);
-  const bool promised = chunk.chunk >= current - shape_.chunks && chunk.chunk <= current;
-  std::vector<std::pair<PartName, std::string>> all;
-  const auto there = [&](const PartName& name) {
-    return std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return part.name == name; });
-  };
-  for (auto known = state_.parts.lower_bound({chunk.chunk, 0}); known != state_.parts.end(); ++known) {
-    if (known->first.chunk != chunk.chunk) break;
-    // Nobody who answered knows of that ring: it is not lost for that.
-    if (known->first.ring() != 0 && !chunk.formers.contains(known->first.ring())) continue;
-    if (promised || (shape_.expiry_of(chunk.chunk) > now_ && there(known->first)))
-      all.emplace_back(known->first, known->second.incarnation);
-  }
-  if (!promised) return all;
-  all.insert(all.end(), chunk.named.begin(), chunk.named.end());
-  const std::string unnamed(16, '0');
-  for (const Part& part : parts) {
-    for (PartName before{chunk.chunk, part.name.part - 1, part.name.copy}; before.part >= 0; --before.part) {
-      if (chunk.parts.contains({before.copy, before.part})) break;
-      const auto reported = state_.lost.lower_bound({before, ""});
-      const bool again = reported != state_.lost.end() && reported->first == before;
-      if (!again) all.emplace_back(before, unnamed);
-    }
-  }
-  const bool none = chunk.parts.empty() || chunk.parts.begin()->first.copy >= PartName::copies_per_ring;
-  if (chunk.directory_lost && none) all.emplace_back(PartName{chunk.chunk, 0}, unnamed);
-  return all;
-}
-
-// Whether incarnations of this chunk's parts are gone whose loss was not reported yet.
-bool ChunkDelivery::report_losses(const ChunkText& chunk, const std::vector<Part>& parts) {
-  bool lost = std::any_of(parts.begin(), parts.end(),
-                          [&](const Part& part) { return part.replaced && !is_whole(chunk, part.name); });
-  for (const auto& [name, incarnation] : expected(chunk, parts)) {
-    if (is_whole(chunk, name)) continue;
-    const auto text = chunk.parts.find({name.copy, name.part});
-    if (text != chunk.parts.end() && text->second.unreachable) continue;
-    const auto same = [&](const Part& part) { return part.name == name && part.incarnation == incarnation; };
-    if (std::any_of(parts.begin(), parts.end(), same)) continue;
-    const auto known = state_.parts.find(name);
-    if (known != state_.parts.end() && known->second.incarnation == incarnation) state_.parts.erase(known);
-    lost = state_.lost.emplace(name, incarnation).second || lost;
-  }
-  return lost;
-}
-
-// The part's undelivered events; false when the limit ends before them.
-bool ChunkDelivery::collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left,
-                            std::set<EventId>* seen) {
-  std::string_view rest = std::string_view(part.text->value).substr(part.start);
-  Damages lines, data;
-  const auto report = [&](bool whole) {
-    if (lines.count == 1)
-      damage(part, "has a line that is not an event, at byte " + std::to_string(lines.first));
-    if (lines.count > 1)
-      damage(part, "has " + std::to_string(lines.count) + " lines that are not events, the first at byte " +
-                       std::to_string(lines.first));
-    if (data.count == 1)
-      damage(part, "has an event that is not JSON, shown as bytes, at byte " + std::to_string(data.first));
-    if (data.count > 1)
-      damage(part, "has " + std::to_string(data.count) +
-                       " events that are not JSON, shown as bytes, the first at byte " +
-                       std::to_string(data.first));
-    return whole;
-  };
-  while (!rest.empty()) {
-    std::string_view after = rest;
-    const std::string_view line = take_line(after);
-    const auto id = seen != nullptr ? EventId::parse(line.substr(0, event_id_size)) : std::nullopt;
-    const bool again = id && seen->contains(*id);
-    if (left && *left == 0 && !again) return report(false);
-    if (line.size() == rest.size()) {
-      damage(part, "ends in the middle of a line");
-      return report(true);
-    }
-    auto event = parse_event_line(line);
-    if (!event && !is_filler(line)) {
-      lines.note(part.start);
-      event = salvage_event_line(line);
-    }
-    if (event && event->foreign) data.note(part.start);
-    part.start += line.size() + 1;
-    rest = after;
-    if (!event) continue;
-    part.last = event->id;
-    if (again) continue;
-    if (seen != nullptr) seen->insert(event->id);
-    events.push_back(*event);
-    if (left) --*left;
-  }
-  return report(true);
-}
-
-// Sorts by id and drops the ids that come twice, or came before in what was consumed of any part.
-void ChunkDelivery::drop_repeated(std::int64_t chunk, const std::vector<Part>& parts,
-                                  std::vector<EventLine>& events) const {
-  if (events.empty()) return;
-  const auto by_id = [](const EventLine& a, const EventLine& b) { return a.id < b.id; };
-  const auto same_id = [](const EventLine& a, const EventLine& b) { return a.id == b.id; };
-  std::stable_sort(events.begin(), events.end(), by_id);
-  events.erase(std::unique(events.begin(), events.end(), same_id), events.end());
-  const std::vector<EventId> before = consumed_ids(chunk, parts);
-  std::erase_if(events, [&](const EventLine& event) {
-    return std::binary_search(before.begin(), before.end(), event.id);
-  });
-}
-
-// Remembers of what is delivered by now what some copy lacks, and forgets the rest. What a former ring has is
-// in as many copies as it will ever be.
-void ChunkDelivery::note_early(std::int64_t chunk, const std::vector<Part>& parts,
-                               const std::vector<EventLine>& events) {
-  if (copies_ == 1 || state_.ring.empty()) return;  // the latter: nobody asks again
-  std::map<EventId, std::set<std::int64_t>> had;
-  for (const EventLine& event : events) had[event.id];
-  for (const EventId& id : state_.early[chunk]) had[id];
-  for (const Part& part : parts) {
-    std::string_view consumed = std::string_view(part.text->value).substr(0, had.empty() ? 0 : part.start);
-    while (!consumed.empty()) {
-      const auto id = EventId::parse(take_line(consumed).substr(0, event_id_size));
-      const auto of_id = id ? had.find(*id) : had.end();
-      if (of_id == had.end()) continue;
-      of_id->second.insert(part.name.copy);
-      if (part.name.ring() != 0) had.erase(of_id);
-    }
-  }
-  std::erase_if(had, [&](const auto& one) { return one.second.empty() || one.second.size() == copies_; });
-  if (had.empty()) {
-    state_.early.erase(chunk);
-    return;
-  }
-  state_.version = 2;
-  std::set<EventId>& early = state_.early[chunk];
-  early.clear();
-  for (const auto& one : had) early.insert(one.first);
-}
-
-// Sorted.
-std::vector<EventId> ChunkDelivery::consumed_ids(std::int64_t chunk, const std::vector<Part>& parts) const {
-  std::vector<EventId> before;
-  if (const auto early = state_.early.find(chunk); early != state_.early.end())
-    before.assign(early->second.begin(), early->second.end());
-  for (const Part& part : parts) {
-    const auto known = state_.parts.find(part.name);
-    if (known == state_.parts.end() || part.replaced || known->second.incarnation != part.incarnation)
-      continue;
-    std::string_view consumed = std::string_view(part.text->value).substr(0, known->second.bytes);
-    while (!consumed.empty()) {
-      if (const auto id = EventId::parse(take_line(consumed).substr(0, event_id_size))) before.push_back(*id);
-    }
-  }
-  std::sort(before.begin(), before.end());
-  return before;
-}
-
-void ChunkDelivery::damage(const Part& part, const std::string& what) {
-  sink_.damaged(CorruptData(key_of_(part.name) + ' ' + what + ": another program writes to this key",
-                            cluster_.address_of(part.text->server)));
+bool deliver_chunk(const LogPlace& place, const ChunkText& chunk, CursorState& state, LogReading& reading,
+                   std::optional<std::uint64_t>& left) {
+  return ChunkDelivery(place, state, reading).deliver(chunk, left);
 }
 
 }  // namespace mcds

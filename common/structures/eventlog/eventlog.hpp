@@ -2,10 +2,8 @@
 // what happened lately: alerts, jobs, reports. Its contract stands at the end of this file.
 #pragma once
 
-#include <functional>
-#include <map>
+#include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,13 +11,46 @@
 #include "common/base/errors.hpp"
 #include "common/primitives/key_names.hpp"
 #include "common/primitives/several/kept.hpp"
-#include "common/primitives/several/replicas.hpp"
-#include "common/structures/eventlog/conf.hpp"
-#include "common/structures/eventlog/cursor.hpp"
-#include "common/structures/eventlog/format.hpp"
-#include "common/structures/eventlog/writer.hpp"
+#include "common/structures/eventlog/event.hpp"
 
 namespace mcds {
+
+struct CursorState;  // cursor.hpp
+
+// Puts events. Throws InvalidInput for an unusable name. Without a shape: as the log was last written; the
+// usual shape if nothing of it is there.
+class LogWriter {
+ public:
+  LogWriter(Context context, std::string_view name, std::optional<RingShape> shape);
+  ~LogWriter();
+  LogWriter(LogWriter&&) noexcept;
+
+  // One event, now or at `at`; throws InvalidInput for times outside [now - N C, now + C].
+  struct Put {
+    EventId id;
+    std::size_t server;
+    std::vector<CopyOutcome> copies;
+  };
+  Put put(std::string_view data, EventData kind, std::optional<WallTime> at = std::nullopt);
+
+  // Many events: lines are collected until stage() says that they must be flushed first (nullopt). A flush
+  // that throws has dropped its lines: none is known to be stored.
+  std::optional<EventId> stage(std::string_view data, EventData kind,
+                               std::optional<WallTime> at = std::nullopt);
+  std::size_t staged() const;
+  struct Flushed {
+    std::size_t server = 0;  // it went to
+    std::vector<CopyOutcome> copies;
+    std::size_t events = 0;  // stored: all, or as many as came before `failure`
+    std::optional<EventId> last = {};
+    std::optional<Failure> failure = {};
+  };
+  Flushed flush();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
 
 struct LogGap {
   enum class Reason { expired, evicted } reason;
@@ -53,13 +84,8 @@ struct LogSummary {
   std::uint64_t parts = 0;
   std::uint64_t bytes = 0;
   bool directory = false;         // one was there
-  bool flood = false;             // the chunks of one read exceed the memory limit
   std::vector<RingShape> shapes;  // in use, the newest last; with several copies, of any of them
-  // What the conf key says, of all copies that answered.
-  bool conf_answered = false;
-  bool conf_silent = false;  // a copy of it did not answer
-  std::vector<InUse> conf;
-  bool declined = false;  // see LogRange::only_if_sole
+  bool declined = false;          // see LogRange::only_if_sole
   // Servers that could not be asked; only reads that tolerate this have any.
   std::vector<Failure> unreachable;
 
@@ -67,153 +93,51 @@ struct LogSummary {
     return shapes.empty() ? std::nullopt : std::optional(shapes.back());
   }
   bool found_nothing() const { return parts == 0 && !directory; }
-  // Another copy, or a conf key of another number, may say more: one that was begun while others were silent
-  // says little.
-  bool conf_may_lack() const { return conf_answered && (conf_silent || conf.empty()); }
 };
 
-struct ChunkText;
-struct RingText;
-
-class EventLog {
+// Reads the ring of one shape. Throws InvalidInput for an unusable name.
+class LogReader {
  public:
-  // Throws InvalidInput for an unusable name.
-  EventLog(Context context, std::string_view name, RingShape shape);
+  LogReader(Context context, std::string_view name, const RingShape& shape);
+  ~LogReader();
+  LogReader(LogReader&&) noexcept;
 
   // How long after a part was listed its absence counts as a loss.
   static constexpr std::chrono::seconds grace{5};
 
-  // One event, now or at `at`; throws InvalidInput for times outside [now - N C, now + C].
-  struct Put {
-    EventId id;
-    std::size_t server;
-    std::vector<CopyOutcome> copies;
-  };
-  Put put(std::string_view data, EventData kind, std::optional<WallTime> at = std::nullopt);
-
-  // The shape is a guess: where nothing of it is there yet, the newest in use is taken from then on.
-  void guess_shape();
-
-  // Many events: lines are collected until stage() says that they must be flushed first (nullopt). A flush
-  // that throws has dropped its lines: none is known to be stored.
-  std::optional<EventId> stage(std::string_view data, EventData kind,
-                               std::optional<WallTime> at = std::nullopt);
-  std::size_t staged() const { return staged_events_; }
-  struct Flushed {
-    std::size_t server = 0;  // it went to
-    std::vector<CopyOutcome> copies;
-    std::size_t events = 0;  // stored: all, or as many as came before `failure`
-    std::optional<EventId> last = {};
-    std::optional<Failure> failure = {};
-  };
-  Flushed flush();
-
   // The events of the range, sorted by id, each once, complete for every put acknowledged before; and the
   // gaps.
   LogSummary fetch(const LogRange& range, LogSink& sink);
-
   // What this cursor has not delivered yet, each event once; moves `state`. With `limit`, at most that many
   // events; with `tolerant` servers that do not answer are left for the next time.
   LogSummary deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit = std::nullopt,
                      bool tolerant = false);
-  // The same for a reader that polls: reads the newest chunks, and of the older ones, in
-  // turn, as many as make about a megabyte.
+  // The same for a reader that polls: reads the newest chunks, and of the older ones, in turn, as many as
+  // make about a megabyte.
   LogSummary poll(CursorState& state, LogSink& sink);
 
-  // From now on the log is kept in the context's number of copies. Throws Failure if it is not certain that
-  // it is; then it can be repeated.
-  struct Recopied {
-    bool found = false;
-    std::size_t from = 1;
-  };
-  Recopied recopy();
-
-  // Ends the log in every number of copies: nothing of it is left. False: there was none.
-  bool drop();
-
-  const RingShape& shape() const { return shape_; }
-  const LogKeys& keys() const { return keys_; }
-  // The keys a put now would use, and those of the readable window that can exist; then those of the former
-  // rings that are read, as far as the conf key tells.
-  struct KeysOfRing {
-    std::size_t copies = 1;
-    std::vector<PlacedKey> keys = {};
-  };
-  std::vector<KeysOfRing> current_keys();
+  const RingShape& shape() const;
 
  private:
-  WallTime time_of(std::optional<WallTime> at);
-
-  struct Read {
-    LogSummary summary;
-    std::optional<std::int64_t> ended_in{};  // the chunk in which the limit or the sink ended it
-  };
-  std::pair<std::int64_t, std::int64_t> window(WallTime now) const;
-  void forget_old(CursorState& state, WallTime now) const;
-  Read read(const std::vector<std::int64_t>& chunks, CursorState& state, LogSink& sink,
-            std::optional<std::uint64_t> limit, bool tolerant, bool refills, bool only_if_sole = false);
-  void adopt(CursorState& state, WallTime now, LogSink& sink);
-  void follow(CursorState& state);
-  bool take_over(CursorState& state) const;
-
-  void settle_begun(std::span<const std::optional<Failure>> failures);
-  bool read_in_passes(std::int64_t chunk, LogSink& sink, LogSummary& summary, bool tolerant,
-                      const std::function<bool(const ChunkText&)>& deliver);
-  std::vector<ChunkText> read_chunks(std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
-                                     bool tolerant, bool refills);
-  // Its copies united.
-  std::vector<ChunkText> read_ring(const Replicas& copies, const LogKeys& keys,
-                                   std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
-                                   bool tolerant, bool refills);
-  void read_former(const FormerRing& former, std::span<ChunkText> texts, LogSink& sink, LogSummary& summary,
-                   bool tolerant, bool prolongs);
-  void remember(std::span<const InUse> conf);
-  RingText read_copies(const Replicas& copies, const LogKeys& keys, std::span<const std::int64_t> chunks,
-                       LogSink& sink, bool refills) const;
-  void refill(const RingText& ring, std::size_t copy);
-  std::string key_of(const PartName& name) const;
-  LogKeys keys_of(const FormerRing& former) const;
-
-  bool is_kept(WallTime at) const;
-  void check_kept(WallTime at) const;
-  std::optional<RingShape> newest_in_use() const;
-  void use_shape(const RingShape& shape);
-  // `failures`: of each copy. `creates`: the log may have begun with these lines.
-  Flushed conclude_flush(std::string_view lines, std::size_t events,
-                         std::span<const std::optional<Failure>> failures, bool creates);
-  Flushed flush_as(const RingShape& shape, std::string_view lines);
-  std::size_t stored_at_least() const;
-  bool take_back(std::string_view lines, std::span<const std::optional<Failure>> failures) const;
-  void take_keys();
-  bool elsewhere();
-  void let_begin();
-  std::optional<LogMove> complete_left(bool everywhere);
-  ConfCopies read_conf() const;
-  void refuse_if_left(const LogSummary& summary);
-  [[noreturn]] void refuse(const LogMove& move);
-  std::optional<Failure> refusal_of_writers();
-  std::string unmarked_ring() const;
-  bool is_numbered_otherwise(std::string_view ring) const;
-
-  Replicas copies_;
-  Context context_;
-  std::string name_;
-  Kept kept_;
-  RingShape shape_;
-  LogKeys keys_;
-  std::vector<LogWriter> writers_;  // one per copy
-  EventIdSource ids_;
-  WallTime last_now_{};
-  bool guessed_ = false;
-  std::vector<FormerRing> formers_;  // of all shapes, as far as is known
-  std::string staged_lines_;
-  std::int64_t staged_chunk_ = 0;
-  std::size_t staged_events_ = 0;
-  // poll: bytes of each chunk when last read, the older chunk whose turn it is, and when that turn began.
-  std::map<std::int64_t, std::size_t> sizes_;
-  std::int64_t turn_ = 0;
-  WallTime turn_began_{};
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
 };
+
+// From now on the log is kept in the context's number of copies. Throws Failure if it is not certain that it
+// is; then it can be repeated.
+Kept::Recopied recopy_log(const Context& context, std::string_view name);
+
+// Ends the log in every number of copies: nothing of it is left. False: there was none.
+bool drop_log(const Context& context, std::string_view name);
+
+// The keys a put now would use, and those of the readable window that can exist; then those of the former
+// rings that are read, as far as the conf key tells. Without a shape as for LogWriter.
+struct KeysOfRing {
+  std::size_t copies = 1;
+  std::vector<PlacedKey> keys = {};
+};
+std::vector<KeysOfRing> keys_of_log(const Context& context, std::string_view name,
+                                    std::optional<RingShape> shape);
 
 }  // namespace mcds
 
@@ -264,9 +188,14 @@ class EventLog {
 //
 // With several copies
 //   Each copy is a log of its own, with its own parts and directory. Events are appended to all copies under
-//   one id, and readers merge them by id. A gap is reported only where no copy is complete. A read, unless it
-//   polls, appends to a copy what another has and it lacks (it lost a chunk, or missed a write). So does a
-//   put that starts a chunk in one copy and continues it in another, 2 trips more.
+//   one id, and readers merge them by id. A gap is reported only where no copy is complete. A read appends to
+//   a copy what another has and it lacks (it lost a chunk, or missed a write); a reader that polls, what it
+//   has lacked for a moment. So does a put that starts a chunk in one copy and continues it in another, 2
+//   trips more.
+//   When a put is done, and what a fetch may answer: several/quorum.hpp. A put reads nothing first, for that
+//   would be another trip: with 3 copies and more, and too few of their servers, it ends with 80 where one
+//   copy got it, not with 69. A reader that leaves silent servers for the next time (tail -f) delivers what
+//   any copy has.
 //   A cursor counts in each copy. If one copy is lost, it continues exactly, provided it had read there what
 //   it read elsewhere. An event that a copy received after the cursor read it in another is delivered again
 //   only if that other copy is lost, or does not answer, at the next read. The same holds for events that

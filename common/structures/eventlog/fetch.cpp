@@ -1,12 +1,13 @@
-// The reads of EventLog: a range, a cursor, a poll. Chunk by chunk in read.cpp.
+// The reads of a log: a range, a cursor, a poll. Chunk by chunk in read.cpp.
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "common/base/bounds.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
-#include "common/structures/eventlog/delivery.hpp"
-#include "common/structures/eventlog/eventlog.hpp"
+#include "common/structures/eventlog/cursor.hpp"
+#include "common/structures/eventlog/read.hpp"
 
 namespace mcds {
 
@@ -68,231 +69,275 @@ bool is_sole(const std::vector<RingShape>& shapes, const RingShape& shape) {
 
 }  // namespace
 
-// The window of a clock that may be half a chunk off: one chunk more than is promised, and one more than puts
-// can reach.
-std::pair<std::int64_t, std::int64_t> EventLog::window(WallTime now) const {
-  const std::int64_t current = shape_.chunk_of(now);
-  return {current - shape_.chunks - 1, current + 2};
-}
+struct LogReader::Parts {
+  LogPlace place;
+  // poll: bytes of each chunk when last read, the older chunk whose turn it is, and when that turn began.
+  std::map<std::int64_t, std::size_t> sizes{};
+  std::int64_t turn = 0;
+  WallTime turn_began{};
 
-EventLog::Read EventLog::read(const std::vector<std::int64_t>& chunks, CursorState& state, LogSink& sink,
-                              std::optional<std::uint64_t> limit, bool tolerant, bool refills,
-                              bool only_if_sole) {
-  Read read;
-  ChunkDelivery delivery(
-      context_.cluster, shape_, copies_.size(), [this](const PartName& name) { return key_of(name); },
-      context_.clock.wall(), state, sink, read.summary);
-  const auto deliver = [&](const ChunkText& chunk) {
-    const std::uint64_t bytes = read.summary.bytes;
-    if (delivery.deliver(chunk, limit)) {
-      sizes_[chunk.chunk] += read.summary.bytes - bytes;
-      return true;
-    }
-    read.ended_in = chunk.chunk;
-    return false;
+  Parts(Context context, std::string_view name, const RingShape& shape)
+      : place(std::move(context), name, shape) {}
+
+  const RingShape& shape() const { return place.shape; }
+
+  // The window of a clock that may be half a chunk off: one chunk more than is promised, and one more than
+  // puts can reach.
+  std::pair<std::int64_t, std::int64_t> window(WallTime now) const {
+    const std::int64_t current = shape().chunk_of(now);
+    return {current - shape().chunks - 1, current + 2};
+  }
+
+  // Two chunks beyond what clocks half a chunk off may read, and by the earlier of this reader's clock and
+  // the last one's: what a clock that is ahead takes for old, another still reads, and must know that it was
+  // delivered.
+  void forget_old(CursorState& state, WallTime now) const {
+    state.forget_before(window(std::min(now, state.seen.value_or(now))).first - 2);
+  }
+
+  void refuse_if_left(const LogFound& found) {
+    if (const auto move = move_away(found.conf, place.copies.size())) place.refuse(*move);
+  }
+
+  struct Wanted {
+    std::vector<std::int64_t> chunks;
+    std::optional<std::uint64_t> limit{};
+    bool only_if_sole = false;
   };
-  std::size_t at_once = chunks_per_read;
-  bool looked = false;
-  for (std::size_t i = 0, count = 0; i < chunks.size(); i += count) {
-    count = std::min(at_once, chunks.size() - i);
-    const auto some = std::span(chunks).subspan(i, count);
-    const auto texts = read_chunks(some, sink, read.summary, tolerant, refills);
-    // Before anything is delivered.
-    if (i == 0) {
-      refuse_if_left(read.summary);
-      const bool there =
-          read.summary.directory || std::any_of(texts.begin(), texts.end(),
-                                                [](const ChunkText& chunk) { return !chunk.parts.empty(); });
-      if (there && read.summary.conf_may_lack() && !std::exchange(looked, true) && elsewhere()) {
-        if (!state.ring.empty()) state.ring = keys_.ring();
-        read = {};
+  // The chunk in which the limit or the sink ended it.
+  std::optional<std::int64_t> read(Wanted wanted, CursorState& state, LogReading& reading) {
+    LogFound& found = reading.found;
+    std::optional<std::int64_t> ended_in;
+    const auto deliver = [&](const ChunkText& chunk) {
+      const std::uint64_t bytes = found.bytes;
+      if (deliver_chunk(place, chunk, state, reading, wanted.limit)) {
+        sizes[chunk.chunk] += found.bytes - bytes;
+        return true;
+      }
+      ended_in = chunk.chunk;
+      return false;
+    };
+    std::size_t at_once = chunks_per_read;
+    bool looked = false;
+    for (std::size_t i = 0, count = 0; i < wanted.chunks.size(); i += count) {
+      count = std::min(at_once, wanted.chunks.size() - i);
+      const auto some = std::span(wanted.chunks).subspan(i, count);
+      const auto texts = read_chunks(place, some, reading);
+      // Before anything is delivered.
+      if (i == 0) {
+        refuse_if_left(found);
+        const auto has_parts = [](const ChunkText& chunk) { return !chunk.parts.empty(); };
+        const bool there = found.directory || std::any_of(texts.begin(), texts.end(), has_parts);
+        if (there && found.conf_may_lack() && !std::exchange(looked, true) && place.elsewhere()) {
+          if (!state.ring.empty()) state.ring = place.keys.ring();
+          found = {};
+          count = 0;
+          continue;
+        }
+      }
+      const bool declines = i == 0 && wanted.only_if_sole;
+      if (std::exchange(found.flood, false)) {
+        if (count == 1) {
+          sizes[some.front()] = 0;
+          if (!read_in_passes(some.front(), reading, declines, deliver)) return ended_in;
+          continue;
+        }
+        at_once = std::max<std::size_t>(1, count / 4);
         count = 0;
         continue;
       }
+      found.declined = declines && !is_sole(found.shapes, shape());
+      for (const ChunkText& chunk : texts) {
+        if (found.declined) {
+          found.parts += chunk.parts.size();
+          continue;
+        }
+        sizes[chunk.chunk] = 0;
+        if (!deliver(chunk)) return ended_in;
+      }
+      if (found.declined) break;
     }
-    if (std::exchange(read.summary.flood, false)) {
-      if (count == 1) {
-        sizes_[some.front()] = 0;
-        const auto unless_declined = [&](const ChunkText& chunk) {
-          if (i != 0 || !only_if_sole || is_sole(read.summary.shapes, shape_)) return deliver(chunk);
-          read.summary.declined = true;
-          return false;
-        };
-        if (!read_in_passes(some.front(), sink, read.summary, tolerant, unless_declined)) return read;
+    return ended_in;
+  }
+
+  // A chunk that is more than is held at a time, some parts after the others. The last part of one pass is in
+  // the next one too: what its writer put twice, at most into the part behind, is delivered once.
+  template <typename Deliver>
+  bool read_in_passes(std::int64_t chunk, LogReading& reading, bool declines, const Deliver& deliver) {
+    if (place.copies.size() > 1 || !place.formers.empty())
+      throw too_large(shape(), chunk, " of a log in several copies, or whose number of them was changed");
+    LogFound& found = reading.found;
+    const std::uint64_t chunks = found.chunks;
+    for (PartWindow window{.count = parts_per_pass};;) {
+      const OneCopy copy{place.copies.at(0), shape(), place.keys, true};
+      const auto texts = read_copy(copy, std::span(&chunk, 1), reading, window);
+      if (std::exchange(found.flood, false)) {
+        if (window.count == 1) throw too_large(shape(), chunk, " of one part");
+        window.count = std::max<std::int64_t>(1, window.count / 4);
         continue;
       }
-      at_once = std::max<std::size_t>(1, count / 4);
-      count = 0;
-      continue;
-    }
-    if (only_if_sole && i == 0 && !is_sole(read.summary.shapes, shape_)) {
-      read.summary.declined = true;
-      for (const ChunkText& chunk : texts) read.summary.parts += chunk.parts.size();
-      return read;
-    }
-    for (const ChunkText& chunk : texts) {
-      sizes_[chunk.chunk] = 0;
-      if (!deliver(chunk)) return read;
+      refuse_if_left(found);
+      found.declined = declines && !is_sole(found.shapes, shape());
+      if (found.declined || !deliver(texts.front())) return false;
+      found.chunks = chunks + 1;
+      if (!texts.front().goes_on) return true;
+      window.first += std::max<std::int64_t>(1, window.count - 1);
     }
   }
-  return read;
-}
 
-// A chunk that is more than is held at a time, some parts after the others. The last part of one pass is in
-// the next one too:
-// what its writer put twice, at most into the part behind, is delivered once.
-bool EventLog::read_in_passes(std::int64_t chunk, LogSink& sink, LogSummary& summary, bool tolerant,
-                              const std::function<bool(const ChunkText&)>& deliver) {
-  if (copies_.size() > 1 || !formers_.empty())
-    throw too_large(shape_, chunk, " of a log in several copies, or whose number of them was changed");
-  const std::uint64_t chunks = summary.chunks;
-  for (PartWindow window{.count = parts_per_pass};;) {
-    ChunkReader reader(copies_.at(0), shape_, keys_, true, tolerant, sink, summary);
-    const auto texts = reader.read(std::span(&chunk, 1), window);
-    if (std::exchange(summary.flood, false)) {
-      if (window.count == 1) throw too_large(shape_, chunk, " of one part");
-      window.count = std::max<std::int64_t>(1, window.count / 4);
-      continue;
+  LogSummary fetch(const LogRange& range, LogSink& sink) {
+    auto [low, high] = window(place.context.clock.wall());
+    std::optional<WallTime> first = range.first;
+    if (range.after) first = std::max(first.value_or(WallTime{}), range.after->time());
+    const WallTime kept_from = shape().start_of(low + 1);
+    if (first && *first < kept_from) {
+      sink.gap({LogGap::Reason::expired, *first, std::min(kept_from, range.last.value_or(kept_from))});
     }
-    refuse_if_left(summary);
-    if (!deliver(texts.front())) return false;
-    summary.chunks = chunks + 1;
-    if (!reader.goes_on()) return true;
-    window.first += std::max<std::int64_t>(1, window.count - 1);
+    if (first) low = std::max(low, shape().chunk_of(*first));
+    if (range.last) high = std::min(high, shape().chunk_of(*range.last));
+    CursorState state;
+    RangeSink in_range(range, sink);
+    const auto all = [&] {
+      LogReading reading{in_range};
+      read({span_of(low, high), std::nullopt, range.only_if_sole}, state, reading);
+      return LogSummary(std::move(reading.found));
+    };
+    LogSummary summary = all();
+    if (summary.declined) return summary;
+    if (summary.found_nothing() && place.elsewhere()) summary = all();
+    summary.events = in_range.events();
+    return summary;
   }
-}
 
-LogSummary EventLog::fetch(const LogRange& range, LogSink& sink) {
-  const WallTime now = context_.clock.wall();
-  auto [low, high] = window(now);
-  std::optional<WallTime> first = range.first;
-  if (range.after) first = std::max(first.value_or(WallTime{}), range.after->time());
-  const WallTime kept_from = shape_.start_of(low + 1);
-  if (first && *first < kept_from) {
-    sink.gap({LogGap::Reason::expired, *first, std::min(kept_from, range.last.value_or(kept_from))});
+  LogSummary deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit, bool tolerant) {
+    const WallTime now = place.context.clock.wall();
+    const auto [low, high] = window(now);
+    adopt(state, now, sink);
+    LogReading reading{sink, tolerant};
+    auto ended_in = read({span_of(low, high), limit}, state, reading);
+    if (reading.found.found_nothing() && place.elsewhere()) {
+      state.ring = place.keys.ring();
+      reading.found = {};
+      ended_in = read({span_of(low, high), limit}, state, reading);
+    }
+    if (ended_in) {
+      state.seen = std::min(now, shape().start_of(*ended_in));
+    } else if (reading.found.unreachable.empty() || !state.seen) {
+      state.seen = now;  // a new reader was promised no history of servers that do not answer
+    }
+    return std::move(reading.found);
   }
-  if (first) low = std::max(low, shape_.chunk_of(*first));
-  if (range.last) high = std::min(high, shape_.chunk_of(*range.last));
-  CursorState state;
-  RangeSink in_range(range, sink);
-  const auto all = [&] {
-    return read(span_of(low, high), state, in_range, std::nullopt, false, true, range.only_if_sole).summary;
-  };
-  LogSummary summary = all();
-  if (summary.declined) return summary;
-  if (summary.found_nothing() && elsewhere()) summary = all();
-  summary.events = in_range.events();
-  return summary;
-}
 
-LogSummary EventLog::deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit,
-                             bool tolerant) {
-  const WallTime now = context_.clock.wall();
-  const auto [low, high] = window(now);
-  adopt(state, now, sink);
-  Read done = read(span_of(low, high), state, sink, limit, tolerant, true);
-  if (done.summary.found_nothing() && elsewhere()) {
-    state.ring = keys_.ring();
-    done = read(span_of(low, high), state, sink, limit, tolerant, true);
+  // Checks that the cursor is this log's, and reports what expired since it was last here.
+  void adopt(CursorState& state, WallTime now, LogSink& sink) {
+    const std::string& ring = place.keys.ring();
+    if (!state.ring.empty() && state.ring != ring)
+      follow(state);
+    else
+      state.tell_copies_apart(place.copies.size());
+    if (!state.ring.empty() && state.ring != ring) {
+      throw Failure(ErrorCode::bad_data, "the cursor belongs to " + state.ring + ", not to " + ring +
+                                             "; give another file, or remove it to read the whole log again");
+    }
+    state.ring = ring;
+    forget_old(state, now);
+    const std::int64_t low = window(now).first;
+    const WallTime kept_from = shape().start_of(low + 1);
+    if (state.seen && shape().chunk_of(*state.seen) < low + 1) {
+      sink.gap({LogGap::Reason::expired, *state.seen, kept_from});
+      state.seen = kept_from;
+    }
   }
-  if (done.ended_in) {
-    state.seen = std::min(now, shape_.start_of(*done.ended_in));
-  } else if (done.summary.unreachable.empty()) {
-    state.seen = now;
-  } else if (!state.seen) {
-    state.seen = now;  // a new reader was promised no history of servers that do not answer
-  }
-  return done.summary;
-}
 
-// Checks that the cursor is this log's, and reports what expired since it was last here.
-void EventLog::adopt(CursorState& state, WallTime now, LogSink& sink) {
-  if (!state.ring.empty() && state.ring != keys_.ring())
-    follow(state);
-  else
-    state.tell_copies_apart(copies_.size());
-  if (!state.ring.empty() && state.ring != keys_.ring()) {
-    throw Failure(ErrorCode::bad_data, "the cursor belongs to " + state.ring + ", not to " + keys_.ring() +
-                                           "; give another file, or remove it to read the whole log again");
-  }
-  state.ring = keys_.ring();
-  forget_old(state, now);
-  const std::int64_t low = window(now).first;
-  const WallTime kept_from = shape_.start_of(low + 1);
-  if (state.seen && shape_.chunk_of(*state.seen) < low + 1) {
-    sink.gap({LogGap::Reason::expired, *state.seen, kept_from});
-    state.seen = kept_from;
-  }
-}
-
-// The cursor belongs to the log under another number of copies: under one that it had before, or under keys
-// from before they said it, or under one whose events have all expired.
-void EventLog::follow(CursorState& state) {
-  for (int look = 0; look < 2; ++look) {
-    remember(read_conf().all());
+  // The cursor belongs to the log under another number of copies: under one that it had before, or under keys
+  // from before they said it, or under one whose events have all expired.
+  void follow(CursorState& state) {
+    for (int look = 0; look < 2; ++look) {
+      place.remember(place.read_conf().all());
+      if (take_over(state)) return;
+      if (look == 0 && !place.elsewhere()) break;
+    }
+    state.tell_copies_apart(place.copies.size());
+    if (state.ring == place.keys.ring() || !is_numbered_otherwise(state.ring)) return;
+    // What was delivered must not be forgotten only because the copy that tells of its ring is silent, or was
+    // until now.
+    for (const auto& conf : place.read_conf(true).copies) place.remember(*conf);
     if (take_over(state)) return;
-    if (look == 0 && !elsewhere()) break;
+    state.parts.clear();
+    state.lost.clear();
+    state.early.clear();
+    state.ring = place.keys.ring();
   }
-  state.tell_copies_apart(copies_.size());
-  if (state.ring == keys_.ring()) return;
-  if (state.ring != unmarked_ring() && !is_numbered_otherwise(state.ring)) return;
-  // What was delivered must not be forgotten only because the copy that tells of its ring is silent, or was
-  // until now.
-  for (const Reply& conf : execute_copies(context_, Request::get(keys_.conf()))) {
-    if (expect_read(context_.cluster, conf).outcome == Outcome::hit)
-      remember(parse_in_use(conf.value, context_.clock.wall()));
+
+  bool is_numbered_otherwise(std::string_view ring) const {
+    for (std::size_t copies = 1; copies <= most_copies; ++copies) {
+      if (LogKeys(LogNumber{copies}.key(place.context, place.name), shape()).ring() == ring) return true;
+    }
+    return false;
   }
-  if (take_over(state)) return;
-  state.parts.clear();
-  state.lost.clear();
-  state.early.clear();
-  state.ring = keys_.ring();
+
+  bool take_over(CursorState& state) const {
+    for (const FormerRing& former : place.formers) {
+      if (!(former.shape == shape()) || place.keys_of(former).ring() != state.ring) continue;
+      state.tell_copies_apart(former.number.copies);
+      state.change_rings(former.number.ring(),
+                         LogNumber{place.copies.size(), place.kept.is_unmarked()}.ring());
+      state.ring = place.keys.ring();
+      return true;
+    }
+    return false;
+  }
+
+  LogSummary poll(CursorState& state, LogSink& sink) {
+    const WallTime now = place.context.clock.wall();
+    const auto [low, high] = window(now);
+    const bool behind = !state.seen || *state.seen < now - shape().kept() / 2;
+    if (behind || state.ring != place.keys.ring()) return deliver(state, sink, std::nullopt, true);
+    forget_old(state, now);
+    sizes.erase(sizes.begin(), sizes.lower_bound(low));
+    const std::int64_t recent = std::max(low, high - 3);
+    std::vector<std::int64_t> chunks;
+    if (turn <= low) {
+      turn = low;
+      turn_began = now;
+    }
+    for (std::size_t bytes = 0;
+         turn < recent && bytes < old_bytes_per_poll && chunks.size() < old_chunks_per_poll; ++turn) {
+      const auto size = sizes.find(turn);
+      if (size != sizes.end()) bytes += size->second;
+      chunks.push_back(turn);
+    }
+    for (std::int64_t chunk = recent; chunk <= high; ++chunk) chunks.push_back(chunk);
+    LogReading reading{sink, true};
+    read({chunks}, state, reading);
+    if (turn >= recent) {
+      if (reading.found.unreachable.empty()) state.seen = turn_began;
+      turn = 0;
+    }
+    return std::move(reading.found);
+  }
+};
+
+LogReader::LogReader(Context context, std::string_view name, const RingShape& shape)
+    : parts_(std::make_unique<Parts>(std::move(context), name, shape)) {}
+LogReader::~LogReader() = default;
+LogReader::LogReader(LogReader&&) noexcept = default;
+
+const RingShape& LogReader::shape() const {
+  return parts_->shape();
 }
 
-bool EventLog::take_over(CursorState& state) const {
-  for (const FormerRing& former : formers_) {
-    if (!(former.shape == shape_) || keys_of(former).ring() != state.ring) continue;
-    state.tell_copies_apart(former.number.copies);
-    state.change_rings(former.number.ring(), LogNumber{copies_.size(), kept_.is_unmarked()}.ring());
-    state.ring = keys_.ring();
-    return true;
-  }
-  return false;
+LogSummary LogReader::fetch(const LogRange& range, LogSink& sink) {
+  return parts_->fetch(range, sink);
 }
 
-// Two chunks beyond what clocks half a chunk off may read, and by the earlier of this reader's clock and the
-// last one's: what a clock that is ahead takes for old, another still reads, and must know that it was
-// delivered.
-void EventLog::forget_old(CursorState& state, WallTime now) const {
-  state.forget_before(window(std::min(now, state.seen.value_or(now))).first - 2);
+LogSummary LogReader::deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit,
+                              bool tolerant) {
+  return parts_->deliver(state, sink, limit, tolerant);
 }
 
-LogSummary EventLog::poll(CursorState& state, LogSink& sink) {
-  const WallTime now = context_.clock.wall();
-  const auto [low, high] = window(now);
-  const bool behind = !state.seen || *state.seen < now - shape_.kept() / 2;
-  if (behind || state.ring != keys_.ring()) return deliver(state, sink, std::nullopt, true);
-  forget_old(state, now);
-  sizes_.erase(sizes_.begin(), sizes_.lower_bound(low));
-  const std::int64_t recent = std::max(low, high - 3);
-  std::vector<std::int64_t> chunks;
-  if (turn_ <= low) {
-    turn_ = low;
-    turn_began_ = now;
-  }
-  for (std::size_t bytes = 0;
-       turn_ < recent && bytes < old_bytes_per_poll && chunks.size() < old_chunks_per_poll; ++turn_) {
-    const auto size = sizes_.find(turn_);
-    if (size != sizes_.end()) bytes += size->second;
-    chunks.push_back(turn_);
-  }
-  for (std::int64_t chunk = recent; chunk <= high; ++chunk) chunks.push_back(chunk);
-  LogSummary summary = read(chunks, state, sink, std::nullopt, true, false).summary;
-  if (turn_ >= recent) {
-    if (summary.unreachable.empty()) state.seen = turn_began_;
-    turn_ = 0;
-  }
-  return summary;
+LogSummary LogReader::poll(CursorState& state, LogSink& sink) {
+  return parts_->poll(state, sink);
 }
 
 }  // namespace mcds

@@ -60,8 +60,8 @@ void LogDirectory::add(std::string_view value) {
   }
 }
 
-std::vector<std::pair<PartName, std::string>> LogDirectory::named(std::int64_t chunk, WallTime until) const {
-  std::vector<std::pair<PartName, std::string>> found;
+std::vector<NamedPart> LogDirectory::named(std::int64_t chunk, WallTime until) const {
+  std::vector<NamedPart> found;
   for (auto entry = named_.lower_bound({{chunk, 0}, ""}); entry != named_.end(); ++entry) {
     if (entry->first.first.chunk != chunk) break;
     if (entry->second <= until && !withdrawn_.contains(entry->first)) found.push_back(entry->first);
@@ -80,237 +80,277 @@ std::int64_t LogDirectory::last_part_of(std::int64_t chunk) const {
   return last.chunk == chunk ? last.part : -1;
 }
 
-std::vector<ChunkText> ChunkReader::read(std::span<const std::int64_t> chunks, PartWindow window) {
-  window_ = window;
-  // Of the moment before the parts are asked for: what was named after that may have been created after that.
-  const WallTime named_until =
-      context_.clock.wall() - EventLog::grace - std::chrono::milliseconds(shape_.chunk_s * 500);
-  ask_first(chunks);
-  while (!summary_.flood && ask_further()) {
-  }
-  if (summary_.flood) return {};
-  leave_out_the_rest();
-  ask_misplaced();
-  ask_holes();
-  find_lost_directories();
-  if (summary_.flood) return {};
-  for (ChunkText& chunk : chunks_) {
-    chunk.named = directories_[chunk.chunk / chunks_per_directory].named(chunk.chunk, named_until);
-    const LogDirectory& directory = directories_[chunk.chunk / chunks_per_directory];
-    for (const auto& [number, part] : chunk.parts) {
-      const PartName name{chunk.chunk, number.part};
-      const auto header = parse_part_header(part.value, name);
-      const bool known = !header || directory.state == LogDirectory::State::unreachable ||
-                         directory.knows(name, header->incarnation);
-      if (!known) chunk.unnamed.emplace_back(name, header->incarnation);
+namespace {
+
+class ChunkReader {
+ public:
+  ChunkReader(const OneCopy& copy, LogReading& reading, PartWindow window)
+      : context_(copy.context),
+        shape_(copy.shape),
+        keys_(copy.keys),
+        alone_(copy.alone),
+        reading_(reading),
+        found_(reading.found),
+        window_(window) {}
+
+  std::vector<ChunkText> read(std::span<const std::int64_t> chunks) {
+    // Of the moment before the parts are asked for: what was named after that may have been created after
+    // that.
+    const WallTime named_until =
+        context_.clock.wall() - LogReader::grace - std::chrono::milliseconds(shape_.chunk_s * 500);
+    ask_first(chunks);
+    while (!found_.flood && ask_further()) {
     }
-    chunk.all_named = directories_[chunk.chunk / chunks_per_directory].named(chunk.chunk, WallTime::max());
-    chunk.last_named = directory.last_part_of(chunk.chunk);
-    // It goes on, and nobody says how far.
-    const auto first = chunk.parts.find({0, 0});
-    const bool begun = first != chunk.parts.end() && !first->second.unreachable;
-    if (begun && directory.state == LogDirectory::State::unreachable) chunk.last_named = most_parts;
-  }
-  return std::move(chunks_);
-}
-
-// Two parts of every chunk: that a first part is small does not prove that there is no second one.
-void ChunkReader::ask_first(std::span<const std::int64_t> chunks) {
-  std::vector<Request> batch;
-  std::vector<Asked> asked;
-  std::vector<std::int64_t> groups;
-  for (const std::int64_t chunk : chunks) {
-    for (std::int64_t part = window_.first; part < std::min(window_.first + 2, window_.end()); ++part) {
-      asked.push_back({chunks_.size(), {chunk, part}});
-      batch.push_back(keys_.of_part(Request::get(keys_.part({chunk, part})), {chunk, part}));
+    if (found_.flood) return {};
+    leave_out_the_rest();
+    ask_misplaced();
+    ask_holes();
+    find_lost_directories();
+    if (found_.flood) return {};
+    for (ChunkText& chunk : chunks_) {
+      chunk.named = directories_[chunk.chunk / chunks_per_directory].named(chunk.chunk, named_until);
+      const LogDirectory& directory = directories_[chunk.chunk / chunks_per_directory];
+      for (const auto& [number, part] : chunk.parts) {
+        const PartName name{chunk.chunk, number.part};
+        const auto header = parse_part_header(part.value, name);
+        const bool known = !header || directory.state == LogDirectory::State::unreachable ||
+                           directory.knows(name, header->incarnation);
+        if (!known) chunk.unnamed.emplace_back(name, header->incarnation);
+      }
+      chunk.all_named = directories_[chunk.chunk / chunks_per_directory].named(chunk.chunk, WallTime::max());
+      chunk.last_named = directory.last_part_of(chunk.chunk);
+      // It goes on, and nobody says how far.
+      const auto first = chunk.parts.find({0, 0});
+      const bool begun = first != chunk.parts.end() && !first->second.unreachable;
+      if (begun && directory.state == LogDirectory::State::unreachable) chunk.last_named = most_parts;
     }
-    chunks_.push_back({.chunk = chunk, .parts = {}, .named = {}});
-    groups.push_back(chunk / chunks_per_directory);
+    return std::move(chunks_);
   }
-  next_part_.assign(chunks_.size(), std::min(window_.first + 2, window_.end()));
-  std::sort(groups.begin(), groups.end());
-  groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
-  for (const std::int64_t group : groups) batch.push_back(Request::get(keys_.directory(group)));
-  batch.push_back(Request::get(keys_.conf()));
-  execute(batch, asked, groups);
-}
 
-bool ChunkReader::ask_further() {
-  std::vector<Request> batch;
-  std::vector<Asked> asked;
-  for (std::size_t i = 0; i < chunks_.size(); ++i) {
-    const std::int64_t chunk = chunks_[i].chunk;
-    std::int64_t end = directories_[chunk / chunks_per_directory].last_part_of(chunk) + 2;
-    const auto before = chunks_[i].parts.find({0, next_part_[i] - 1});
-    const bool goes_on = before != chunks_[i].parts.end() && !before->second.unreachable;
-    if (goes_on) end = std::max(end, next_part_[i] + 1);
-    end = std::min({end, window_.end(), next_part_[i] + parts_per_round});
-    if (end <= next_part_[i] || (!goes_on && end <= next_part_[i] + 1)) continue;
-    for (std::int64_t part = next_part_[i]; part < end; ++part) {
-      asked.push_back({i, {chunk, part}});
-      batch.push_back(keys_.of_part(Request::get(keys_.part({chunk, part})), {chunk, part}));
+ private:
+  struct Asked {
+    std::size_t position;  // in chunks_
+    PartName name;
+  };
+
+  // Two parts of every chunk: that a first part is small does not prove that there is no second one.
+  void ask_first(std::span<const std::int64_t> chunks) {
+    std::vector<Request> batch;
+    std::vector<Asked> asked;
+    std::vector<std::int64_t> groups;
+    for (const std::int64_t chunk : chunks) {
+      for (std::int64_t part = window_.first; part < std::min(window_.first + 2, window_.end()); ++part) {
+        asked.push_back({chunks_.size(), {chunk, part}});
+        batch.push_back(keys_.get({chunk, part}));
+      }
+      chunks_.push_back({.chunk = chunk, .parts = {}, .named = {}});
+      groups.push_back(chunk / chunks_per_directory);
     }
-    next_part_[i] = end;
+    next_part_.assign(chunks_.size(), std::min(window_.first + 2, window_.end()));
+    std::sort(groups.begin(), groups.end());
+    groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+    for (const std::int64_t group : groups) batch.push_back(Request::get(keys_.directory(group)));
+    batch.push_back(Request::get(keys_.conf()));
+    execute(batch, asked, groups);
   }
-  if (batch.empty()) return false;
-  execute(batch, asked, {});
-  return true;
-}
 
-void ChunkReader::leave_out_the_rest() {
-  for (ChunkText& chunk : chunks_) {
-    const std::int64_t named = directories_[chunk.chunk / chunks_per_directory].last_part_of(chunk.chunk);
-    const std::int64_t end = window_.end();
-    goes_on_ = end < most_parts && (named >= end || chunk.parts.contains({0, end - 1}));
-    for (std::int64_t part = 0; part < window_.first; ++part) chunk.parts[{0, part}].unreachable = true;
-    for (std::int64_t part = end; part <= named; ++part) chunk.parts[{0, part}].unreachable = true;
-  }
-}
-
-// A part that was missing and stands before one that is there may have been created between the two looks; it
-// was there before the later one was. Only a part that is missing now is lost.
-void ChunkReader::ask_holes() {
-  std::vector<Request> batch;
-  std::vector<Asked> asked;
-  for (std::size_t i = 0; i < chunks_.size(); ++i) {
-    const auto& parts = chunks_[i].parts;
-    const std::int64_t last = parts.empty() ? 0 : parts.rbegin()->first.part;
-    for (std::int64_t part = 0; part < last; ++part) {
-      if (parts.contains({0, part})) continue;
-      asked.push_back({i, {chunks_[i].chunk, part}});
-      const PartName name{chunks_[i].chunk, part};
-      batch.push_back(keys_.of_part(Request::get(keys_.part(name)), name));
-      if (batch.size() == requests_per_trip) ask_these(batch, asked);
+  bool ask_further() {
+    std::vector<Request> batch;
+    std::vector<Asked> asked;
+    for (std::size_t i = 0; i < chunks_.size(); ++i) {
+      const std::int64_t chunk = chunks_[i].chunk;
+      std::int64_t end = directories_[chunk / chunks_per_directory].last_part_of(chunk) + 2;
+      const auto before = chunks_[i].parts.find({0, next_part_[i] - 1});
+      const bool goes_on = before != chunks_[i].parts.end() && !before->second.unreachable;
+      if (goes_on) end = std::max(end, next_part_[i] + 1);
+      end = std::min({end, window_.end(), next_part_[i] + parts_per_round});
+      if (end <= next_part_[i] || (!goes_on && end <= next_part_[i] + 1)) continue;
+      for (std::int64_t part = next_part_[i]; part < end; ++part) {
+        asked.push_back({i, {chunk, part}});
+        batch.push_back(keys_.get({chunk, part}));
+      }
+      next_part_[i] = end;
     }
+    if (batch.empty()) return false;
+    execute(batch, asked, {});
+    return true;
   }
-  ask_these(batch, asked);
-}
 
-// Versions before 0.2 placed further parts of an only copy by their own bytes: one that is named and not
-// where it belongs may be there. Of several copies it would be another's.
-void ChunkReader::ask_misplaced() {
-  if (!alone_) return;
-  std::vector<Request> batch;
-  std::vector<Asked> asked;
-  for (std::size_t i = 0; i < chunks_.size(); ++i) {
-    const std::int64_t chunk = chunks_[i].chunk;
-    const std::int64_t end =
-        std::min(directories_[chunk / chunks_per_directory].last_part_of(chunk) + 1, most_parts);
-    for (std::int64_t part = 1; part < end; ++part) {
-      if (chunks_[i].parts.contains({0, part})) continue;
-      Request request = keys_.of_part(Request::get(keys_.part({chunk, part})), {chunk, part});
-      const std::size_t server = context_.cluster.server_of(request);
-      request.with.clear();
-      if (context_.cluster.server_of(request) == server) continue;
-      asked.push_back({i, {chunk, part}});
-      batch.push_back(std::move(request));
-      if (batch.size() == requests_per_trip) ask_these(batch, asked);
+  void leave_out_the_rest() {
+    for (ChunkText& chunk : chunks_) {
+      const std::int64_t named = directories_[chunk.chunk / chunks_per_directory].last_part_of(chunk.chunk);
+      const std::int64_t end = window_.end();
+      chunk.goes_on = end < most_parts && (named >= end || chunk.parts.contains({0, end - 1}));
+      for (std::int64_t part = 0; part < window_.first; ++part) chunk.parts[{0, part}].unreachable = true;
+      for (std::int64_t part = end; part <= named; ++part) chunk.parts[{0, part}].unreachable = true;
     }
   }
-  ask_these(batch, asked);
-}
 
-void ChunkReader::ask_these(std::vector<Request>& batch, std::vector<Asked>& asked) {
-  if (!batch.empty()) execute(batch, asked, {});
-  batch.clear();
-  asked.clear();
-}
+  // A part that was missing and stands before one that is there may have been created between the two looks;
+  // it was there before the later one was. Only a part that is missing now is lost.
+  void ask_holes() {
+    std::vector<Request> batch;
+    std::vector<Asked> asked;
+    for (std::size_t i = 0; i < chunks_.size(); ++i) {
+      const auto& parts = chunks_[i].parts;
+      const std::int64_t last = parts.empty() ? 0 : parts.rbegin()->first.part;
+      for (std::int64_t part = 0; part < last; ++part) {
+        if (parts.contains({0, part})) continue;
+        asked.push_back({i, {chunks_[i].chunk, part}});
+        const PartName name{chunks_[i].chunk, part};
+        batch.push_back(keys_.get(name));
+        if (batch.size() == requests_per_trip) ask_these(batch, asked);
+      }
+    }
+    ask_these(batch, asked);
+  }
 
-// Parts first, then directories, then the conf key if there is one more.
-void ChunkReader::execute(std::vector<Request>& batch, const std::vector<Asked>& asked,
-                          std::span<const std::int64_t> groups) {
-  for (std::size_t from = 0; from < batch.size() && !summary_.flood; from += requests_per_trip) {
-    auto replies = context_.cluster.execute(
-        std::span<const Request>(batch).subspan(from, std::min(requests_per_trip, batch.size() - from)));
-    for (std::size_t i = 0; i < replies.size() && !summary_.flood; ++i) {
-      hold(replies[i]);
-      if (summary_.flood) return;
-      const std::size_t which = from + i;
-      if (which < asked.size()) {
-        take_part(asked[which], std::move(replies[i]));
-      } else if (which < asked.size() + groups.size()) {
-        take_directory(groups[which - asked.size()], replies[i]);
-      } else if (!replies[i].failed()) {
-        take_conf(replies[i]);
+  // Versions before 0.2 placed further parts of an only copy by their own bytes: one that is named and not
+  // where it belongs may be there. Of several copies it would be another's.
+  void ask_misplaced() {
+    if (!alone_) return;
+    std::vector<Request> batch;
+    std::vector<Asked> asked;
+    for (std::size_t i = 0; i < chunks_.size(); ++i) {
+      const std::int64_t chunk = chunks_[i].chunk;
+      const std::int64_t end =
+          std::min(directories_[chunk / chunks_per_directory].last_part_of(chunk) + 1, most_parts);
+      for (std::int64_t part = 1; part < end; ++part) {
+        if (chunks_[i].parts.contains({0, part})) continue;
+        Request request = keys_.get({chunk, part});
+        const std::size_t server = context_.cluster.server_of(request);
+        request.with.clear();
+        if (context_.cluster.server_of(request) == server) continue;
+        asked.push_back({i, {chunk, part}});
+        batch.push_back(std::move(request));
+        if (batch.size() == requests_per_trip) ask_these(batch, asked);
+      }
+    }
+    ask_these(batch, asked);
+  }
+
+  void ask_these(std::vector<Request>& batch, std::vector<Asked>& asked) {
+    if (!batch.empty()) execute(batch, asked, {});
+    batch.clear();
+    asked.clear();
+  }
+
+  // Parts first, then directories, then the conf key if there is one more.
+  void execute(std::vector<Request>& batch, const std::vector<Asked>& asked,
+               std::span<const std::int64_t> groups) {
+    for (std::size_t from = 0; from < batch.size() && !found_.flood; from += requests_per_trip) {
+      auto replies = context_.cluster.execute(
+          std::span<const Request>(batch).subspan(from, std::min(requests_per_trip, batch.size() - from)));
+      for (std::size_t i = 0; i < replies.size() && !found_.flood; ++i) {
+        hold(replies[i]);
+        if (found_.flood) return;
+        const std::size_t which = from + i;
+        if (which < asked.size()) {
+          take_part(asked[which], std::move(replies[i]));
+        } else if (which < asked.size() + groups.size()) {
+          take_directory(groups[which - asked.size()], replies[i]);
+        } else if (!replies[i].failed()) {
+          take_conf(replies[i]);
+        }
       }
     }
   }
-}
 
-void ChunkReader::take_conf(const Reply& reply) {
-  const bool hit = reply.outcome == Outcome::hit;
-  summary_.conf_answered = true;
-  summary_.conf = parse_in_use(hit ? reply.value : "", context_.clock.wall());
-  if (hit) summary_.shapes = parse_conf(reply.value, context_.clock.wall());
-}
-
-void ChunkReader::hold(const Reply& reply) {
-  bytes_ += reply.value.size();
-  summary_.flood = bytes_ > largest_answers || (reply.failure != nullptr && reply.failure->flood);
-}
-
-bool ChunkReader::usable(const Reply& reply) {
-  if (!reply.failed()) return true;
-  if (!tolerant_) expect(context_.cluster, reply);
-  const std::string server = context_.cluster.address_of(reply.server);
-  const auto same = [&](const Failure& failure) { return failure.server() == server; };
-  if (std::none_of(summary_.unreachable.begin(), summary_.unreachable.end(), same)) {
-    summary_.unreachable.emplace_back(error_code_of_silence(*reply.failure), reply.failure->message, server);
+  void take_conf(const Reply& reply) {
+    const bool hit = reply.outcome == Outcome::hit;
+    found_.conf_answered = true;
+    found_.conf = parse_in_use(hit ? reply.value : "", context_.clock.wall());
+    if (hit) found_.shapes = parse_conf(reply.value, context_.clock.wall());
   }
-  return false;
-}
 
-void ChunkReader::take_part(const Asked& asked, Reply reply) {
-  const bool known = usable(reply);
-  if (known && reply.outcome != Outcome::hit) return;
-  chunks_[asked.position].parts[{0, asked.name.part}] = {std::move(reply.value), reply.server, !known};
-}
-
-void ChunkReader::take_directory(std::int64_t group, const Reply& reply) {
-  LogDirectory& directory = directories_[group];
-  if (!usable(reply)) {
-    directory.state = LogDirectory::State::unreachable;
-    return;
+  void hold(const Reply& reply) {
+    bytes_ += reply.value.size();
+    found_.flood = bytes_ > largest_answers || (reply.failure != nullptr && reply.failure->flood);
   }
-  directory.state =
-      reply.outcome == Outcome::hit ? LogDirectory::State::present : LogDirectory::State::missing;
-  if (reply.outcome != Outcome::hit) return;
-  summary_.directory = true;
-  directory.add(reply.value);
-  if (directory.damaged_lines() == 0) return;
-  sink_.damaged(CorruptData(keys_.directory(group) + " holds lines that are not of an event log's directory",
-                            context_.cluster.address_of(reply.server)));
-}
 
-std::set<std::int64_t> ChunkReader::groups_without_their_parts() const {
-  std::set<std::int64_t> groups;
-  for (const ChunkText& chunk : chunks_) {
-    const std::int64_t group = chunk.chunk / chunks_per_directory;
-    const LogDirectory& directory = directories_.at(group);
-    if (directory.state == LogDirectory::State::unreachable) continue;
-    for (const auto& [number, text] : chunk.parts) {
-      const PartName name{chunk.chunk, number.part};
-      const auto header = parse_part_header(text.value, name);
-      if (header && !directory.knows(name, header->incarnation)) groups.insert(group);
+  bool usable(const Reply& reply) {
+    if (!reply.failed()) return true;
+    if (!reading_.tolerant) expect(context_.cluster, reply);
+    const std::string server = context_.cluster.address_of(reply.server);
+    const auto same = [&](const Failure& failure) { return failure.server() == server; };
+    if (std::none_of(found_.unreachable.begin(), found_.unreachable.end(), same)) {
+      found_.unreachable.emplace_back(error_code_of_silence(*reply.failure), reply.failure->message, server);
     }
+    return false;
   }
-  return groups;
+
+  void take_part(const Asked& asked, Reply reply) {
+    const bool known = usable(reply);
+    if (known && reply.outcome != Outcome::hit) return;
+    chunks_[asked.position].parts[{0, asked.name.part}] = {std::move(reply.value), reply.server, !known};
+  }
+
+  void take_directory(std::int64_t group, const Reply& reply) {
+    LogDirectory& directory = directories_[group];
+    if (!usable(reply)) {
+      directory.state = LogDirectory::State::unreachable;
+      return;
+    }
+    directory.state =
+        reply.outcome == Outcome::hit ? LogDirectory::State::present : LogDirectory::State::missing;
+    if (reply.outcome != Outcome::hit) return;
+    found_.directory = true;
+    directory.add(reply.value);
+    if (directory.damaged_lines() == 0) return;
+    reading_.sink.damaged(
+        CorruptData(keys_.directory(group) + " holds lines that are not of an event log's directory",
+                    context_.cluster.address_of(reply.server)));
+  }
+
+  std::set<std::int64_t> groups_without_their_parts() const {
+    std::set<std::int64_t> groups;
+    for (const ChunkText& chunk : chunks_) {
+      const std::int64_t group = chunk.chunk / chunks_per_directory;
+      const LogDirectory& directory = directories_.at(group);
+      if (directory.state == LogDirectory::State::unreachable) continue;
+      for (const auto& [number, text] : chunk.parts) {
+        const PartName name{chunk.chunk, number.part};
+        const auto header = parse_part_header(text.value, name);
+        if (header && !directory.knows(name, header->incarnation)) groups.insert(group);
+      }
+    }
+    return groups;
+  }
+
+  // A part is named before it is created; but the directory may have been read just before that.
+  void find_lost_directories() {
+    const auto suspects = groups_without_their_parts();
+    if (suspects.empty()) return;
+    const std::vector<std::int64_t> groups(suspects.begin(), suspects.end());
+    std::vector<Request> batch;
+    for (const std::int64_t group : groups) batch.push_back(Request::get(keys_.directory(group)));
+    execute(batch, {}, groups);
+    const auto lost = groups_without_their_parts();
+    for (ChunkText& chunk : chunks_) chunk.directory_lost = lost.contains(chunk.chunk / chunks_per_directory);
+  }
+
+  Context& context_;
+  const RingShape& shape_;
+  const LogKeys& keys_;
+  bool alone_;
+  LogReading& reading_;
+  LogFound& found_;
+  PartWindow window_;
+  std::vector<ChunkText> chunks_;
+  std::vector<std::int64_t> next_part_;
+  std::size_t bytes_ = 0;
+  std::map<std::int64_t, LogDirectory> directories_;
+};
+
+}  // namespace
+
+std::vector<ChunkText> read_copy(const OneCopy& copy, std::span<const std::int64_t> chunks,
+                                 LogReading& reading, PartWindow window) {
+  return ChunkReader(copy, reading, window).read(chunks);
 }
 
-// A part is named before it is created; but the directory may have been read just before that.
-void ChunkReader::find_lost_directories() {
-  const auto suspects = groups_without_their_parts();
-  if (suspects.empty()) return;
-  const std::vector<std::int64_t> groups(suspects.begin(), suspects.end());
-  std::vector<Request> batch;
-  for (const std::int64_t group : groups) batch.push_back(Request::get(keys_.directory(group)));
-  execute(batch, {}, groups);
-  const auto lost = groups_without_their_parts();
-  for (ChunkText& chunk : chunks_) chunk.directory_lost = lost.contains(chunk.chunk / chunks_per_directory);
-}
-
-std::vector<std::pair<PartName, std::string>> lost_parts(const ChunkText& copy) {
-  std::vector<std::pair<PartName, std::string>> lost;
+std::vector<NamedPart> lost_parts(const ChunkText& copy) {
+  std::vector<NamedPart> lost;
   for (const auto& [name, incarnation] : copy.all_named) {
     const auto part = copy.parts.find({0, name.part});
     const bool unreachable = part != copy.parts.end() && part->second.unreachable;

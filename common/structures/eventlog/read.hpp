@@ -1,5 +1,5 @@
-// Reading chunks: from the items of a ring to events in order, and what is missing. Used by eventlog.cpp's
-// reads.
+// Reading chunks: from the items of a ring to what its copies have together, and what each of them lacks.
+// Used by put.cpp and fetch.cpp.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,31 @@
 
 #include "common/primitives/several/quorum.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
+#include "common/structures/eventlog/place.hpp"
 
 namespace mcds {
+
+// What a read found, and what it says of other places.
+struct LogFound : LogSummary {
+  bool flood = false;  // the chunks of one read exceed the memory limit
+  // What the conf key says, of all copies that answered.
+  bool conf_answered = false;
+  bool conf_silent = false;  // a copy of it did not answer
+  std::vector<InUse> conf;
+
+  // Another copy, or a conf key of another number, may say more: one that was begun while others were silent
+  // says little.
+  bool conf_may_lack() const { return conf_answered && (conf_silent || conf.empty()); }
+};
+
+struct LogReading {
+  LogSink& sink;
+  bool tolerant = false;  // of servers that do not answer
+  bool refills = true;    // copies get what they lack
+  LogFound found = {};
+};
+
+using NamedPart = std::pair<PartName, std::string>;  // and its incarnation
 
 // One directory's lines. Names that were withdrawn do not count.
 class LogDirectory {
@@ -23,7 +46,7 @@ class LogDirectory {
   // Foreign lines are skipped and counted.
   void add(std::string_view value);
   // The incarnations named for each part of this chunk, up to `until`.
-  std::vector<std::pair<PartName, std::string>> named(std::int64_t chunk, WallTime until) const;
+  std::vector<NamedPart> named(std::int64_t chunk, WallTime until) const;
   bool knows(const PartName& name, std::string_view incarnation) const;
   std::int64_t last_part_of(std::int64_t chunk) const;
   std::size_t damaged_lines() const { return damaged_; }
@@ -50,18 +73,16 @@ struct CopyPart {
 
 struct ChunkText {
   std::int64_t chunk = 0;
-  std::map<CopyPart, PartText> parts;  // those that are there, or unreachable
-  std::vector<std::pair<PartName, std::string>> all_named =
-      {};  // also the newest, which may not be created yet
-  std::vector<std::pair<PartName, std::string>> unnamed =
-      {};                        // parts that are there and not in the directory
+  std::map<CopyPart, PartText> parts;     // those that are there, or unreachable
+  std::vector<NamedPart> all_named = {};  // also the newest, which may not be created yet
+  std::vector<NamedPart> unnamed = {};    // parts that are there and not in the directory
   std::int64_t last_named = -1;  // the last part its directory names; any, if the directory does not answer
   bool whole = false;            // one of several copies has all its parts: nothing is lost
   bool directory_lost = false;   // a part is there that no directory knows
-  std::set<std::int64_t> formers = {};  // numbers of the former rings that were read too
-  std::set<std::int64_t> whole_formers =
-      {};  // numbers of former rings of which nothing is lost: PartName::ring
-  std::vector<std::pair<PartName, std::string>> named;
+  std::set<std::int64_t> formers = {};        // numbers of the former rings that were read too
+  std::set<std::int64_t> whole_formers = {};  // those of which nothing is lost: PartName::ring
+  std::vector<NamedPart> named;
+  bool goes_on = false;  // there may be parts behind the window
 };
 
 // The merged contents of one chunk's copies. `blocked`: data that no answering server has may be on one that
@@ -75,11 +96,11 @@ UnitedChunk unite(std::span<const ChunkText* const> copies);
 
 // A ring's chunks as its copies have them, and united.
 struct RingText {
-  std::vector<LogSummary> summaries = {};           // of each copy
+  std::vector<LogReading> readings = {};            // of each copy
   std::vector<std::vector<ChunkText>> copies = {};  // of each, the chunks
   std::vector<UnitedChunk> chunks = {};             // none: the copies are too large to be held together
-  std::vector<std::vector<std::string>> missing =
-      {};  // of each chunk, the lines each copy lacks; none: repair nothing
+  // Of each chunk, the lines each copy lacks; none: repair nothing.
+  std::vector<std::vector<std::string>> missing = {};
   ConfCopies confs = {};
 
   bool any_missing() const;
@@ -96,7 +117,7 @@ struct RingText {
 std::vector<std::string> missing_lines(std::span<const ChunkText* const> copies, WallTime young);
 
 // The parts that the copy's directory lists and the copy lacks.
-std::vector<std::pair<PartName, std::string>> lost_parts(const ChunkText& copy);
+std::vector<NamedPart> lost_parts(const ChunkText& copy);
 
 // Parts whose contents are read; those before and behind are as if their server did not answer.
 struct PartWindow {
@@ -105,59 +126,25 @@ struct PartWindow {
   std::int64_t end() const { return std::min(first + count, most_parts); }
 };
 
-class ChunkReader {
- public:
-  // `alone`: there is no other copy, whose parts lie under the same keys on other servers.
-  ChunkReader(Context& context, const RingShape& shape, const LogKeys& keys, bool alone, bool tolerant,
-              LogSink& sink, LogSummary& summary)
-      : context_(context),
-        shape_(shape),
-        keys_(keys),
-        alone_(alone),
-        tolerant_(tolerant),
-        sink_(sink),
-        summary_(summary) {}
-
-  // In the order given. One round trip, more only for third and further parts and for parts in no directory.
-  // Nothing, and `summary.flood`, when it is more than is held at a time.
-  std::vector<ChunkText> read(std::span<const std::int64_t> chunks, PartWindow window = {});
-  // After a read of one chunk: there may be parts behind the window.
-  bool goes_on() const { return goes_on_; }
-
- private:
-  struct Asked {
-    std::size_t position;  // in chunks_
-    PartName name;
-  };
-  void ask_first(std::span<const std::int64_t> chunks);
-  bool ask_further();
-  void leave_out_the_rest();
-  void ask_holes();
-  void ask_misplaced();
-  void execute(std::vector<Request>& batch, const std::vector<Asked>& asked,
-               std::span<const std::int64_t> groups);
-  void take_part(const Asked& asked, Reply reply);
-  void take_directory(std::int64_t group, const Reply& reply);
-  void take_conf(const Reply& reply);
-  void ask_these(std::vector<Request>& batch, std::vector<Asked>& asked);
-  bool usable(const Reply& reply);
-  void hold(const Reply& reply);
-  void find_lost_directories();
-  std::set<std::int64_t> groups_without_their_parts() const;
-
-  Context& context_;
-  const RingShape& shape_;
-  const LogKeys& keys_;
-  bool alone_;
-  bool tolerant_;
-  LogSink& sink_;
-  LogSummary& summary_;
-  std::vector<ChunkText> chunks_;
-  std::vector<std::int64_t> next_part_;
-  PartWindow window_;
-  bool goes_on_ = false;
-  std::size_t bytes_ = 0;
-  std::map<std::int64_t, LogDirectory> directories_;
+// The chunks of one copy, in the order given. One round trip, more only for third and further parts and for
+// parts in no directory. Nothing, and `flood`, when it is more than is held at a time.
+struct OneCopy {
+  Context& context;
+  const RingShape& shape;
+  const LogKeys& keys;
+  bool alone;  // there is no other, whose parts lie under the same keys on other servers
 };
+std::vector<ChunkText> read_copy(const OneCopy& copy, std::span<const std::int64_t> chunks,
+                                 LogReading& reading, PartWindow window = {});
+
+// Of the log's ring, and of those that it had under other numbers of copies, as one. Nothing, and `flood`, as
+// above.
+std::vector<ChunkText> read_chunks(LogPlace& place, std::span<const std::int64_t> chunks,
+                                   LogReading& reading);
+
+// Hands one chunk's undelivered events to the sink, in order, and what was lost of it before them; decreases
+// `left` by the events delivered. False: the sink or the limit ended the read.
+bool deliver_chunk(const LogPlace& place, const ChunkText& chunk, CursorState& state, LogReading& reading,
+                   std::optional<std::uint64_t>& left);
 
 }  // namespace mcds

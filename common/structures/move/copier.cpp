@@ -4,6 +4,7 @@
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
+#include "common/base/rely.hpp"
 #include "common/base/result.hpp"
 #include "common/primitives/structure_names.hpp"
 
@@ -191,6 +192,7 @@ void Copier::finish_writing() {
   writing_.pop_front();
   Items& items = writing.items;
   const std::vector<Reply> replies = writing.pending->finish();
+  rely_on(replies.size() == items.size(), "each item on its way has a reply");
   const std::vector<bool> settled = settler_.settle(items, writing.pending->batch(), replies);
   // What is left is tried again by the next run.
   for (std::size_t from = 0; from < settled.size();) {

@@ -87,16 +87,22 @@ bool is_of_keeper(const Reply& statistics) {
          !statistic(statistics.value, "proxy_conn_requests");
 }
 
+std::vector<Reply> statistics_of_keepers(Cluster& cluster) {
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < cluster.placement().pool().size(); ++i) requests.push_back(Request::stats(i));
+  std::vector<Reply> replies = cluster.execute(requests);
+  std::erase_if(replies, [](const Reply& reply) { return !is_of_keeper(reply); });
+  return replies;
+}
+
 Clocks look_at_clocks(Cluster& cluster, const Clock& clock) {
   Clocks clocks(cluster.placement().pool().size());
-  std::vector<Request> requests;
-  for (std::size_t i = 0; i < clocks.size(); ++i) requests.push_back(Request::stats(i));
   for (int look = 0; look < most_looks; ++look) {
     const WallTime before = clock.wall();
-    const std::vector<Reply> replies = cluster.execute(requests);
+    const std::vector<Reply> replies = statistics_of_keepers(cluster);
     const WallTime after = clock.wall();
     for (const Reply& reply : replies) {
-      const auto time = is_of_keeper(reply) ? statistic_number(reply.value, "time") : std::nullopt;
+      const auto time = statistic_number(reply.value, "time");
       if (!time || *time > UINT32_MAX) continue;
       const ClockLook seen = ClockLook::of(static_cast<std::int64_t>(*time), before, after);
       std::optional<ClockLook>& best = clocks[reply.server];

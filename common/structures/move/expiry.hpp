@@ -61,6 +61,8 @@ void read_touched_again(Cluster& cluster, const Clocks& clocks, std::span<const 
 // Whether statistics are those of a server that stores items itself: a proxy shows its own clock and none of
 // its servers' evictions.
 bool is_of_keeper(const Reply& statistics);
+// Of all servers of a cluster's pool that are such.
+std::vector<Reply> statistics_of_keepers(Cluster& cluster);
 
 // Of all servers of a cluster's pool. unset: that one tells no time, or is another's voice.
 Clocks look_at_clocks(Cluster& cluster, const Clock& clock);

@@ -9,10 +9,8 @@ Incidents::Incidents(Cluster& cluster) : cluster_(cluster), before_(counters()) 
 
 std::vector<std::optional<Incidents::Counters>> Incidents::counters() const {
   std::vector<std::optional<Counters>> all(cluster_.placement().pool().size());
-  std::vector<Request> requests;
-  for (std::size_t i = 0; i < all.size(); ++i) requests.push_back(Request::stats(i));
-  for (const Reply& reply : cluster_.execute(requests)) {
-    const auto evictions = is_of_keeper(reply) ? statistic_number(reply.value, "evictions") : std::nullopt;
+  for (const Reply& reply : statistics_of_keepers(cluster_)) {
+    const auto evictions = statistic_number(reply.value, "evictions");
     if (!evictions) continue;
     const auto number = [&](std::string_view name) {
       return statistic_number(reply.value, name).value_or(0);

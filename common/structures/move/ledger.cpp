@@ -13,6 +13,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/rely.hpp"
 
 namespace mcds::moving {
 
@@ -69,7 +70,7 @@ void Ledger::fail(const char* what) const {
 
 Ledger::Ledger(const std::string& path, std::string_view move, Clock* clock) : path_(path) {
   constexpr Duration between_tries = std::chrono::milliseconds(20);
-  descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  descriptor_ = Descriptor(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (descriptor_ < 0) fail("open");
   // A child of a run that was killed this moment may have it open until it is its turn to end.
   for (int left = clock == nullptr ? 0 : 100; flock(descriptor_, LOCK_EX | LOCK_NB) != 0; --left) {
@@ -104,10 +105,6 @@ Ledger::Ledger(const std::string& path, std::string_view move, Clock* clock) : p
   const std::size_t parts = std::min(records / records_per_part + 1, most_parts);
   for (std::size_t i = 0; i < parts; ++i) parts_.emplace_back();
   read_history();
-}
-
-Ledger::~Ledger() {
-  if (descriptor_ >= 0) close(descriptor_);
 }
 
 void Ledger::read_history() {
@@ -166,18 +163,13 @@ void Ledger::add(const KeyHash& key, const Copied& copied) {
 }
 
 void Ledger::write() {
-  std::string_view left = buffer_;
-  while (!left.empty()) {
-    const ssize_t written = ::write(descriptor_, left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) fail("write");
-    left.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (!write_all(descriptor_, buffer_)) fail("write");
   buffer_.clear();
 }
 
 void Ledger::settle(std::uint64_t first, std::uint64_t count) {
   if (descriptor_ < 0 || count == 0) return;
+  rely_on(first + count <= written_, "only what was written down before is settled");
   buffer_ += bytes_of(Record{{}, first, count, 0, Record::What::settled});
   write();
 }

@@ -3,8 +3,7 @@
 //
 // 64 bytes of text that name the move, then records of 40 bytes in the machine's byte order:
 //   copied     the key's 128-bit hash, a 64-bit digest of value and flags, the old server's cas unique, when
-//              it expires;
-//              written before the item is
+//              it expires; written before the item is
 //   settled    these copied ones, the first and how many, are done; others may or may not have been stored
 //   life       of a server when a run begins, by the hash of its address: when it was started, how often it
 //              was flushed, its pid
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "common/base/clock.hpp"
+#include "common/base/descriptors.hpp"
 #include "common/structures/move/spool.hpp"
 
 namespace mcds::moving {
@@ -64,9 +64,6 @@ class Ledger {
   // Throws Failure(try_again) when another run has it open, with a clock for two seconds; (bad_data) when it
   // is of another move or no such file, (cannot_write).
   Ledger(const std::string& path, std::string_view move, Clock* clock = nullptr);
-  ~Ledger();
-  Ledger(const Ledger&) = delete;
-  Ledger& operator=(const Ledger&) = delete;
 
   // What earlier runs left is looked up by parts, one of which is in memory at a time.
   std::size_t parts() const { return parts_.size(); }
@@ -97,7 +94,7 @@ class Ledger {
   bool is_settled(std::uint64_t index) const;
   void fail(const char* what) const;
 
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::string path_;
   bool history_ = false;
   std::uint64_t written_ = 0;                                     // by this run and those before

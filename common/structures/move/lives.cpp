@@ -27,10 +27,7 @@ std::vector<std::uint64_t> since(Ledger& ledger, Cluster& cluster, Side side) {
 
 std::vector<std::optional<Life>> look_at_lives(Cluster& cluster) {
   std::vector<std::optional<Life>> lives(cluster.placement().pool().size());
-  std::vector<Request> requests;
-  for (std::size_t i = 0; i < lives.size(); ++i) requests.push_back(Request::stats(i));
-  for (const Reply& reply : cluster.execute(requests)) {
-    if (!is_of_keeper(reply)) continue;
+  for (const Reply& reply : statistics_of_keepers(cluster)) {
     const auto number = [&](std::string_view name) { return statistic_number(reply.value, name); };
     const auto time = number("time"), uptime = number("uptime");
     if (!time || !uptime) continue;

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "common/base/errors.hpp"
 #include "common/base/unnamed_file.hpp"
@@ -32,27 +31,10 @@ Spool::Spool() : descriptor_(open_unnamed_file()) {
                                                std::strerror(errno) + "; set TMPDIR to a writable directory");
 }
 
-Spool::Spool(Spool&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      count_(other.count_),
-      buffer_(std::move(other.buffer_)),
-      position_(other.position_) {}
-
-Spool::~Spool() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
 void Spool::flush() {
-  std::string_view left = buffer_;
-  while (!left.empty()) {
-    const ssize_t written = write(descriptor_, left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0)
-      throw Failure(ErrorCode::cannot_write, std::string("cannot keep the list of keys: ") +
-                                                 std::strerror(errno) +
-                                                 "; set TMPDIR to where there is room");
-    left.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (!write_all(descriptor_, buffer_))
+    throw Failure(ErrorCode::cannot_write, std::string("cannot keep the list of keys: ") +
+                                               std::strerror(errno) + "; set TMPDIR to where there is room");
   buffer_.clear();
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/descriptors.hpp"
 #include "common/structures/move/map.hpp"
 
 namespace mcds::moving {
@@ -33,11 +34,6 @@ inline std::size_t reckoned_size(const Spooled& record) {
 class Spool {
  public:
   Spool();
-  ~Spool();
-  Spool(Spool&& other) noexcept;
-  Spool(const Spool&) = delete;
-  Spool& operator=(const Spool&) = delete;
-  Spool& operator=(Spool&&) = delete;
 
   // Throw Failure(cannot_write, cannot_read).
   void add(const Spooled& record);
@@ -53,7 +49,7 @@ class Spool {
   void flush();
   bool fill(std::size_t size);
 
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::uint64_t count_ = 0;
   std::string buffer_;
   std::size_t position_ = 0;

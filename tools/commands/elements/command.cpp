@@ -95,7 +95,7 @@ ExitStatus compact(Session& session, const ElementsOptions& options) {
   const bool whole = elements_of(session, options).compact();
   JsonObject answer = start_answer(options);
   answer.boolean("compacted", whole);
-  session.output().answer(answer, whole ? "1" : "0");
+  session.output().answer(add_degraded(answer, session), whole ? "1" : "0");
   return whole ? ExitStatus::ok : ExitStatus::problem;
 }
 
@@ -150,7 +150,7 @@ class Printer {
     answer_.cut(beginning_);
     answer_.bytes(options_.element, found.name);
     if (values_) answer_.stored_bytes("value", found.value);
-    answer_.bytes("server", session_.server_address(found.server));
+    answer_.fields({session_.server_field(found.server)});
     session_.output().answer(add_degraded(answer_, session_), {});
   }
 
@@ -177,8 +177,9 @@ class Printer {
  private:
   // Not among the elements: a reader takes every line of the answer for one.
   ExitStatus missing_name() const {
+    JsonObject answer = start_answer(options_);
     session_.output().incomplete(
-        start_answer(options_).boolean("found", false),
+        add_degraded(answer.boolean("found", false), session_),
         "there is no " + std::string(options_.structure) + " named " + options_.name);
     return as_missing(options_);
   }
@@ -239,7 +240,7 @@ Context context_for_setting(Session& session, const ElementsOptions& options) {
 
 void answer_setting(Session& session, JsonObject& answer, const ElementsOptions& options,
                     const ElementResult& result) {
-  answer.bytes("server", session.server_address(result.server));
+  answer.fields({session.server_field(result.server)});
   if (options.ttl) add_seconds(answer, "ttl_s", *options.ttl);
   answer_from(session, answer, {{}, result.copies, "", options.ttl.has_value()}, result.yes ? "1" : "0");
 }
@@ -333,7 +334,7 @@ void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options) {
       .flag("--accept", "first declare what is left of a damaged index to be complete", options->accept);
   declare("compact", "drop index lines of " + element + "s that no longer exist", compact)
       .example("mcds " + structure + " compact " + name)
-      .answer(structure + " compacted");
+      .answer(structure + " compacted degraded?");
   declare("clear", "remove all " + element + "s", clear)
       .example("mcds " + structure + " clear " + name)
       .answer(structure + " found? removed degraded?")

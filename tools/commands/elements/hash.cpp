@@ -56,7 +56,10 @@ ExitStatus get(Session& session, const ElementsOptions& options) {
   const auto answer_one = [&](const Element& field, const ElementResult& result) {
     Output& output = session.output();
     JsonObject answer = element_answer(options, field.name);
-    if (!result.yes) return answer_missing(session, answer, {result.server});
+    if (!result.yes) {
+      warn_if_degraded(session);
+      return answer_missing(session, answer, {result.server});
+    }
     answer.stored_bytes("value", result.value).bytes("server", session.server_address(result.server));
     add_copies(answer, session, {{}, result.copies});
     warn_of_copies(session, result.copies);
@@ -91,7 +94,7 @@ void declare_hash(Command& command) {
   command.verb("get", "print the values of fields")
       .example("mcds hash get cfg color -o value")
       .answer("hash field value server @copies")
-      .answer("hash field found server")
+      .answer("hash field found server degraded?")
       .field("value bytes the value")
       .example("mcds hash get cfg color size")
       .argument("NAME", "the hash", &options->name)

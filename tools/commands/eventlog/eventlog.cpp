@@ -20,7 +20,7 @@ std::optional<WallTime> time_of(Session& session, const EventlogOptions& options
 // Lines that are put, and what has become of those before.
 class LinePutter {
  public:
-  LinePutter(EventLog& log, EventData kind, std::optional<WallTime> at) : log_(log), kind_(kind), at_(at) {}
+  LinePutter(LogWriter& log, EventData kind, std::optional<WallTime> at) : log_(log), kind_(kind), at_(at) {}
 
   void put(const Window<std::string>& window) {
     std::size_t first = 0;  // of those that are staged
@@ -65,7 +65,7 @@ class LinePutter {
       for (std::size_t i = from; i < count; ++i) window.fail(first + i, failure);
     };
     try {
-      EventLog::Flushed flushed = log_.flush();
+      LogWriter::Flushed flushed = log_.flush();
       note_copies(std::move(flushed.copies));
       events_ += flushed.events;
       if (!first_) first_ = first_staged_;
@@ -76,7 +76,7 @@ class LinePutter {
     }
   }
 
-  EventLog& log_;
+  LogWriter& log_;
   EventData kind_;
   std::optional<WallTime> at_;
   std::optional<EventId> first_staged_, first_, last_;
@@ -84,7 +84,7 @@ class LinePutter {
   std::vector<CopyOutcome> copies_;
 };
 
-ExitStatus put_lines(Session& session, const EventlogOptions& options, EventLog& log) {
+ExitStatus put_lines(Session& session, const EventlogOptions& options, LogWriter& log) {
   LinePutter putter(log, options.json ? EventData::json : EventData::text, time_of(session, options));
   Batch<std::string> batch;
   batch.parse = [](std::string line) { return line; };
@@ -98,9 +98,7 @@ ExitStatus put_lines(Session& session, const EventlogOptions& options, EventLog&
 }
 
 ExitStatus put(Session& session, const EventlogOptions& options) {
-  const auto asked = asked_shape(options);
-  EventLog log(session.context_with_copies(), options.name, asked.value_or(RingShape{}));
-  if (!asked) log.guess_shape();
+  LogWriter log(session.context_with_copies(), options.name, asked_shape(options));
   if (options.data.value_or("-") == "-") return put_lines(session, options, log);
   const auto at = time_of(session, options);
   const auto put = log.put(value_of(*options.data), options.json ? EventData::json : EventData::text, at);
@@ -132,7 +130,7 @@ class InfoSink final : public LogSink {
 ExitStatus info(Session& session, const EventlogOptions& options) {
   ShapeFinder finder(session, options, std::nullopt);
   InfoSink sink(session);
-  const auto summary = finder.read([&](EventLog& log) { return log.fetch({}, sink); }, [] {});
+  const auto summary = finder.read([&](LogReader& log) { return log.fetch({}, sink); }, [] {});
   const RingShape& shape = finder.log().shape();
   JsonObject answer("eventlog", options.name);
   answer.boolean("found", !summary.found_nothing());
@@ -150,27 +148,25 @@ ExitStatus info(Session& session, const EventlogOptions& options) {
     for (const RingShape& one : summary.shapes) shapes.push_back(one.text());
     if (shapes.size() > 1) answer.strings("shapes", shapes);
   }
-  session.output().answer(answer, std::to_string(summary.events));
+  session.output().answer(add_degraded(answer, session), std::to_string(summary.events));
   if (sink.damages.any()) return ExitStatus::bad_data;
   return summary.found_nothing() ? ExitStatus::no : ExitStatus::ok;
 }
 
 ExitStatus where(Session& session, const EventlogOptions& options) {
-  const auto asked = asked_shape(options);
-  EventLog log(session.context_with_copies(), options.name, asked.value_or(RingShape{}));
-  if (!asked) log.guess_shape();
-  for (const EventLog::KeysOfRing& ring : log.current_keys()) print_where(session, ring.keys, ring.copies);
+  for (const auto& ring : keys_of_log(session.context_with_copies(), options.name, asked_shape(options)))
+    print_where(session, ring.keys, ring.copies);
   return ExitStatus::ok;
 }
 
 ExitStatus recopy(Session& session, const EventlogOptions& options) {
-  const auto recopied = EventLog(session.context_with_copies(), options.name, RingShape{}).recopy();
+  const auto recopied = recopy_log(session.context_with_copies(), options.name);
   return answer_recopied(session, JsonObject("eventlog", options.name), recopied.found, recopied.from);
 }
 
 ExitStatus drop(Session& session, const EventlogOptions& options) {
   return answer_dropped(session, JsonObject("eventlog", options.name),
-                        EventLog(session.context_with_copies(), options.name, RingShape{}).drop());
+                        drop_log(session.context_with_copies(), options.name));
 }
 
 using EventlogOptionsPtr = std::shared_ptr<EventlogOptions>;
@@ -250,10 +246,10 @@ void declare_eventlog(Command& command) {
   declare_fetch(command, options);
   declare_tail(command, options);
   command.verb("info", "print the number of events, their times, and gaps")
-      .answer("eventlog found")
+      .answer("eventlog found degraded?")
       .answer(
           "eventlog found chunk_s chunks kept_s events chunks_used parts size_bytes first_at? last_at? gaps "
-          "shapes?")
+          "shapes? degraded?")
       .example("mcds eventlog info deploys")
       .argument("NAME", "the log", &options->name)
       .with(with_shape, options, "default: that of the log's writers")

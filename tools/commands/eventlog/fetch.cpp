@@ -62,7 +62,7 @@ void fetch_shapes(Session& session, const EventlogOptions& options, LogRange ran
   const bool usual = std::find(shapes.begin(), shapes.end(), RingShape{}) != shapes.end();
   if (!known.found_nothing() && !usual) shapes.emplace_back();
   if (shapes.size() == 1) {
-    EventLog(session.context_with_copies(), options.name, shapes.front()).fetch(range, printer);
+    LogReader(session.context_with_copies(), options.name, shapes.front()).fetch(range, printer);
     return;
   }
   MergedLogs merged(printer);
@@ -77,7 +77,7 @@ ExitStatus fetch_range(Session& session, const EventlogOptions& options) {
   bool missing = false;
   const ExitStatus status = hand_over(session, options, [&](EventPrinter& printer) {
     const LogSummary summary =
-        finder.read([&](EventLog& log) { return log.fetch(range, printer); }, [&] { printer.drop_held(); });
+        finder.read([&](LogReader& log) { return log.fetch(range, printer); }, [&] { printer.drop_held(); });
     if (summary.declined) return fetch_shapes(session, options, range, summary, printer);
     missing = summary.found_nothing() && summary.shapes.empty();
     if (missing) warn_of_no_trace(session, options.name);
@@ -100,7 +100,7 @@ ExitStatus fetch_cursor(Session& session, const EventlogOptions& options) {
   bool known = true;
   const ExitStatus status = hand_over(session, options, [&](EventPrinter& printer) {
     const auto summary =
-        finder.read([&](EventLog& log) { return log.deliver(state, printer, options.limit); },
+        finder.read([&](LogReader& log) { return log.deliver(state, printer, options.limit); },
                     [&] {
                       state = before;
                       printer.drop_held();

@@ -4,6 +4,7 @@
 #include <deque>
 #include <set>
 
+#include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
 #include "tools/commands/commands.hpp"
 
@@ -88,7 +89,7 @@ class ShapeFinder {
     warn_of_others(summary);
     return summary;
   }
-  EventLog& log() { return *log_; }
+  LogReader& log() { return *log_; }
   // The shape is not a guess.
   bool fixed() const { return fixed_; }
   // The caller reads the other shapes too.
@@ -102,7 +103,7 @@ class ShapeFinder {
   const EventlogOptions& options_;
   bool fixed_;
   bool reads_all_ = false;
-  std::optional<EventLog> log_;
+  std::optional<LogReader> log_;
 };
 
 ExitStatus eventlog_fetch(Session& session, const EventlogOptions& options);

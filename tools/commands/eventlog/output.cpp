@@ -63,7 +63,8 @@ bool open_cursor(Session& session, const EventlogOptions& options, std::optional
 
 void warn_of_no_trace(Session& session, const std::string& name) {
   session.output().warning("there is no trace of an event log named " + name +
-                           "; it was never written, or all of it has expired");
+                           "; it was never written, or all of it has expired" +
+                           (session.is_degraded() ? "; one of the two copies does not answer" : ""));
 }
 
 bool EventPrinter::event(const EventLine& event) {

@@ -62,7 +62,7 @@ class Ring {
     const CursorState before = state_;
     UntilSink sink(merged, until);
     const LogSummary summary =
-        finder_.read([&](EventLog& log) { return log.deliver(state_, sink, std::nullopt, options_.follow); },
+        finder_.read([&](LogReader& log) { return log.deliver(state_, sink, std::nullopt, options_.follow); },
                      [&] {
                        state_ = before;
                        merged.drop_ring();
@@ -73,7 +73,12 @@ class Ring {
 
   LogSummary poll(LogSink& to, const std::optional<WallTime>& until) {
     UntilSink sink(to, until);
-    const LogSummary summary = finder_.log().poll(state_, sink);
+    const auto polled = attempt([&] { return finder_.log().poll(state_, sink); });
+    const auto& failure = polled.failure();
+    // A look for the log under other numbers of copies waits for servers, too.
+    if (failure && failure->code() != ErrorCode::unavailable) raise(*failure);
+    LogSummary summary = failure ? LogSummary() : polled.value();
+    if (failure) summary.unreachable.push_back(*failure);
     outage_.tell(summary);
     return summary;
   }

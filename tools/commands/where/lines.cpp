@@ -7,10 +7,10 @@ ExitStatus for_each_key(Session& session, const Placements& placements, const Wh
                         const TakeKey& take, const SendKeys& send) {
   const KeyRules rules{session.key_prefix(), placements, options.probe || options.prune || options.guess};
   Batch<std::string> batch;
-  batch.parse = [&](const std::string& line) { return rules.of_line(line, session.options().null); };
-  batch.run = [&](const Window<std::string>& window) {
+  batch.parse = [&](std::string&& line) { return rules.of_line(std::move(line), session.options().null); };
+  batch.run = [&](Window<std::string>& window) {
     for (const auto& placement : placements) placement->expect(window.items);
-    for (const std::string& key : window.items) window.note(take(key));
+    for (std::string& key : window.items) window.note(take(std::move(key)));
     window.note(send());
   };
   const auto& keys = options.keys;

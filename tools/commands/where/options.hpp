@@ -33,7 +33,7 @@ struct WhereOptions {
 
 using Placements = std::vector<std::shared_ptr<const Placement>>;
 
-using TakeKey = std::function<ExitStatus(const std::string& key)>;
+using TakeKey = std::function<ExitStatus(std::string&& key)>;
 using SendKeys = std::function<ExitStatus()>;
 // lines.cpp: every key given, with its namespace, or every line of standard input for `-`. The worst of
 // what `take` and `send` return; send is called behind each window of keys. A key that is none

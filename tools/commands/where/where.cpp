@@ -65,11 +65,12 @@ JsonObject explanation(const Placement& placement, const PlacementOptions& optio
 }
 
 void print_key(Session& session, const WhereOptions& options, const Placements& placements,
-               std::vector<PlacedLines>& lines, const std::string& key) {
-  const PlacedKey part = placed(key, session.key_prefix());
+               std::vector<PlacedLines>& lines, std::string&& key) {
+  const PlacedKey part = placed(std::move(key), session.key_prefix());
   for (std::size_t i = 0; i < placements.size(); ++i) {
     const auto& placement = placements[i];
     const Placement::Place place = placement->place_of(part.placed_by());
+    if (!options.explain && lines[i].print(part, place)) continue;
     const std::string& address = session.server_address(place.server);
     if (session.output().mode() == OutputMode::value) {
       session.output().answer({}, address);
@@ -127,8 +128,8 @@ ExitStatus where(Session& session, const WhereOptions& options) {
   if (options.probe || options.prune) return where_probe(session, options, placements);
   std::vector<PlacedLines> lines;
   for (const auto& placement : placements) lines.emplace_back(session, *placement);
-  const auto print = [&](const std::string& key) {
-    print_key(session, options, placements, lines, key);
+  const auto print = [&](std::string&& key) {
+    print_key(session, options, placements, lines, std::move(key));
     return ExitStatus::ok;
   };
   return for_each_key(session, placements, options, print, [] { return ExitStatus::ok; });

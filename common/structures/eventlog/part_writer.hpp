@@ -15,14 +15,14 @@
 
 namespace mcds {
 
-class LogWriter {
+class PartWriter {
  public:
   // The largest append: batches stay below it.
   static constexpr std::size_t batch_size = std::size_t{256} << 10;
 
   // `context` must outlive it; it writes one of so many copies. With several, a part is created although the
   // directory's server cannot be reached; otherwise it must be named to be missed.
-  LogWriter(Context& context, const RingShape& shape, const LogKeys& keys, std::size_t copies)
+  PartWriter(Context& context, const RingShape& shape, const LogKeys& keys, std::size_t copies)
       : context_(&context), shape_(shape), keys_(keys), copies_(copies), alone_(copies == 1) {}
 
   // Whole event lines, at most batch_size; the server they went to. nullopt: there is not even a directory,
@@ -68,7 +68,6 @@ class LogWriter {
   std::optional<std::size_t> append_piece(std::int64_t chunk, const std::string& lines);
   Stored append_to(const PartName& name, const std::string& lines);
   Look look(const PartName& name, const std::string& lines, std::int64_t& last_part);
-  Request of_part(Request request, const PartName& name) const;
   Stored create(const PartName& name, const std::string& lines);
   std::optional<std::string> read_back(const PartName& name);
   Exptime exptime_of(std::int64_t chunk) const;

@@ -1,4 +1,4 @@
-#include "common/structures/eventlog/writer.hpp"
+#include "common/structures/eventlog/part_writer.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -21,7 +21,7 @@ bool holds(std::string_view part, std::string_view lines) {
 
 }  // namespace
 
-std::optional<std::size_t> LogWriter::append(std::int64_t chunk, const std::string& lines) {
+std::optional<std::size_t> PartWriter::append(std::int64_t chunk, const std::string& lines) {
   std::optional<std::size_t> server;
   lines_in_pieces(lines, [&](const std::string& piece, std::size_t first, std::size_t last) {
     if (first != 0 && !server) return;
@@ -33,7 +33,7 @@ std::optional<std::size_t> LogWriter::append(std::int64_t chunk, const std::stri
   return server;
 }
 
-void LogWriter::restore(std::int64_t chunk, std::string_view lines) {
+void PartWriter::restore(std::int64_t chunk, std::string_view lines) {
   restores_ = true;
   const auto done = attempt([&] {
     while (!lines.empty()) {
@@ -48,7 +48,7 @@ void LogWriter::restore(std::int64_t chunk, std::string_view lines) {
   done.value();
 }
 
-std::optional<std::size_t> LogWriter::append_piece(std::int64_t chunk, const std::string& lines) {
+std::optional<std::size_t> PartWriter::append_piece(std::int64_t chunk, const std::string& lines) {
   if (parts_.size() > 1000) parts_.erase(parts_.begin());
   std::int64_t& part = parts_[chunk];
   for (int step = 0; step < largest_walk && part < most_parts; ++step) {
@@ -82,8 +82,8 @@ std::optional<std::size_t> LogWriter::append_piece(std::int64_t chunk, const std
       context_->cluster.address_of(context_->cluster.placement().server_of(keys_.part({chunk, 0}))));
 }
 
-LogWriter::Stored LogWriter::append_to(const PartName& name, const std::string& lines) {
-  const Request request = of_part(Request::append(keys_.part(name), lines), name);
+PartWriter::Stored PartWriter::append_to(const PartName& name, const std::string& lines) {
+  const Request request = keys_.append(name, lines);
   for (int attempt = 1;; ++attempt) {
     const Reply reply = context_->cluster.execute(request);
     if (!reply.unknown()) {
@@ -98,10 +98,10 @@ LogWriter::Stored LogWriter::append_to(const PartName& name, const std::string& 
 
 // The part's value after a lost reply; nullopt: it is not there. Throws UnknownOutcome when that cannot be
 // learned.
-std::optional<std::string> LogWriter::read_back(const PartName& name) {
+std::optional<std::string> PartWriter::read_back(const PartName& name) {
   Reply reply;
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    reply = context_->cluster.execute(of_part(Request::get(keys_.part(name)), name));
+    reply = context_->cluster.execute(keys_.get(name));
     if (reply.outcome == Outcome::miss) return std::nullopt;
     if (reply.outcome == Outcome::hit) return std::move(reply.value);
   }
@@ -109,17 +109,13 @@ std::optional<std::string> LogWriter::read_back(const PartName& name) {
                        context_->cluster.address_of(reply.server));
 }
 
-Request LogWriter::of_part(Request request, const PartName& name) const {
-  return keys_.of_part(std::move(request), name);
-}
-
 // Why an append was refused: full, or missing. It is tried again behind the look: a part that was missing may
 // have been created meanwhile, and only one that is there and refuses is full. Learns from the directory
 // which part is the chunk's last.
-LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, std::int64_t& last_part) {
+PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines, std::int64_t& last_part) {
   const std::string key = keys_.part(name);
   const Request there = touches_ ? Request::touch(key, exptime_of(name.chunk)) : Request::get(key);
-  std::vector<Request> batch{of_part(there, name), of_part(Request::append(keys_.part(name), lines), name),
+  std::vector<Request> batch{keys_.of_part(there, name), keys_.append(name, lines),
                              Request::get(keys_.directory(name.chunk / chunks_per_directory)),
                              Request::gets(keys_.conf())};
   // Where versions before 0.2 put a further part: one that is there counts as full. Of several copies it is
@@ -159,7 +155,7 @@ LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, 
 }
 
 // Nothing of a guessed shape is there: whether the newest in use is another.
-bool LogWriter::means_another() {
+bool PartWriter::means_another() {
   if (!guessed_ || conf_->outcome != Outcome::hit) return false;
   const auto shapes = parse_conf(conf_->value, context_->clock.wall());
   if (shapes.empty() || shapes.back() == shape_) return false;
@@ -168,7 +164,7 @@ bool LogWriter::means_another() {
 }
 
 // Who may have stored something goes on where readers read the old number too.
-bool LogWriter::has_left(std::int64_t chunk) {
+bool PartWriter::has_left(std::int64_t chunk) {
   if (conf_->outcome != Outcome::hit) return false;
   const auto conf = parse_in_use(conf_->value, context_->clock.wall());
   const auto move = move_away(conf, copies_);
@@ -184,7 +180,7 @@ bool LogWriter::has_left(std::int64_t chunk) {
 // Refused: another client created it, and it has no room. Each attempt has another name, because one
 // without a reply may be executed when the part has been created, evicted and is missing again. Only a name
 // under which certainly nothing was created is withdrawn.
-LogWriter::Stored LogWriter::create(const PartName& name, const std::string& lines) {
+PartWriter::Stored PartWriter::create(const PartName& name, const std::string& lines) {
   const std::string incarnation = context_->random.token();
   try {
     if (!name_part(name, incarnation)) {
@@ -195,9 +191,10 @@ LogWriter::Stored LogWriter::create(const PartName& name, const std::string& lin
     // A directory that has no room stays without it; its server may come back.
     if (alone_ || (!restores_ && failure.code() == ErrorCode::refused)) throw;
   }
-  const auto request = of_part(Request::append_or_create(keys_.part(name), part_header(name, incarnation),
-                                                         lines, exptime_of(name.chunk)),
-                               name);
+  const auto request =
+      keys_.of_part(Request::append_or_create(keys_.part(name), part_header(name, incarnation), lines,
+                                              exptime_of(name.chunk)),
+                    name);
   const Reply reply = context_->cluster.execute(request);
   if (reply.unknown()) {
     perhaps_ = true;
@@ -209,7 +206,7 @@ LogWriter::Stored LogWriter::create(const PartName& name, const std::string& lin
   return expect(context_->cluster, reply).outcome == Outcome::stored ? Stored::yes : Stored::refused;
 }
 
-void LogWriter::withdraw(const PartName& name, const std::string& incarnation) {
+void PartWriter::withdraw(const PartName& name, const std::string& incarnation) {
   const auto request =
       Request::append(keys_.directory(name.chunk / chunks_per_directory), withdrawn_line(name, incarnation));
   for (int attempt = 0; attempt < attempts; ++attempt) {
@@ -219,7 +216,7 @@ void LogWriter::withdraw(const PartName& name, const std::string& incarnation) {
 
 // A directory is a set of lines: one that stands there twice does no harm, so a lost reply is simply
 // repeated.
-bool LogWriter::name_part(const PartName& name, const std::string& incarnation) {
+bool PartWriter::name_part(const PartName& name, const std::string& incarnation) {
   const std::int64_t group = name.chunk / chunks_per_directory;
   const Exptime exptime = exptime_of((group + 1) * chunks_per_directory - 1);
   const WallTime now = context_->clock.wall();
@@ -253,11 +250,11 @@ bool LogWriter::name_part(const PartName& name, const std::string& incarnation) 
   }
 }
 
-InUse LogWriter::in_use(std::int64_t chunk) const {
+InUse PartWriter::in_use(std::int64_t chunk) const {
   return {shape_.text(), shape_.expiry_of(chunk)};
 }
 
-Exptime LogWriter::exptime_of(std::int64_t chunk) const {
+Exptime PartWriter::exptime_of(std::int64_t chunk) const {
   return Exptime::at(shape_.expiry_of(chunk), context_->clock.wall());
 }
 

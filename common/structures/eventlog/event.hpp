@@ -1,0 +1,85 @@
+// What an event log is made of, for those who put and read events: ids, shapes, parts and lines. Used by
+// eventlog.hpp and cursor.hpp; format.hpp has the bytes.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "common/base/clock.hpp"
+
+namespace mcds {
+
+// A UUIDv7 (RFC 9562): 48 bits of UNIX milliseconds, then version, variant and 74 bits that count up within a
+// millisecond.
+struct EventId {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+
+  auto operator<=>(const EventId&) const = default;
+  // `01a1fc4a-f7b9-7c3e-b1f0-2a9d5e7c4b18`, 36 characters that sort as the ids do.
+  std::string text() const;
+  void append_to(std::string& out) const;
+  WallTime time() const;
+  static std::optional<EventId> parse(std::string_view text);
+};
+
+constexpr std::size_t event_id_size = 36;
+
+// C seconds per chunk, N chunks kept.
+struct RingShape {
+  std::int64_t chunk_s = 60;
+  std::int64_t chunks = 60;
+
+  bool operator==(const RingShape&) const = default;
+  // Throws InvalidInput, naming --chunk or --chunks.
+  static RingShape of(Duration chunk, std::uint64_t chunks);
+
+  std::int64_t chunk_of(WallTime time) const;
+  WallTime start_of(std::int64_t chunk) const { return WallTime(std::chrono::seconds(chunk * chunk_s)); }
+  // How long every event is kept: N * C.
+  std::chrono::seconds kept() const { return std::chrono::seconds(chunk_s * chunks); }
+  // When a chunk's item ends: N chunks after its end, a tick, and half a chunk for clocks that differ.
+  WallTime expiry_of(std::int64_t chunk) const;
+  std::string text() const { return std::to_string(chunk_s) + 'x' + std::to_string(chunks); }
+  static std::optional<RingShape> parse(std::string_view text);
+};
+
+// One item of the ring: chunk 29920568's first part is `29920568`, the next `29920568.1`. Which of several
+// copies of the log it is of is known to readers only: no key and no header says it.
+struct PartName {
+  std::int64_t chunk = 0;
+  std::int64_t part = 0;
+  std::int64_t copy = 0;
+
+  bool operator==(const PartName&) const = default;
+  std::strong_ordering operator<=>(const PartName& other) const {
+    return std::tie(chunk, copy, part) <=> std::tie(other.chunk, other.copy, other.part);
+  }
+  // Of which ring, for a log that was kept in other numbers of copies before: 0 is the one in use,
+  // LogNumber::ring() another.
+  static constexpr std::int64_t copies_per_ring = 100;
+  std::int64_t ring() const { return copy / copies_per_ring; }
+  PartName stored() const { return {chunk, part}; }
+  std::string text() const;
+  static std::optional<PartName> parse(std::string_view text);
+};
+
+enum class EventData { text, json };
+
+struct EventLine {
+  EventId id;
+  std::string_view data;  // as stored: JSON, or with `base64` the digits
+  bool base64 = false;
+  // Its checksum is right, but its data is none of the three: another program's, to be shown as bytes and
+  // reported.
+  bool foreign = false;
+
+  // What was put: a string's bytes, or the JSON text.
+  std::string bytes() const;
+};
+
+}  // namespace mcds

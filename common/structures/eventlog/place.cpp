@@ -1,0 +1,152 @@
+#include "common/structures/eventlog/place.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace mcds {
+
+namespace {
+
+// Of conf values.
+std::vector<InUse> united(std::span<const std::string> confs, WallTime now) {
+  std::vector<InUse> all;
+  for (const std::string& conf : confs) all = mcds::united(std::move(all), parse_in_use(conf, now));
+  return all;
+}
+
+// What all of it says counts where nothing of it is in use any more: the server that still has it has a
+// slower clock.
+bool has_left(std::span<const std::string> confs, std::size_t copies, WallTime now) {
+  const auto in_use = united(confs, now);
+  return move_away(in_use.empty() ? united(confs, WallTime{}) : in_use, copies).has_value();
+}
+
+// Of two conf values.
+bool share_a_shape(std::string_view one, std::string_view other) {
+  const auto shapes = parse_conf(one, WallTime{});
+  const auto others = parse_conf(other, WallTime{});
+  return std::any_of(shapes.begin(), shapes.end(), [&](const RingShape& shape) {
+    return std::find(others.begin(), others.end(), shape) != others.end();
+  });
+}
+
+}  // namespace
+
+LogPlace::LogPlace(Context of, std::string_view called, const std::optional<RingShape>& asked)
+    : context(std::move(of)),
+      copies(context),
+      name(called),
+      kept(
+          context, "eventlog", name, ":conf",
+          [](const auto& one, const auto& other) { return share_a_shape(one, other); },
+          [this](Recopying& drop) { end_log(context, name, drop); },
+          [this](std::span<const std::string> confs, std::size_t number) {
+            return has_left(confs, number, context.clock.wall());
+          }),
+      keys(kept.key(), shape) {
+  use_shape(asked);
+}
+
+void LogPlace::take_keys() {
+  keys = LogKeys(kept.key(), shape);
+  writers.clear();
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    writers.emplace_back(copies.at(i), shape, keys, copies.size());
+    if (guessed) writers.back().guess();
+  }
+}
+
+void LogPlace::use_shape(const std::optional<RingShape>& asked) {
+  guessed = !asked;
+  shape = asked.value_or(RingShape{});
+  take_keys();
+}
+
+std::optional<RingShape> LogPlace::newest_in_use() const {
+  std::optional<RingShape> newest;
+  for (const InUse& one : read_conf().all()) {
+    if (const auto found = RingShape::parse(one.what)) newest = found;
+  }
+  return newest;
+}
+
+ConfCopies LogPlace::read_conf(bool everywhere) const {
+  ConfCopies confs;
+  for (const Reply& conf : execute_copies(context, Request::get(keys.conf()))) {
+    if (everywhere) expect_read(context.cluster, conf);
+    const bool hit = conf.outcome == Outcome::hit;
+    confs.copies.push_back(conf.failed()
+                               ? std::nullopt
+                               : std::optional(parse_in_use(hit ? conf.value : "", context.clock.wall())));
+  }
+  return confs;
+}
+
+bool LogPlace::elsewhere() {
+  bool found = kept.elsewhere();
+  if (!found) {
+    const auto move = complete_left(false);
+    if (move && move->to != copies.size()) kept.refuse(move->to);
+    found = move.has_value();
+  }
+  if (found) take_keys();
+  let_begin();
+  return found;
+}
+
+// If one does not answer it is begun all the same, because it tells readers of the shape; they look for what
+// it may not say: LogFound::conf_may_lack.
+void LogPlace::let_begin() {
+  repair_only(
+      copies, context.clock, [&](bool) { return read_conf(); },
+      [&](const ConfCopies& confs, std::size_t copy) {
+        add_to_conf(copies.at(copy), keys.conf(), confs.all());
+      });
+  for (PartWriter& writer : writers) writer.may_begin();
+}
+
+std::optional<LogMove> LogPlace::complete_left(bool everywhere) {
+  const auto move = last_move(united(kept.take_left(), context.clock.wall()));
+  if (move) complete_recopy(context, name, move->from, everywhere);
+  return move;
+}
+
+void LogPlace::refuse(const LogMove& move) {
+  // Who is told a number finds the log there, and what it had before.
+  complete_recopy(context, name, move.from, false);
+  // It may have been changed again since.
+  static_cast<void>(kept.elsewhere());
+  kept.refuse(move.to);
+}
+
+void LogPlace::remember(std::span<const InUse> conf) {
+  const WallTime now = context.clock.wall();
+  for (const FormerRing& ring : former_rings(conf)) {
+    const auto known = std::find_if(formers.begin(), formers.end(), [&](const FormerRing& other) {
+      return other.number == ring.number && other.shape == ring.shape;
+    });
+    if (known == formers.end())
+      formers.push_back(ring);
+    else
+      known->until = std::max(known->until, ring.until);
+  }
+  std::erase_if(formers, [&](const FormerRing& ring) { return ring.until <= now; });
+}
+
+LogKeys LogPlace::keys_of(const FormerRing& former) const {
+  return {former.number.key(context, name), former.shape};
+}
+
+std::string LogPlace::key_of(const PartName& part) const {
+  for (const FormerRing& former : formers) {
+    if (former.shape == shape && former.number.ring() == part.ring())
+      return keys_of(former).part(part.stored());
+  }
+  return keys.part(part.stored());
+}
+
+std::size_t LogPlace::server_of(std::int64_t chunk) const {
+  return context.cluster.placement().server_of(keys.part({chunk, 0}));
+}
+
+}  // namespace mcds

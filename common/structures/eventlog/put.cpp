@@ -1,0 +1,306 @@
+// The puts of a log: lines are staged, and appended to a chunk of every copy by part_writer.cpp.
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "common/base/rely.hpp"
+#include "common/base/units.hpp"
+#include "common/primitives/several/quorum.hpp"
+#include "common/structures/eventlog/read.hpp"
+
+namespace mcds {
+
+namespace {
+
+// A process's events keep their order although its clock is set back a little.
+constexpr auto tolerated_step_back = std::chrono::seconds(1);
+
+class Unheard final : public LogSink {
+ public:
+  bool event(const EventLine&) override { return true; }
+  void gap(const LogGap&) override {}
+  void damaged(const CorruptData&) override {}
+};
+
+std::optional<EventId> id_of_line(std::string_view lines, std::size_t number) {
+  for (std::size_t before = 0; before < number; ++before) take_line(lines);
+  return EventId::parse(lines.substr(0, event_id_size));
+}
+
+}  // namespace
+
+struct LogWriter::Parts {
+  LogPlace place;
+  EventIdSource ids;
+  EventId last_id{};
+  WallTime last_now{};
+  std::string lines{};
+  std::int64_t chunk = 0;  // of the lines
+  std::size_t events = 0;  // so many
+
+  Parts(Context context, std::string_view name, const std::optional<RingShape>& shape)
+      : place(std::move(context), name, shape), ids(place.context.random) {}
+
+  bool is_kept(WallTime at) const {
+    const WallTime now = place.context.clock.wall();
+    return at >= now - place.shape.kept() && at <= now + std::chrono::seconds(place.shape.chunk_s);
+  }
+
+  void check_kept(WallTime at) const {
+    if (is_kept(at)) return;
+    throw InvalidInput("--at: " + format_time(at) + " is outside the time that this log keeps, from " +
+                       format_duration(place.shape.kept()) + " ago to " +
+                       format_duration(std::chrono::seconds(place.shape.chunk_s)) +
+                       " ahead; see --chunk and --chunks");
+  }
+
+  WallTime time_of(std::optional<WallTime> at) {
+    WallTime now = place.context.clock.wall();
+    if (!at) {
+      if (now < last_now && last_now - now < tolerated_step_back) now = last_now;
+      last_now = now;
+      return now;
+    }
+    if (!is_kept(*at) && place.guessed && events == 0) {
+      if (const auto shape = place.newest_in_use()) place.use_shape(*shape);
+    }
+    check_kept(*at);
+    return *at;
+  }
+
+  std::optional<EventId> stage(std::string_view data, EventData kind, std::optional<WallTime> at) {
+    const WallTime time = time_of(at);
+    const std::int64_t of_time = place.shape.chunk_of(time);
+    if (events != 0 && of_time != chunk) return std::nullopt;
+    const std::size_t before = lines.size();
+    const EventId id = ids.next(time);
+    rely_on(id != last_id, "ids are unique");
+    last_id = id;
+    append_event_line(lines, id, data, kind);
+    if (events != 0 && lines.size() > PartWriter::batch_size) {
+      lines.resize(before);
+      return std::nullopt;
+    }
+    chunk = of_time;
+    ++events;
+    return id;
+  }
+
+  // What has become of the present lines in each copy.
+  struct Copies {
+    std::vector<std::optional<std::size_t>> servers;  // it went to
+    std::vector<std::optional<Failure>> failures;
+
+    bool somewhere() const {
+      return std::any_of(servers.begin(), servers.end(),
+                         [](const auto& server) { return server.has_value(); });
+    }
+    bool nowhere(std::size_t copy) const { return !servers[copy] && !failures[copy]; }
+    bool any_nowhere() const {
+      for (std::size_t copy = 0; copy < servers.size(); ++copy) {
+        if (nowhere(copy)) return true;
+      }
+      return false;
+    }
+  };
+
+  bool perhaps() const {
+    return std::any_of(place.writers.begin(), place.writers.end(), std::mem_fn(&PartWriter::perhaps));
+  }
+
+  Flushed flush() {
+    if (events == 0) return {};
+    const std::string text = std::exchange(lines, {});
+    lines.reserve(text.size());
+    const std::size_t count = std::exchange(events, 0);
+    for (PartWriter& writer : place.writers) writer.begin_lines();
+    Copies done{.servers = decltype(Copies::servers)(place.copies.size()),
+                .failures = decltype(Copies::failures)(place.copies.size())};
+    bool creates = false;
+    // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere; where
+    // that was found, its own shape may be another.
+    for (int round = 0; round < 3; ++round) {
+      const auto tried = place.copies.each([&](std::size_t copy) {
+        if (done.nowhere(copy)) done.servers[copy] = place.writers[copy].append(chunk, text);
+      });
+      for (std::size_t i = 0; i < tried.size(); ++i) {
+        if (tried[i].failure()) done.failures[i] = tried[i].failure();
+      }
+      if (!done.any_nowhere()) break;
+      if (const auto refusal = refusal_of_writers()) {
+        if (!done.somewhere() && perhaps())
+          throw UnknownOutcome("no reply to an append; the event may be in the log");
+        if (!done.somewhere()) raise(*refusal);
+        follow_others(*refusal, round == 2, done);
+        continue;
+      }
+      std::optional<RingShape> meant;
+      for (PartWriter& writer : place.writers) {
+        if (auto shape = writer.take_meant()) meant = shape;
+      }
+      // What is stored, perhaps, is not refused any more.
+      if (done.somewhere() || perhaps()) {
+        for (PartWriter& writer : place.writers) writer.settle();
+        place.let_begin();
+      } else if (meant) {
+        return flush_as(*meant, text);
+      } else {
+        static_cast<void>(place.elsewhere());
+        creates = true;
+      }
+    }
+    return conclude(text, count, done.failures, creates);
+  }
+
+  // If one of the writers found that the log has left.
+  std::optional<Failure> refusal_of_writers() {
+    std::optional<LogMove> left;
+    for (PartWriter& writer : place.writers) {
+      if (auto move = writer.take_left()) left = move;
+    }
+    if (!left) return std::nullopt;
+    return attempt([&] { place.refuse(*left); }).failure();
+  }
+
+  // What one copy got before the log left is put into the others too.
+  void follow_others(const Failure& refusal, bool in_vain, Copies& done) {
+    for (std::size_t copy = 0; in_vain && copy < done.failures.size(); ++copy) {
+      if (done.nowhere(copy)) done.failures[copy] = refusal;
+    }
+    if (in_vain) return;
+    for (PartWriter& writer : place.writers) writer.follow();
+    place.let_begin();
+  }
+
+  Flushed conclude(std::string_view text, std::size_t count, std::span<const std::optional<Failure>> failures,
+                   bool creates) {
+    const auto failure = failure_of(Part::changing, failures);
+    const std::size_t stored = failure ? stored_at_least() : count;
+    rely_on(stored <= count, "no copy has more lines than were put");
+    if (stored == 0) raise(*failure);
+    if (!failure) settle_begun(failures);
+    if (creates && !failure) place.kept.confirm([&] { return take_back(text, failures); });
+    return {.server = place.server_of(chunk),
+            .copies = copy_outcomes(place.context, place.keys.part({chunk, 0}), failures),
+            .events = stored,
+            .last = id_of_line(text, stored - 1),
+            .failure = failure};
+  }
+
+  // What a log that began with these lines consists of, as long as nobody else has added anything.
+  bool take_back(std::string_view text, std::span<const std::optional<Failure>> failures) const {
+    const PartName name{chunk, 0};
+    const auto taken = place.copies.each([&](std::size_t copy) {
+      if (failures[copy]) return false;
+      Cluster& cluster = place.copies.at(copy).cluster;
+      const std::vector<Request> gets{Request::gets(place.keys.part(name)),
+                                      Request::gets(place.keys.directory(name.chunk / chunks_per_directory)),
+                                      Request::gets(place.keys.conf())};
+      const auto replies = cluster.execute(gets);
+      for (const Reply& reply : replies) expect_read(cluster, reply);
+      const auto header = parse_part_header(replies[0].value, name);
+      if (!header || replies[0].value.substr(header->size) != text) return false;
+      LogDirectory directory;
+      directory.add(replies[1].value);
+      if (directory.lines() != 1 || !directory.knows(name, header->incarnation)) return false;
+      if (parse_in_use(replies[2].value, place.context.clock.wall()).size() > 1) return false;
+      for (std::size_t i = 0; i < gets.size(); ++i) {
+        if (replies[i].outcome == Outcome::miss) continue;
+        const Request removal = Request::remove_if(gets[i].key, replies[i].cas);
+        if (expect(cluster, cluster.execute(removal)).outcome != Outcome::deleted) return false;
+      }
+      return true;
+    });
+    return taken.count(std::identity()) == place.copies.size();
+  }
+
+  // In as many copies as a change must be. A server whose items are small takes the lines in pieces, the
+  // first ones first.
+  std::size_t stored_at_least() const {
+    std::vector<std::size_t> stored;
+    for (const PartWriter& writer : place.writers) stored.push_back(writer.stored());
+    std::sort(stored.rbegin(), stored.rend());
+    return stored[quorum(stored.size()) - 1];
+  }
+
+  // Another shape divides the lines into other chunks.
+  Flushed flush_as(const RingShape& shape, std::string_view text) {
+    place.use_shape(shape);
+    std::map<std::int64_t, std::pair<std::string, std::size_t>> chunks;
+    while (!text.empty()) {
+      const std::string_view line = take_line(text);
+      const auto id = EventId::parse(line.substr(0, event_id_size));
+      check_kept(id.value().time());
+      auto& [some, count] = chunks[shape.chunk_of(id.value().time())];
+      some.append(line).append("\n");
+      ++count;
+    }
+    Flushed all;
+    for (auto& [of_time, staged] : chunks) {
+      chunk = of_time;
+      lines = std::move(staged.first);
+      events = staged.second;
+      try {
+        Flushed one = flush();
+        one.events += all.events;
+        all = std::move(one);
+      } catch (const Failure& failure) {
+        if (all.events == 0) throw;
+        all.failure = failure;
+      }
+      if (all.failure) break;
+    }
+    return all;
+  }
+
+  // What readers of other copies need to know of a chunk that began with this put. A copy whose chunk began,
+  // while another went on with one, has lost what came before: it would vouch for the chunk when the other is
+  // lost next. Where a part could not be written the shape is noted all the same: the conf key of that copy
+  // lies elsewhere, and may be the only one that can be reached.
+  void settle_begun(std::span<const std::optional<Failure>> failures) {
+    bool began = false;
+    bool went_on = false;
+    for (std::size_t i = 0; i < failures.size(); ++i) {
+      const bool begun = place.writers[i].take_begun();
+      began = began || begun;
+      went_on = went_on || (!begun && !failures[i]);
+    }
+    for (std::size_t i = 0; began && i < failures.size(); ++i) {
+      if (failures[i])
+        note_in_use(place.copies.at(i), place.keys.conf(),
+                    {place.shape.text(), place.shape.expiry_of(chunk)});
+    }
+    if (!began || !went_on) return;
+    Unheard sink;
+    LogReading reading{sink, true};
+    // What was put is in the log; the next read refills.
+    static_cast<void>(attempt([&] { read_chunks(place, std::span(&chunk, 1), reading); }));
+  }
+};
+
+LogWriter::LogWriter(Context context, std::string_view name, std::optional<RingShape> shape)
+    : parts_(std::make_unique<Parts>(std::move(context), name, shape)) {}
+LogWriter::~LogWriter() = default;
+LogWriter::LogWriter(LogWriter&&) noexcept = default;
+
+LogWriter::Put LogWriter::put(std::string_view data, EventData kind, std::optional<WallTime> at) {
+  rely_on(parts_->events == 0, "what was staged is flushed before a single event is put");
+  const auto id = stage(data, kind, at);
+  Flushed flushed = flush();
+  return {*id, flushed.server, std::move(flushed.copies)};
+}
+
+std::optional<EventId> LogWriter::stage(std::string_view data, EventData kind, std::optional<WallTime> at) {
+  return parts_->stage(data, kind, at);
+}
+
+std::size_t LogWriter::staged() const {
+  return parts_->events;
+}
+
+LogWriter::Flushed LogWriter::flush() {
+  return parts_->flush();
+}
+
+}  // namespace mcds
