@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,7 +22,6 @@ class LogWriter {
  public:
   LogWriter(Context context, std::string_view name, std::optional<RingShape> shape);
   ~LogWriter();
-  LogWriter(LogWriter&&) noexcept;
 
   // One event, now or at `at`; throws InvalidInput for times outside [now - N C, now + C].
   struct Put {
@@ -97,7 +95,6 @@ class LogReader {
  public:
   LogReader(Context context, std::string_view name, const RingShape& shape);
   ~LogReader();
-  LogReader(LogReader&&) noexcept;
 
   // How long after a part was listed its absence counts as a loss.
   static constexpr std::chrono::seconds grace{5};

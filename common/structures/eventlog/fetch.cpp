@@ -250,7 +250,6 @@ struct LogReader::Parts {
 LogReader::LogReader(Context context, std::string_view name, const RingShape& shape)
     : parts_(std::make_unique<Parts>(std::move(context), name, shape)) {}
 LogReader::~LogReader() = default;
-LogReader::LogReader(LogReader&&) noexcept = default;
 
 const RingShape& LogReader::shape() const {
   return parts_->shape();

@@ -63,7 +63,7 @@ struct LogWriter::Parts {
       return now;
     }
     if (!is_kept(*at) && place.guessed && events == 0) {
-      if (const auto shape = place.newest_in_use()) place.use_shape(*shape);
+      if (const auto shape = place.newest_in_use()) place.use_shape(shape);
     }
     check_kept(*at);
     return *at;
@@ -252,7 +252,6 @@ struct LogWriter::Parts {
 LogWriter::LogWriter(Context context, std::string_view name, std::optional<RingShape> shape)
     : parts_(std::make_unique<Parts>(std::move(context), name, shape)) {}
 LogWriter::~LogWriter() = default;
-LogWriter::LogWriter(LogWriter&&) noexcept = default;
 
 LogWriter::Put LogWriter::put(std::string_view data, EventData kind, std::optional<WallTime> at) {
   rely_on(parts_->events == 0, "what was staged is flushed before a single event is put");
