@@ -402,4 +402,19 @@ TEST_CASE("cache, copies: more of them than servers are refused") {
   CHECK_THROWS_AS(world.cache(), InvalidInput);
 }
 
+TEST_CASE("cache copies: another program's value under a tag's key is not expired, but refused") {
+  World world;
+  const std::string tag = "cachetag:F";
+  for (std::size_t copy = 0; copy < 2; ++copy) {
+    Request foreign = Request::set(tag, "hello", Exptime::never());
+    foreign.flags = 7;
+    world.memory.execute(std::move(foreign).on(world.server(copy, tag)));
+  }
+  const auto expired = CacheTags(world.context, {"F"}).expire();
+  REQUIRE(expired.front().failure);
+  CHECK(expired.front().failure->code() == ErrorCode::bad_data);
+  for (std::size_t copy = 0; copy < 2; ++copy)
+    CHECK(world.stored_on(world.server(copy, tag), tag) == "hello");
+}
+
 }  // namespace mcds::cache_copies_test

@@ -14,6 +14,13 @@ namespace {
 constexpr std::uint64_t lowest_number = std::uint64_t{1} << 62;
 constexpr int most_increments = 3;
 
+// Throws CorruptData for what is no tag.
+void expect_number(const Context& context, const std::string& key, const VersionedCopy* newest) {
+  if (newest == nullptr || parse_u64(newest->value)) return;
+  throw CorruptData(key + " holds another program's value, not a tag; use another tag or remove it",
+                    context.cluster.address_of(newest->server));
+}
+
 }  // namespace
 
 CacheTags::CacheTags(const Context& context, std::vector<std::string> names)
@@ -56,9 +63,7 @@ std::vector<CacheTag> CacheTags::judge(std::vector<VersionedItem> items) const {
   for (std::size_t i = 0; i < items.size(); ++i) {
     const VersionedCopy* newest = items[i].newest();
     tags.push_back({names_[i], newest == nullptr ? std::string() : newest->value});
-    if (newest != nullptr && !parse_u64(newest->value))
-      throw CorruptData(keys_[i] + " holds another program's value, not a tag; use another tag or remove it",
-                        context_.cluster.address_of(newest->server));
+    expect_number(context_, keys_[i], newest);
   }
   return tags;
 }
@@ -110,6 +115,8 @@ std::vector<CacheTags::Expired> CacheTags::expire() const {
     expired[i].found = item.live();
     expired[i].server = item.copies.front().server;
     expired[i].failure = item.failure_of_read();
+    if (!expired[i].failure && item.live())
+      expired[i].failure = attempt([&] { expect_number(context_, item.key, item.newest()); }).failure();
     // A copy that does not answer may have a number that counts again.
     if (expired[i].failure || (!item.live() && !item.any_failed())) continue;
     if (const auto number = item.next_number())

@@ -16,6 +16,7 @@
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/structures/eventlog/format.hpp"
 
 namespace mcds {
 
