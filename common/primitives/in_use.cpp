@@ -4,6 +4,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/primitives/record.hpp"
 
 namespace mcds {
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::string_view in_use_mark = "P1 ";
 constexpr std::size_t most_users = 32;  // the oldest of more are forgotten
-constexpr int attempts = 3;
+constexpr int most_notes = 3;
 constexpr std::int64_t latest_second = 253402300799;  // of the year 9999
 
 std::int64_t seconds_of(WallTime time) {
@@ -81,17 +82,27 @@ Request note_in_use(const std::string& key, const Reply& seen, const InUse& note
   return Request::compare_and_set(key, in_use_value(all), exptime, seen.cas);
 }
 
+void expect_in_use(const Context& context, const std::string& key, const Reply& seen) {
+  if (seen.outcome != Outcome::hit || seen.value.empty() || seen.value.starts_with(in_use_mark)) return;
+  throw CorruptData(key + " holds another program's value; remove it, or use another name",
+                    context.cluster.address_of(seen.server));
+}
+
 Reply look_in_use(const Context& context, const std::string& key, const Reply& seen) {
-  return seen.is(ReplyFailure::Kind::refused) ? context.cluster.execute(Request::get(key)) : seen;
+  Reply known = seen.is(ReplyFailure::Kind::refused) ? context.cluster.execute(Request::get(key)) : seen;
+  expect_in_use(context, key, known);
+  return known;
 }
 
 void note_in_use(const Context& context, const std::string& key, const InUse& noted) {
-  for (int attempt = 0; attempt < attempts; ++attempt) {
-    const Reply seen = look_in_use(context, key, context.cluster.execute(Request::gets(key)));
-    if (seen.failed()) return;
-    const Reply stored = context.cluster.execute(note_in_use(key, seen, noted, context.clock.wall()));
-    if (stored.outcome == Outcome::stored || stored.failed()) return;
-  }
+  static_cast<void>(attempt([&] {
+    for (int round = 0; round < most_notes; ++round) {
+      const Reply seen = look_in_use(context, key, context.cluster.execute(Request::gets(key)));
+      if (seen.failed()) return;
+      const Reply stored = context.cluster.execute(note_in_use(key, seen, noted, context.clock.wall()));
+      if (stored.outcome == Outcome::stored || stored.failed()) return;
+    }
+  }));
 }
 
 }  // namespace mcds

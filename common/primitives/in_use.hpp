@@ -34,7 +34,10 @@ std::string in_use_value(const std::vector<InUse>& all);
 
 // Stores `noted` as the newest beside what `seen`, the reply to a gets of `key`, has.
 Request note_in_use(const std::string& key, const Reply& seen, const InUse& noted, WallTime now);
-// What is there, by `seen`, the reply to a gets; asked again where servers know none.
+// Throws CorruptData where another program's value is there: it stays.
+void expect_in_use(const Context& context, const std::string& key, const Reply& seen);
+// What is there, by `seen`, the reply to a gets; asked again where servers know none. Throws as
+// expect_in_use().
 Reply look_in_use(const Context& context, const std::string& key, const Reply& seen);
 // The same with its own gets, repeated if a rival was faster. Failures are ignored.
 void note_in_use(const Context& context, const std::string& key, const InUse& noted);

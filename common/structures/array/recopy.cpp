@@ -55,6 +55,7 @@ class JournalMove {
   }
 
   void end() {
+    if (!recopying_.taken_over()) rehearse();
     recopying_.settle();
     in_rounds("the array", [&] {
       if (!hold()) return true;
@@ -66,22 +67,25 @@ class JournalMove {
   }
 
  private:
-  // What servers refuse, for its size or for want of memory, they refuse here: the array stays as it is.
+  // What is another program's is refused here, and what servers refuse, for its size or for want of memory:
+  // the array stays as it is.
   void rehearse() {
-    const auto contents = expect_all(
-        old_.each([&](std::size_t copy) { return Journal(old_.at(copy), old_key_, options_).read(); }));
-    std::vector<JournalLine> lines;
-    for (const JournalContents& copy : contents) lines = unite(lines, copy.lines);
     std::vector<std::string> roots;
     try {
+      std::vector<JournalLine> lines;
+      for (const auto& copy :
+           old_.each([&](std::size_t copy) { return Journal(old_.at(copy), old_key_, options_).read(); }))
+        lines = unite(lines, copy.value().lines);
       for (std::size_t copy = 0; copy < new_.size(); ++copy) {
         roots.push_back(Journal(new_.at(copy), new_key_, options_).stage(lines));
         recopying_.keep_alive();
       }
-      recopying_.write(listed(roots));
-      recopying_.write({});
+      if (!roots.empty()) {
+        recopying_.write(listed(roots));
+        recopying_.write({});
+      }
     } catch (const Failure& refusal) {
-      if (refusal.code() != ErrorCode::refused) throw;
+      if (refusal.code() != ErrorCode::refused && refusal.code() != ErrorCode::bad_data) throw;
       recopying_.finish();
       drop(roots);
       throw;

@@ -141,6 +141,7 @@ bool change_conf(const Context& context, const std::string& key, const NextConf&
   Reply stored;
   for (int attempt = 0; attempt < conf_attempts; ++attempt) {
     const Reply seen = expect_read(context.cluster, context.cluster.execute(Request::gets(key)));
+    expect_in_use(context, key, seen);
     const WallTime now = context.clock.wall();
     const auto before = parse_in_use(seen.outcome == Outcome::hit ? seen.value : "", now);
     const auto after = next(before);

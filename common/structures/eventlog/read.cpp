@@ -49,6 +49,16 @@ std::int64_t LogDirectory::last_part_of(std::int64_t chunk) const {
 
 namespace {
 
+// Of a part without a header: whether nothing in it is a log's.
+bool is_foreign(std::string_view value) {
+  bool any = false;
+  while (!value.empty()) {
+    if (parse_event_line(take_line(value))) return false;
+    any = true;
+  }
+  return any;
+}
+
 class ChunkReader {
  public:
   ChunkReader(const OneCopy& copy, LogReading& reading, PartWindow window)
@@ -77,9 +87,11 @@ class ChunkReader {
     for (ChunkText& chunk : chunks_) {
       const LogDirectory& directory = directory_of(chunk);
       chunk.named = directory.named(chunk.chunk, named_until);
+      chunk.foreign = directory.is_foreign();
       for (const auto& [number, part] : chunk.parts) {
         const PartName name{chunk.chunk, number.part};
         const auto header = parse_part_header(part.value, name);
+        chunk.foreign = chunk.foreign || (!header && is_foreign(part.value));
         const bool known = !header || directory.unreachable || directory.knows(name, header->incarnation);
         if (!known) chunk.unnamed.emplace_back(name, header->incarnation);
       }

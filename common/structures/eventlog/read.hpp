@@ -49,6 +49,7 @@ class LogDirectory {
   bool knows(const PartName& name, std::string_view incarnation) const;
   std::int64_t last_part_of(std::int64_t chunk) const;
   std::size_t damaged_lines() const { return damaged_; }
+  bool is_foreign() const { return damaged_ != 0 && damaged_ == lines(); }
   std::size_t lines() const { return named_.size() + withdrawn_.size() + damaged_; }
 
  private:
@@ -78,6 +79,7 @@ struct ChunkText {
   std::int64_t last_named = -1;  // the last part its directory names; any, if the directory does not answer
   bool whole = false;            // one of several copies has all its parts: nothing is lost
   bool directory_lost = false;   // a part is there that no directory knows
+  bool foreign = false;          // a part or the directory is another program's: nothing is written there
   std::set<std::int64_t> formers = {};        // numbers of the former rings that were read too
   std::set<std::int64_t> whole_formers = {};  // those of which nothing is lost: PartName::ring
   std::vector<NamedPart> named;

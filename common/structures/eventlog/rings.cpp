@@ -12,6 +12,9 @@ namespace mcds {
 
 namespace {
 
+constexpr std::string_view foreign_copy =
+    "keys of the log hold another program's values; remove them: mcds eventlog where";
+
 std::vector<const ChunkText*> copies_of(const std::vector<std::vector<ChunkText>>& found, std::size_t chunk) {
   std::vector<const ChunkText*> copies;
   for (const auto& copy : found) copies.push_back(&copy[chunk]);
@@ -81,6 +84,7 @@ UnitedChunk unite(std::span<const ChunkText* const> copies) {
     united.text.whole = united.text.whole || has_all(copy);
     states.push_back({.has = has_all(copy)});
     if (is_silent || lacks_answer) states.back().failure = Failure(ErrorCode::unavailable, "no answer");
+    if (copy.foreign) states.back().failure = Failure(ErrorCode::bad_data, std::string(foreign_copy));
   }
   united.blocked = (united.blocked || silent) && !united.text.whole;
   // One copy that is whole is not enough where an event is on most copies, and that one missed it.
@@ -99,15 +103,16 @@ std::vector<NamedPart> lost_parts(const ChunkText& copy) {
   return lost;
 }
 
-// The lines of events that each copy lacks and another has; nothing for a copy that does not answer, nor when
-// all that is missing is younger than `young` and may be in transit.
+// The lines of events that each copy lacks and another has; nothing for a copy that does not answer or is
+// another program's, nor when all that is missing is younger than `young` and may be in transit.
 std::vector<std::string> missing_lines(std::span<const ChunkText* const> copies, WallTime young) {
   std::vector<std::string> missing(copies.size());
   std::vector<std::map<EventId, std::string_view>> lines;
   for (const ChunkText* copy : copies) lines.push_back(event_lines(*copy));
   for (std::size_t to = 0; to < copies.size(); ++to) {
     const auto& parts = copies[to]->parts;
-    if (std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.second.unreachable; }))
+    if (copies[to]->foreign ||
+        std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.second.unreachable; }))
       continue;
     bool old = false;
     for (std::size_t from = 0; from < copies.size(); ++from) {
@@ -140,7 +145,8 @@ struct RingText {
   bool lacks(std::size_t copy) const {
     for (std::size_t i = 0; i < missing.size(); ++i) {
       const ChunkText& text = copies[copy][i];
-      const bool misnamed = chunks[i].text.whole && (!text.unnamed.empty() || !lost_parts(text).empty());
+      const bool misnamed =
+          chunks[i].text.whole && !text.foreign && (!text.unnamed.empty() || !lost_parts(text).empty());
       if (misnamed || !missing[i][copy].empty()) return true;
     }
     return !missing.empty() && confs.lacks(copy);
@@ -203,7 +209,9 @@ class RingReader {
       blocked = blocked || chunk.blocked;
       texts.push_back(std::move(chunk.text));
     }
-    if (blocked && !reading_.tolerant) raise(unreachable.front());
+    if (blocked && !reading_.tolerant)
+      raise(unreachable.empty() ? Failure(ErrorCode::bad_data, std::string(foreign_copy))
+                                : unreachable.front());
     if (blocked) found.unreachable = std::move(unreachable);
     return texts;
   }
@@ -266,7 +274,7 @@ class RingReader {
         for (const auto& [name, incarnation] : lost_parts(chunk)) writer.withdraw(name, incarnation);
         for (const auto& [name, incarnation] : chunk.unnamed) writer.name_part(name, incarnation);
       };
-      if (ring.chunks[i].text.whole) static_cast<void>(attempt(put_directory_right));
+      if (ring.chunks[i].text.whole && !chunk.foreign) static_cast<void>(attempt(put_directory_right));
       const auto restored = attempt([&] { writer.restore(chunk.chunk, ring.missing[i][copy]); });
       if (restored.failure() && !ring.missing[i][copy].empty()) failure = restored.failure();
     }
