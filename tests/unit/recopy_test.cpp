@@ -355,6 +355,34 @@ TEST_CASE("recopy: a copy that missed a write never replaces the newer one that 
   CHECK(fetched(world.with(1)) == Map{{"f", "newer"}});
 }
 
+TEST_CASE(
+    "recopy: a server that restarts empty between any two trips of the mover costs neither a name nor the "
+    "way "
+    "out") {
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::size_t, std::size_t>>{{3, 2}, {2, 3}, {2, 1}, {1, 2}}) {
+    for (std::size_t server = 0; server < 5; ++server) {
+      std::size_t trips = 1;
+      for (std::size_t trip = 0; trip < trips; ++trip) {
+        CAPTURE(from);
+        CAPTURE(to);
+        CAPTURE(server);
+        CAPTURE(trip);
+        RecopyWorld world;
+        const Map wanted = fields(5);
+        for (const auto& [name, value] : wanted) set(world.with(from), name, value);
+        world.dying.before(trip, [&] { world.memory.server(server).flush(); });
+        static_cast<void>(attempt([&] { Hash(world.dying_in(to), "cfg").elements().recopy(); }));
+        trips = world.dying.trips();
+        static_cast<void>(attempt([&] { Hash(world.other(to), "cfg").elements().recopy(); }));
+        if (from == 1) continue;  // what its only server lost is lost
+        if (to > 1) CHECK(fetched(world.other(to)) == wanted);
+        if (to == 1) CHECK_NOTHROW(Hash(world.other(to), "cfg").elements().fetch([](Elements::Found&) {}));
+      }
+    }
+  }
+}
+
 TEST_CASE("recopy: what is removed under the new number, after its mover died, stays removed") {
   bool done = false;
   for (std::size_t trip = 0; !done; ++trip) {

@@ -310,7 +310,8 @@ bool ElementIndex::accept() {
   }
   const auto without_stale = [&](std::vector<JournalLine> lines) {
     std::erase_if(lines, [&](const JournalLine& line) {
-      return line.change != Change::add || found->stale.contains(line.element);
+      const bool says_so = found->unfinished && line.element == unfinished_mark;
+      return (line.change != Change::add && !says_so) || found->stale.contains(line.element);
     });
     return lines;
   };

@@ -4,6 +4,7 @@
 // fetch under the new number waits. So the index is there even if it has nothing to list, and an empty
 // structure keeps its number.
 #include <algorithm>
+#include <functional>
 #include <unordered_set>
 #include <utility>
 
@@ -160,7 +161,7 @@ class Elements::Recopier : private Walk {
     change_.list(listed);
     change_.recopying.settle();
     change_.list(new_names());
-    name_shards();
+    complete_index();
   }
 
   // The structure stays as it was.
@@ -202,14 +203,32 @@ class Elements::Recopier : private Walk {
         [&](std::size_t copy) { change_.to.indexes_[copy]->say_unfinished(unfinished); }));
   }
 
-  // Those that a mover before this one created, too: the manifest is what tells that the structure is there.
-  void name_shards() {
-    expect_all(change_.to.copies_.each([&](std::size_t copy) {
-      const ElementIndex& index = *change_.to.indexes_[copy];
-      if (index.look().manifest_whole()) return;
-      index.say_unfinished(true);  // throws what kept the manifest from being written
-      throw Contention("the new index could not be completed; try again");
-    }));
+  // Every copy of the new index lists all names, before the old one may go: what servers lost of it since, they
+  // get again. What nobody knows any more, because the old index has lost a part, stays reported as lost.
+  void complete_index() {
+    in_rounds("the new index", [&] {
+      const auto lists =
+          expect_all(change_.to.copies_.each([&](std::size_t copy) { return lists_all(copy); }));
+      if (std::all_of(lists.begin(), lists.end(), std::identity())) return true;
+      say_unfinished(true);
+      change_.list({known_.begin(), known_.end()});
+      if (damaged_) return false;
+      expect_all(change_.to.copies_.each(
+          [&](std::size_t copy) { static_cast<void>(change_.to.indexes_[copy]->accept()); }));
+      return false;
+    });
+  }
+
+  bool lists_all(std::size_t copy) {
+    if (known_.empty()) return true;
+    ElementIndex::Look look = change_.to.indexes_[copy]->look();
+    bool whole = look.manifest_whole();
+    std::size_t listed = 0;
+    for (std::size_t shard = 0; shard < index_shards; ++shard) {
+      for (const std::string& name : look.take(shard)) listed += known_.count(name);
+      whole = whole && look.state(shard) != ElementIndex::Look::Shard::lost;
+    }
+    return listed == known_.size() && (whole || damaged_);
   }
 
   // Each part once all that it lists is known. True: there is none left.
@@ -218,6 +237,7 @@ class Elements::Recopier : private Walk {
     if (is_empty(parts)) return true;
     change_.list(new_names());
     batch_.move(std::exchange(names_, {}), nullptr);
+    complete_index();
     remove_parts(change_.from, parts);
     return false;
   }
