@@ -10,8 +10,6 @@ namespace mcds {
 namespace {
 
 constexpr std::int64_t longest_relative = 30 * 24 * 3600;
-// Servers hold it in 32 bits; 2^31 and above is gone at once (facts: signed).
-constexpr std::int64_t latest_taken = 0x7fffffff;
 
 }  // namespace
 
@@ -20,7 +18,7 @@ Exptime Exptime::after(Duration ttl, WallTime now) {
   if (seconds <= longest_relative) return Exptime(seconds);
   const std::int64_t absolute =
       std::chrono::ceil<std::chrono::seconds>(now.time_since_epoch()).count() + seconds;
-  if (absolute > latest_taken)
+  if (absolute > latest)
     throw InvalidInput("memcached cannot store an expiry after 2038-01-19; use a shorter ttl");
   return Exptime(absolute);
 }
@@ -30,7 +28,7 @@ Exptime Exptime::at(WallTime boundary, WallTime now) {
 }
 
 std::optional<Exptime> Exptime::absolute(std::int64_t second) {
-  if (second <= longest_relative || second > latest_taken) return std::nullopt;
+  if (second <= longest_relative || second > latest) return std::nullopt;
   return Exptime(second);
 }
 

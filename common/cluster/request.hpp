@@ -19,6 +19,8 @@ constexpr std::size_t max_value_size = (1 << 20) - 48 - 8 - (max_key_size + 1) -
 // beyond.
 class Exptime {
  public:
+  // Servers hold it in 32 bits; 2^31 and above is gone at once (facts: signed).
+  static constexpr std::int64_t latest = 0x7fffffff;
   static constexpr Exptime never() { return Exptime(0); }
   // For an item that expires at once: an absolute time in 1970.
   static constexpr Exptime gone() { return Exptime(2'592'001); }

@@ -12,6 +12,9 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t writes_in_flight = 3;
+constexpr std::size_t batch_while_room = 64;
+// The clocks of servers may differ.
+constexpr std::int64_t latest_end = Exptime::latest - 24 * 3600;
 // What an item takes beside its key and value, at most.
 constexpr std::size_t item_overhead = 80;
 
@@ -28,6 +31,10 @@ Load::Load(const Context& context, LoadOptions options, Watch watch)
   largest_items_.resize(servers);
   clocks_.resize(servers);
   if (options_.dry_run) return;
+  if (options_.while_room) {
+    largest_batch_ = std::min(largest_batch_, batch_while_room);
+    evictions_ = evictions();
+  }
   clocks_ = moving::look_at_clocks(context_.cluster, context_.clock);
   std::vector<Request> requests;
   for (std::size_t i = 0; i < servers; ++i) requests.push_back(Request::stats(i, "settings"));
@@ -60,6 +67,7 @@ std::optional<Exptime> Load::exptime_on(std::size_t server, std::int64_t ends_s)
   if (options_.max_ttl && (ends_s == 0 || ends_s > now_s + options_.max_ttl->count()))
     ends_s = now_s + options_.max_ttl->count();
   if (ends_s == 0) return Exptime::never();
+  ends_s = std::min(ends_s, latest_end);
   if (const auto& clock = clocks_[server]) {
     if (const auto exptime = Exptime::absolute(ends_s + moving::seconds_ahead(moving::ClockLook{}, *clock)))
       return exptime;
@@ -91,6 +99,10 @@ void Load::take(const SavedItem& item) {
     ++report_.passed_over[why];
     return;
   }
+  if (evicts_) {
+    ++report_.no_room;
+    return;
+  }
   for (const Owner& place : places_of(item)) {
     const auto exptime = exptime_on(place.server, item.ends_s);
     if (!exptime) {
@@ -118,7 +130,14 @@ void Load::begin() {
   if (wait > Duration::zero()) context_.clock.sleep_for(wait);
   writing_.push_back(context_.cluster.begin(std::exchange(next_, {})));
   next_bytes_ = 0;
-  if (writing_.size() >= writes_in_flight) finish_one();
+  if (options_.while_room || writing_.size() >= writes_in_flight) finish_one();
+  evicts_ = options_.while_room && evictions() != evictions_;
+}
+
+// nullopt: it does not say.
+std::optional<std::uint64_t> Load::evictions() const {
+  const Reply reply = context_.cluster.execute(Request::stats(*options_.on));
+  return reply.failed() ? std::nullopt : statistic_number(reply.value, "evictions");
 }
 
 void Load::finish_one() {

@@ -27,6 +27,7 @@ struct LoadOptions {
   std::optional<std::size_t> on = {};                // all to this server
   bool overwrite = false;
   bool dry_run = false;
+  bool while_room = false;  // with `on`: only until that server evicts
 };
 
 struct LoadedServer {
@@ -40,6 +41,7 @@ struct LoadReport {
   std::vector<LoadedServer> servers;
   std::uint64_t items = 0;                           // read, of the selection
   std::uint64_t expired = 0;                         // ended since they were saved
+  std::uint64_t no_room = 0;                         // not loaded: others would have been evicted for them
   std::map<std::string, std::uint64_t> passed_over;  // keys, by reason
 
   LoadedServer sum() const {
@@ -68,6 +70,7 @@ class Load {
   std::optional<Exptime> exptime_on(std::size_t server, std::int64_t ends_s) const;
   std::vector<Owner> places_of(const SavedItem& item) const;
   bool fits(const SavedItem& item, std::size_t server);
+  std::optional<std::uint64_t> evictions() const;
   void begin();
   void finish_one();
   void count(const Request& request, const Reply& reply);
@@ -84,6 +87,8 @@ class Load {
   std::size_t next_bytes_ = 0;
   std::deque<std::unique_ptr<Pending>> writing_;
   std::uint64_t done_ = 0;
+  std::optional<std::uint64_t> evictions_;  // of `on`, before the first item
+  bool evicts_ = false;
   LoadReport report_;
 };
 
@@ -92,7 +97,9 @@ class Load {
 // Items are stored by `add`, so what clients wrote since stays; with `overwrite` by `set`. Each is stored
 // with what is left of its time, and what has ended is passed over. Never loaded, whoever wrote the file:
 // locks, fences, votes, marks, and what is kept in several copies (never_saved.hpp).
-// Round trips: one for each batch of up to 512 items; batches overlap. Memory: a few batches.
+// What would end later than a server can hold, in 2038, ends a day before that.
+// Round trips: one for each batch of up to 512 items; batches overlap. `while_room`: two for each of up to
+// 64, so that no more than one batch is loaded at the cost of others. Memory: a few batches.
 // When things fail
 //   crash          run it again: what is there already stays.
 //   lost reply     the item is counted as unknown; run it again.

@@ -625,6 +625,30 @@ def kept_under_load(world, path, on, command):
     check(not stale, f"keep under load: {len(stale)} of {len(written)} newer values are gone: {done}")
 
 
+def kept_while_there_is_room(world):
+    """What clients write to a full server while it is away is newer than what is loaded, and is not evicted for it."""
+    (path,) = world.start("-m", "16")
+    value = b"x" * 10_000
+    items = {b"key:%d" % i: (value, 0, 0) for i in range(1200)}
+    store(path, items)
+    new = {b"new:%d" % i: (value, 0, 0) for i in range(600)}
+    script = world.file("restart.py")
+    with open(script, "w", encoding="ascii") as file:
+        file.write(f"import sys\nsys.path[:0] = {sys.path!r}\nsys.argv = {sys.argv[:2]!r}\nimport item_save_test as test\n"
+                   f"test.flush({path!r})\ntest.store({path!r}, {{b'new:%d' % i: (b'x' * 10000, 0, 0) for i in range(600)}})\n")
+    done = world.run([path], "item", "keep", "--on", f"unix:{path}", "--", sys.executable, script)
+    line, found = summary(done), stored(path, new)
+    check(done.returncode == 0 and line["no_room"] > 0 and line["loaded"] + line["no_room"] == line["saved"] == len(items), f"keep, full: {done}")
+    check(len(found) >= len(new) - 64, f"keep, full: {len(found)} of {len(new)} newer items are left: {done}")
+    file = world.file("late.saved")
+    with open(file, "wb") as late:
+        late.write(b"add a 0 0 1\r\nx\r\nadd b 0 99999999999 1\r\ny\r\nadd c 0 0 1\r\nz\r\n")
+    for words in (["--dry-run"], []):
+        done = world.run([path], "item", "load", file, *words)
+        check(done.returncode == 0, f"load of an item that ends after 2038: {done}")
+    check(len(stored(path, [b"a", b"b", b"c"])) == 3, "an item that ends after 2038 is loaded, and what comes behind it")
+
+
 def killed_keep(world, path, on, command):
     """Killed at any point, keep leaves a whole file or none, and its command goes on: no server stays down for it."""
     state = world.file("state/mcds")
@@ -663,7 +687,7 @@ def answers(path):
 
 
 def main():
-    parts = (there_and_back, what_is_there_stays, damaged_files, compressed, structures, many_torn, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept)
+    parts = (there_and_back, what_is_there_stays, damaged_files, compressed, structures, many_torn, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept, kept_while_there_is_room)
     for part in [part for part in parts if not sys.argv[2:] or part.__name__ in sys.argv[2:]]:
         with tempfile.TemporaryDirectory() as directory:
             world = World(directory)

@@ -192,6 +192,7 @@ moved_share number their share
 moves integer keys that are to move
 name string the server's name in the list
 needs string what the check needs
+no_room integer items that others would have been evicted for
 note string the text given with --note
 notes integer findings that need no action
 ok boolean whether no problem was found

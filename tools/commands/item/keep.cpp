@@ -51,6 +51,7 @@ class Keeper {
         file_(options.file.empty() ? state_folder() + "/kept-" + session.random().token() + ".saved"
                                    : options.file) {
     load_.on = on_;
+    load_.while_room = true;
     if (options.rate) load_.rate = rate_of(*options.rate);
     if (!options.full_ttl)
       load_.max_ttl = std::chrono::ceil<std::chrono::seconds>(options.max_ttl.value_or(usual_ttl));
@@ -137,6 +138,7 @@ class Keeper {
     const LoadedServer all = done.report.sum();
     line_.number("loaded", all.loaded).number("written_meanwhile", all.there);
     line_.number("expired", done.report.expired).number("failed", all.failed + all.unknown);
+    line_.number("no_room", done.report.no_room);
     const auto after = Process::of(cluster_->execute(Request::stats(on_)));
     line_.raw("after", after ? std::to_string(after->items) : "null");
     const bool kept = !options_.file.empty() || done.status != ExitStatus::ok;
