@@ -580,13 +580,35 @@ def kept(world):
     check(done.returncode == 69 and not os.path.exists(world.file("ran")), f"keep of a server that is down: {done}")
 
 
-def nothing_is_restarted_that_cannot_be_saved(world, path, on):
-    """A key that only the binary protocol can carry would be lost: the command does not run."""
-    key, value = b"two words " * 20, b"v"
+def stored_by_the_binary_protocol(world):
+    """Servers repeat such keys as they are, with spaces and line ends: nobody's answer is lost by that."""
+    (path,) = world.start()
+    keys = [b"k sp ace", b"k VA 2 f0", b"k line\nend\r\nEN", b"k\0\x7f"]
+    store(path, {b"k%d" % i: (b"x", 0, 0) for i in range(300)})
+    for key in keys:
+        binary_set(path, key, b"v")
+    file = world.file("binary.saved")
+    done = world.run([path], "item", "save", file)
+    check(done.returncode == 0 and summary(done)["saved"] == 300 + len(keys), f"save: {done}")
+    done = world.run([path], "item", "list", "--prefix", "k", "--digest")
+    lines = done.stdout.splitlines()
+    check(done.returncode == 0 and sum(b'"digest"' in line for line in lines) == 300 + len(keys), f"list --digest: {done}")
+    done = world.run([path], "item", "remove", "--prefix", "k", "-y")
+    check(done.returncode == 0 and summary(done)["removed"] == 300 + len(keys), f"remove: {done}")
+    done = world.run([path], "item", "load", file)
+    check(done.returncode == 0 and all(stored(path, [key])[key][0] == b"v" for key in keys), f"load: {done}")
+
+
+def binary_set(path, key, value):
     with connected(path) as file:
         file.write(struct.pack(">BBHBBHIIQII", 0x80, 1, len(key), 8, 0, 0, 8 + len(key) + len(value), 0, 0, 0, 0) + key + value)
         file.flush()
         check(file.read(24)[6:8] == b"\0\0", "a key of the binary protocol is not stored")
+
+
+def nothing_is_restarted_that_cannot_be_saved(world, path, on):
+    """A key that only the binary protocol can carry would be lost: the command does not run."""
+    binary_set(path, b"two words " * 20, b"v")
     done = world.run([path], "item", "keep", *on, "--", "touch", world.file("unsaved"))
     check(done.returncode == 69 and not os.path.exists(world.file("unsaved")), f"keep of what cannot be saved: {done}")
     flush(path)
@@ -687,7 +709,7 @@ def answers(path):
 
 
 def main():
-    parts = (there_and_back, what_is_there_stays, damaged_files, compressed, structures, many_torn, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept, kept_while_there_is_room)
+    parts = (there_and_back, what_is_there_stays, damaged_files, compressed, structures, many_torn, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept, kept_while_there_is_room, stored_by_the_binary_protocol)
     for part in [part for part in parts if not sys.argv[2:] or part.__name__ in sys.argv[2:]]:
         with tempfile.TemporaryDirectory() as directory:
             world = World(directory)

@@ -1,6 +1,8 @@
 // The text protocol of the meta transport: what it sends, and what it makes of what servers might say.
 #include <doctest/doctest.h>
 
+#include "common/base/bytes.hpp"
+
 #include "tests/fuzz/reply_reading.hpp"
 
 using namespace mcds;
@@ -58,9 +60,10 @@ TEST_CASE(
     "meta wire: keys with spaces and control characters go in base64, and no byte of them is a command") {
   const std::string key = "a b\r\nflush_all\r\n";
   const std::string wire = "YSBiDQpmbHVzaF9hbGwNCg==";
-  CHECK(encoded(Request::get(key)) == "mg " + wire + " b k v f c\r\n");
-  CHECK(encoded(Request::gets(key)) == "mg " + wire + " b k v f c\r\n");
-  CHECK(encoded(Request::probe(key, 0)) == "mg " + wire + " b k v f c t l u\r\n");
+  const std::string opaque = "O" + checksum(key);
+  CHECK(encoded(Request::get(key)) == "mg " + wire + " b v f c " + opaque + "\r\n");
+  CHECK(encoded(Request::gets(key)) == "mg " + wire + " b v f c " + opaque + "\r\n");
+  CHECK(encoded(Request::probe(key, 0)) == "mg " + wire + " b v f c " + opaque + " t l u\r\n");
   CHECK(encoded(Request::touch(key, Exptime::gone())) == "mg " + wire + " b T2592001\r\n");
   CHECK(encoded(Request::remove(key)) == "md " + wire + " b\r\n");
   CHECK(encoded(Request::remove_if(key, CasUnique{42})) == "md " + wire + " b C42\r\n");
@@ -68,13 +71,14 @@ TEST_CASE(
   CHECK(encoded(Request::set(key, "x", never)) == "ms " + wire + " 1 b F0 T0 MS\r\nx\r\n");
   CHECK(reply_to(Request::add(key, "x", never), "HD\r\n").outcome == Outcome::stored);
   CHECK(reply_to(Request::add(key, "x", never), "NS\r\n").outcome == Outcome::not_stored);
-  const Reply hit = reply_to(Request::get(key), "VA 1 k" + wire + " f7 c9 b\r\nx\r\n");
+  const Reply hit = reply_to(Request::get(key), "VA 1 f7 c9 " + opaque + " b\r\nx\r\n");
   CHECK(hit.outcome == Outcome::hit);
   CHECK(hit.value == "x");
   CHECK(hit.flags == 7);
   CHECK(reply_to(Request::get(key), "EN\r\n").outcome == Outcome::miss);
-  CHECK(reply_to(Request::get(key), "EN k" + wire + " b\r\n").outcome == Outcome::miss);
-  CHECK(step_of(Request::get(key), "VA 1 kYSBj f7 c9 b\r\nx\r\n") == ReadStep::out_of_step);
+  CHECK(reply_to(Request::get(key), "EN " + opaque + "\r\n").outcome == Outcome::miss);
+  CHECK(step_of(Request::get(key), "VA 1 f7 c9 O00000000\r\nx\r\n") == ReadStep::out_of_step);
+  CHECK(step_of(Request::get(key), "VA 1 f7 c9\r\nx\r\n") == ReadStep::out_of_step);
   CHECK(reply_to(Request::touch(key, never), "HD\r\n").outcome == Outcome::stored);
   CHECK(reply_to(Request::touch(key, never), "EN\r\n").outcome == Outcome::not_found);
   CHECK(reply_to(Request::remove(key), "HD\r\n").outcome == Outcome::deleted);
@@ -104,7 +108,7 @@ TEST_CASE("meta wire: a run of gets ends at a key that goes in base64") {
   for (const Request& request : requests) all.push_back(&request);
   std::string out;
   for (std::size_t first = 0; first < all.size();) first += meta::encode(all, first, out).count;
-  CHECK(out == "get a\r\nmg YiBj b k v f c\r\nget d\r\n");
+  CHECK(out == "get a\r\nmg YiBj b v f c O" + checksum("b c") + "\r\nget d\r\n");
 }
 
 TEST_CASE("meta wire: a run of gets is one line, as long as it stays short") {

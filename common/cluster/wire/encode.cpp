@@ -64,7 +64,8 @@ void encode_in_base64(const Request& request, std::string& out) {
   append_all(out, {removes ? "md " : "mg ", base64(request.key), " b"});
   if (request.op == Op::touch) append_all(out, {" T", text(request.exptime)});
   if (request.op == Op::remove_if) append_all(out, {" C", text(request.cas.value)});
-  if (request.op != Op::touch && !removes) out += request.op == Op::probe ? " k v f c t l u" : " k v f c";
+  if (request.op != Op::touch && !removes)
+    append_all(out, {" v f c O", opaque_of(request), request.op == Op::probe ? " t l u" : ""});
   out += "\r\n";
 }
 
@@ -106,6 +107,10 @@ void encode_incr_or_create(const Request& request, std::string& out, IncrForm fo
 
 bool is_in_base64(const Request& request) {
   return request.op != Op::version && request.op != Op::stats && !is_plain_key(request.key);
+}
+
+std::string opaque_of(const Request& request) {
+  return checksum(request.key);
 }
 
 std::string_view unsayable(const Wording& wording, const Request& request) {

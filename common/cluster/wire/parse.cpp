@@ -232,6 +232,8 @@ bool read_flag(std::string_view flag, const Request& request, Reply& reply) {
     // An item that was written under a base64 key says its key so, and `b`.
     case 'k':
       return value == request.key || parse_base64(value) == request.key;
+    case 'O':
+      return value == opaque_of(request);
     // Invalidated by another client, which will write it again. The value is still there.
     case 'W':
     case 'X':
@@ -259,7 +261,7 @@ bool read_flag(std::string_view flag, const Request& request, Reply& reply) {
 
 bool is_miss(const Request& request, std::string_view line) {
   if (line == "EN" || line == "EN k" + request.key) return true;
-  return is_in_base64(request) && line == "EN k" + base64(request.key) + " b";
+  return is_in_base64(request) && line == "EN O" + opaque_of(request);
 }
 
 }  // namespace
@@ -380,7 +382,7 @@ Step ReplyReader::read_added(std::span<const Request* const> requests, std::span
   return Step::progress;
 }
 
-// EN [k<key>] (some repeat the key even then), or VA <bytes> <flags>* and the data.
+// EN [k<key>] (some repeat what was asked for even then), or VA <bytes> <flags>* and the data.
 Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::string_view input,
                                 std::size_t& position) {
   Line line;
@@ -401,7 +403,7 @@ Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::strin
   bool right_key = false;
   for (std::string_view flag = words.next(); !flag.empty(); flag = words.next()) {
     if (!read_flag(flag, request, reply)) return Step::out_of_step;
-    right_key = right_key || flag[0] == 'k';
+    right_key = right_key || flag[0] == (is_in_base64(request) ? 'O' : 'k');
   }
   if (!right_key) return Step::out_of_step;
   const Step step = take_data(input, line, *size, reply.value, position, wanted_);
