@@ -466,6 +466,36 @@ TEST_CASE("recopy: a fetch under the new number sees all, whenever the mover sta
   }
 }
 
+TEST_CASE(
+    "recopy: who does not reach the server of the only copy creates no second one under the number before") {
+  for (const bool array : {true, false}) {
+    RecopyWorld world;
+    if (array)
+      Array(world.with(2), "jobs", small).replace(numbered(3));
+    else
+      set(world.with(2), "f", "v");
+    const std::string root = array ? "array:jobs" : "hash:cfg:i";
+    if (array)
+      Array(world.with(1), "jobs", small).recopy();
+    else
+      Hash(world.with(1), "cfg").elements().recopy();
+    test::ScriptedFaults faults(world.memory);
+    faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+      if (request.key != root) return std::nullopt;
+      return test::Mishap::unreachable;
+    });
+    const Context deaf{faults, world.clock, world.random, {}, 2};
+    const auto late = attempt([&] {
+      if (array)
+        Array(deaf, "jobs", small).change(numbered(4), {});
+      else
+        set(deaf, "g", "w");
+    });
+    REQUIRE(late.failure());
+    CHECK(late.failure()->code() == ErrorCode::unavailable);
+  }
+}
+
 TEST_CASE("recopy: what was done of a batch is not refused with the rest") {
   RecopyWorld world;
   set(world.with(1), "there", "1");

@@ -44,11 +44,16 @@ LinesDone BatchLines::each(const std::function<void(std::string&&)>& take,
 
 void BatchLines::read(const std::function<void(std::string&&)>& take, const std::function<void()>& send) {
   std::uint64_t bytes = 0;
-  while (auto line = lines_.next()) {
-    bytes += line->size() + 1;
+  for (bool reading = true;; reading = true) {
     try {
+      auto line = lines_.next();
+      if (!line) return;
+      bytes += line->size() + 1;
+      reading = false;
       take(std::move(*line));
     } catch (const Failure& failure) {
+      // Of the input itself one line alone may be wrong.
+      if (reading && failure.code() != ErrorCode::bad_data) throw;
       if (failure.code() == ErrorCode::usage || failure.code() == ErrorCode::output_failed) throw;
       fail(failure, lines_.number());
     }

@@ -135,8 +135,9 @@ std::optional<std::string> LineReader::next() {
     }
     searched_ = buffer_.size();
     if (buffer_.size() - position_ > largest_line) {
-      throw Failure(ErrorCode::bad_data, "line " + std::to_string(number_ + 1) + " of " + what_ +
-                                             " is longer than " + std::to_string(largest_line) + " bytes");
+      skip_line();
+      throw Failure(ErrorCode::bad_data,
+                    "the line is longer than " + std::to_string(largest_line) + " bytes");
     }
     if (!fill()) break;
   }
@@ -145,6 +146,15 @@ std::optional<std::string> LineReader::next() {
   position_ = searched_ = buffer_.size();
   ++number_;
   return line;
+}
+
+void LineReader::skip_line() {
+  std::size_t end = std::string::npos;
+  do {
+    position_ = searched_ = buffer_.size();
+  } while (fill() && (end = buffer_.find(line_end_)) == std::string::npos);
+  if (end != std::string::npos) position_ = searched_ = end + 1;
+  ++number_;
 }
 
 bool LineReader::ready() const {

@@ -46,6 +46,7 @@ class ByteReader {
 class LineReader {
  public:
   explicit LineReader(const std::string& file = "-", char line_end = '\n');
+  // Throws Failure(bad_data) for a line that is too long: the next one is read all the same.
   std::optional<std::string> next();
   // Whether next() would return without waiting for more input: lines are not held back because a stream
   // pauses.
@@ -57,6 +58,7 @@ class LineReader {
 
  private:
   bool fill();
+  void skip_line();
   std::string what_;
   char line_end_;
   Descriptor descriptor_;

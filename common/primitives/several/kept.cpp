@@ -169,10 +169,13 @@ std::pair<Kept::Look, bool> Kept::settled_look(bool everywhere) {
   std::optional<std::uint32_t> gone;
   for (bool waited = false;; waited = true) {
     Look now = look(everywhere);
-    if (now.change && now.change->number != gone)
+    if (now.change && now.change->number != gone) {
       gone = wait_for_change(*now.change);
-    else if (std::exchange(done_, now.done) == now.done)
+    } else if (std::exchange(done_, now.done) == now.done) {
+      // Perhaps it was put on the server that does not answer: who creates it anew would have a second one.
+      if (now.done && now.silent && places_of(now).empty()) raise(*now.silent);
       return {std::move(now), waited};
+    }
   }
 }
 

@@ -32,13 +32,13 @@ std::string state_folder() {
 
 // What tells a server from the one that it was before.
 struct Process {
-  std::uint64_t process = 0, items = 0;
+  std::uint64_t process = 0, items = 0, flushes = 0;
   static std::optional<Process> of(const Reply& statistics) {
     if (statistics.failed()) return std::nullopt;
     const auto process = statistic_number(statistics.value, "pid");
     const auto items = statistic_number(statistics.value, "curr_items");
     if (!process || !items) return std::nullopt;
-    return Process{*process, *items};
+    return Process{*process, *items, statistic_number(statistics.value, "cmd_flush").value_or(0)};
   }
 };
 
@@ -75,7 +75,8 @@ class Keeper {
     line_.boolean("restarted", after->process != before_.process);
     line_.raw("away_s",
               format_fixed(std::chrono::duration<double>(session_.clock().steady() - stopped).count(), 3));
-    return load();
+    // Neither restarted nor emptied.
+    return load(after->process != before_.process || after->flushes != before_.flushes);
   }
 
  private:
@@ -133,8 +134,16 @@ class Keeper {
     }
   }
 
-  ExitStatus load() {
-    const LoadDone done = load_items(session_, *cluster_, load_, file_);
+  ExitStatus load(bool lost) {
+    LoadDone done;
+    if (lost) {
+      done = load_items(session_, *cluster_, load_, file_);
+    } else {
+      done.status = ExitStatus::problem;
+      session_.output().warning(
+          "the server was not restarted, so nothing was loaded; if it is restarted later: mcds item load " +
+          file_);
+    }
     const LoadedServer all = done.report.sum();
     line_.number("loaded", all.loaded).number("written_meanwhile", all.there);
     line_.number("expired", done.report.expired).number("failed", all.failed + all.unknown);
