@@ -6,7 +6,6 @@
 
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/structures/counter/failures.hpp"
 
 namespace mcds {
 
@@ -15,6 +14,9 @@ namespace {
 constexpr int most_counts = 200;
 constexpr int most_silences = 3;  // of a server that owes a reply, before the outcome is called unknown
 constexpr int most_spreads = 50;
+using Base = CounterRecord::Base;
+using Kind = Base::Kind;
+
 constexpr std::int64_t ends_soon = 5;  // seconds: more than servers' clocks are late
 
 bool is_in_doubt(const std::optional<Failure>& failure) {
@@ -23,12 +25,20 @@ bool is_in_doubt(const std::optional<Failure>& failure) {
 
 }  // namespace
 
-CounterCopies::CounterCopies(const Counter& counter, std::string name, std::string window)
+UnknownOutcome may_be_counted(const std::string& name, const std::string& server) {
+  return UnknownOutcome("no reply to a change of '" + name +
+                            "': it may have been counted; compare its value before trying again",
+                        server);
+}
+
+CounterCopies::CounterCopies(const Counter& counter, std::string name, std::string window,
+                             std::span<const Reply> first)
     : counter_(counter),
       context_(counter.context()),
       name_(std::move(name)),
       window_(std::move(window)),
-      key_(counter.key_of(name_) + window_) {
+      key_(counter.key_of(name_) + window_),
+      first_(first) {
   for (const std::size_t server : copy_servers(context_, key_)) copies_.push_back({.server = server});
 }
 
@@ -69,7 +79,7 @@ void CounterCopies::take(Copy& copy, const Reply& reply) {
   const std::string server = context_.cluster.address_of(copy.server);
   if (copy.failure && in_doubt) copy.failure = UnknownOutcome("no reply to a write", server);
   if (copy.failure) return;
-  copy.found = is_hit(reply);
+  copy.found = reply.outcome == Outcome::hit;
   copy.cas = reply.cas;
   if (!copy.found) return;
   copy.flags = reply.flags;
@@ -106,13 +116,16 @@ void CounterCopies::look() {
     back_off(context_, attempt);
     known_ = {};
     read();
-    if (any([](const Copy& copy) { return copy.held.has_value(); })) {
-      if (!elsewhere(true)) thaw();
-      continue;
+    const bool held = any([](const Copy& copy) { return copy.held.has_value(); });
+    if (held && !elsewhere(true)) thaw();
+    if (held) continue;
+    // Flags, of a single copy, tell that an earlier version may have kept others.
+    if (kept() != nullptr && any([](const Copy& copy) { return copy.flags != 0; })) {
+      const auto places = kept()->places(true);
+      if (!places.empty() && places.front().unmarked) kept()->refuse_unmarked();
     }
-    expect_no_others();
-    if ((any([](const Copy& copy) { return copy.is_missing(); }) || !known_.exists()) && elsewhere())
-      continue;
+    const bool missing = any([](const Copy& copy) { return copy.is_missing(); });
+    if ((missing || !known_.exists()) && elsewhere()) continue;
     if (!doubt_) was_nowhere_ = !known_.exists();
     return rely();
   }
@@ -124,19 +137,13 @@ void CounterCopies::rely() const {
   if (const auto failure = failure_of(Part::reading, copies_, has_record)) raise(*failure);
 }
 
-// Flags, of a single copy, tell that an earlier version may have kept others.
-void CounterCopies::expect_no_others() {
-  if (kept() == nullptr || !any([](const Copy& copy) { return copy.flags != 0; })) return;
-  const auto places = kept()->places(true);
-  if (!places.empty() && places.front().unmarked) kept()->refuse_unmarked();
-}
-
 // Nobody is putting it elsewhere: who did has died. What was read without a cas unique is read again.
 void CounterCopies::thaw() {
   std::vector<Request> batch;
   for (const Copy& copy : copies_) {
-    if (copy.held && copy.cas.value != 0)
-      batch.push_back(copy.held->thaw(context_, key_, copy.cas).on(copy.server));
+    if (!copy.held || copy.cas.value == 0) continue;
+    const Exptime exptime = copy.held->exptime(context_.clock.wall());
+    batch.push_back(Request::compare_and_set(key_, copy.held->value, exptime, copy.cas).on(copy.server));
   }
   context_.cluster.execute(batch);
 }
@@ -158,7 +165,7 @@ bool CounterCopies::lacks(const Copy& copy) const {
 CounterCopies::Copy* CounterCopies::leader() {
   for (Copy& copy : copies_) {
     const bool usable = !copy.failure && !refused_.contains(copy.server);
-    if (usable && (!doubt_ || doubt_->server == copy.server)) return &copy;
+    if (usable && (!doubt_ || doubt_->copy.server == copy.server)) return &copy;
   }
   return nullptr;
 }
@@ -166,31 +173,26 @@ CounterCopies::Copy* CounterCopies::leader() {
 // After a lost reply: whether the change was made, or may be reported as made. False: it is to be made again,
 // with the same id. Throws UnknownOutcome if the copy does not tell: what has no ids does by being as it was.
 bool CounterCopies::settle_doubt() {
-  const auto& [server, item, change, may_be_spread] = *doubt_;
-  if (may_be_spread) {
+  const Change& change = *doubt_;
+  if (change.may_be_spread) {
     known_.learn(change.next);
-    return made(change, server), true;
+  } else {
+    const Copy& copy = *std::find_if(copies_.begin(), copies_.end(),
+                                     [&](const Copy& one) { return one.server == change.copy.server; });
+    if (copy.failure) return false;
+    const bool same = copy.is_as(change.copy);
+    const bool has_ids = copy.record && !copy.record->base.plain && !change.id.empty();
+    const auto told =
+        has_ids ? copy.record->tells(change.id, change.next.life, change.next.changes() - 1) : std::nullopt;
+    if (has_ids ? !told : !same) give_up();
+    if (!told || !*told) {
+      // Overtaken, it will never be executed.
+      if (!same) doubt_.reset();
+      return false;
+    }
   }
-  const auto copy =
-      std::find_if(copies_.begin(), copies_.end(), [&](const Copy& one) { return one.server == server; });
-  if (copy->failure) return false;
-  const bool same = std::pair(copy->found, copy->cas) == item;
-  const bool has_ids = copy->record && !copy->record->base.plain && !change.id.empty();
-  const auto told =
-      has_ids ? copy->record->tells(change.id, change.next.life, change.next.changes() - 1) : std::nullopt;
-  if (has_ids ? !told : !same) give_up();
-  if (!told || !*told) {
-    // Overtaken, it will never be executed.
-    if (!same) doubt_.reset();
-    return false;
-  }
-  return made(change, server), true;
-}
-
-void CounterCopies::made(const Change& change, std::size_t server) {
-  sent_ = true;
-  changed_on_ = server;
   made_ = change;
+  return sent_ = true;
 }
 
 // False: nothing was to be made, and that can be answered. Else it was, in one copy.
@@ -205,30 +207,31 @@ bool CounterCopies::change(const Making& make) {
     if (first == nullptr && !doubt_) raise(refused_.begin()->second);
     if (first == nullptr && ++silent == most_silences) give_up();
     if (first == nullptr) continue;
-    const auto change = attempt([&] { return make(*first); });
+    auto change = attempt([&] { return make(*first); });
     if (doubt_ && (change.failure() || !change.value())) give_up();
     if (!change.value()) return answer_unchanged(), false;
-    if (store(*first, *change.value())) return true;
+    if (store(*first, std::move(*change.value()))) return true;
   }
   if (doubt_) give_up();
   throw Contention("other clients kept changing '" + name_ + "'; try again");
 }
 
 // False: it was not stored, or that is in doubt.
-bool CounterCopies::store(Copy& copy, const Change& change) {
+bool CounterCopies::store(Copy& copy, Change change) {
   if (!doubt_) rejections_.expect_rival(context_, copy.server, copy.found, copy.cas);
+  change.copy = {.server = copy.server, .found = copy.found, .cas = copy.cas};
+  change.may_be_spread = !change.next.is_single() && (!copy.record || change.id.empty());
   const auto request = attempt([&] { return write(copy, change.next, change.ttl); });
   const Reply reply = request.failure() ? Reply() : context_.cluster.execute(request.value());
-  if (is_stored(reply) || reply.outcome == Outcome::deleted) {
+  if (reply.outcome == Outcome::stored || reply.outcome == Outcome::deleted) {
     known_.learn(change.next);
-    made(change, copy.server);
     copy.record = change.next;
     copy.found = true;
-    return true;
+    made_ = std::move(change);
+    return sent_ = true;
   }
   if (reply.unknown()) {
-    const bool may_be_spread = !change.next.is_single() && (!copy.record || change.id.empty());
-    doubt_ = {copy.server, {copy.found, copy.cas}, change, may_be_spread};
+    doubt_ = std::move(change);
   } else if (reply.failed()) {
     const Failure failure = request.failure() ? *request.failure() : *copy_outcome(context_, reply).failure;
     refused_.emplace(copy.server, failure);
@@ -241,23 +244,26 @@ bool CounterCopies::store(Copy& copy, const Change& change) {
 
 CounterCopies::Counted CounterCopies::count(const Added& added, const How& how) {
   Counted counted;
+  bool existed = false;
   const std::string id = context_.random.token();
   const auto make = [&](const Copy& first) -> std::optional<Change> {
-    counted.exists = known_.exists();
-    if (counted.exists && how.exact && known_.base.plain) throw exists_and_is_plain(name_);
-    counted.before = counted.exists ? known_.sum() : 0;
-    const auto sum = added(counted.exists, counted.exists ? known_.sum() : how.initial);
+    existed = known_.exists();
+    if (existed && how.exact && known_.base.plain) {
+      throw InvalidInput("the counter '" + name_ + "' exists and is plain; omit --exact, or remove it first");
+    }
+    counted.before = known_.sum();
+    const auto sum = added(existed, existed ? counted.before : how.initial);
     if (!sum) return std::nullopt;
     Change change{base_for(first), id, first.ttl};
     CounterRecord& next = change.next;
-    if (!counted.exists) {
+    if (!existed) {
       next.base = {.number = known_.base.number + 1,
-                   .kind = CounterRecord::Base::Kind::begun,
+                   .kind = Kind::begun,
                    .value = how.initial,
                    .mark = context_.random.token(),
                    .plain = next.is_single() && !how.exact};
     }
-    if (!counted.exists || how.new_expiry) {
+    if (!existed || how.new_expiry) {
       next.base.expires_at = expiry_second(how.ttl, context_.clock.wall());
       change.ttl.reset();
     }
@@ -266,7 +272,7 @@ CounterCopies::Counted CounterCopies::count(const Added& added, const How& how) 
   };
   counted.made = change(make);
   if (!counted.made) {
-    counted.value = answer(known_.sum());
+    counted.answer = answer(existed, known_.sum());
     return counted;
   }
   const CounterRecord ours = known_;
@@ -274,10 +280,11 @@ CounterCopies::Counted CounterCopies::count(const Added& added, const How& how) 
   const auto done = attempt([&] { expect(Part::changing, ours); });
   if (done.failure() && doubt_) give_up();
   done.value();
-  if (was_nowhere_) confirm_creation(ours);
-  counted.value = answer(made_.next.sum());
+  confirm_creation(ours);
+  counted.answer = answer(true, made_->next.sum());
+  counted.answer.server = made_->copy.server;
+  counted.answer.created = !existed;
   counted.in_all = known_.sum();
-  counted.value.created = !std::exchange(counted.exists, true);
   return counted;
 }
 
@@ -292,12 +299,15 @@ CounterRecord CounterCopies::base_for(const Copy& copy) const {
 
 // One that could not be seen must not count as newer; an increment may have begun anew where it could not be
 // seen either.
-std::uint64_t CounterCopies::next_base() const {
+Base CounterCopies::next_base(Kind kind, std::uint64_t value) const {
   const bool in_doubt =
       known_.base.number <= 1 && any([](const Copy& copy) { return copy.failure.has_value(); });
   if (known_.base.number + 1 >= CounterRecord::most_bases)
     throw CorruptData("'" + name_ + "' cannot be set again; remove its keys");
-  return in_doubt ? first_in_doubt : known_.base.number + 1;
+  return {.number = in_doubt ? first_in_doubt : known_.base.number + 1,
+          .kind = kind,
+          .value = value,
+          .mark = context_.random.token()};
 }
 
 // What of it is to be stored in this copy; a single one that was removed is nothing. `ttl`: of the item,
@@ -351,9 +361,10 @@ bool CounterCopies::spread_once() {
   bool done = true;
   for (std::size_t k = 0; k < open.size(); ++k) {
     auto& [copy, record] = open[k];
-    sent_ = sent_ || is_stored(replies[k]) || replies[k].unknown();
+    const bool stored = replies[k].outcome == Outcome::stored;
+    sent_ = sent_ || stored || replies[k].unknown();
     copy->failure = copy_outcome(context_, replies[k]).failure;
-    if (is_stored(replies[k])) {
+    if (stored) {
       copy->record = std::move(record);
       copy->found = true;
     } else if (!copy->failure || is_in_doubt(copy->failure)) {
@@ -380,22 +391,13 @@ void CounterCopies::answer_unchanged() {
   expect(Part::answering, known_);
 }
 
-CounterReading CounterCopies::reading() const {
-  CounterReading reading{{}, {}, copies_.front().server};
-  if (known_.exists())
-    reading.value = answer(known_.sum());
-  else
-    reading.copies = outcomes();
-  return reading;
-}
-
-CounterReading CounterCopies::get() {
+CounterAnswer CounterCopies::get() {
   look();
   answer_unchanged();
-  return reading();
+  return answer(known_.exists(), known_.sum());
 }
 
-std::optional<CounterReading> CounterCopies::get_at_once() {
+std::optional<CounterAnswer> CounterCopies::get_at_once() {
   read();
   const bool open = any([this](const Copy& copy) {
     return copy.held || (counter_.may_be_elsewhere() && (copy.is_missing() || copy.flags != 0)) ||
@@ -403,28 +405,28 @@ std::optional<CounterReading> CounterCopies::get_at_once() {
   });
   if (open) return std::nullopt;
   rely();
-  return reading();
+  return answer(known_.exists(), known_.sum());
 }
 
-SetResult CounterCopies::set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) {
+// A single one has no base, so that it is a change like others.
+CounterAnswer CounterCopies::set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) {
   if (copies_.size() == 1) {
     const auto added = [&](bool exists, std::uint64_t now) {
       return if_absent && exists ? std::nullopt : std::optional(value - now);
     };
-    const Counted counted = count(added, {.ttl = ttl, .new_expiry = true});
-    return {counted.made, counted.made ? value : counted.value.value, counted.value.server, outcomes()};
+    Counted counted = count(added, {.ttl = ttl, .new_expiry = true});
+    counted.answer.done = counted.made;
+    return std::move(counted.answer);
   }
-  const auto make = [&]() -> std::optional<CounterRecord::Base> {
+  const auto make = [&]() -> std::optional<Base> {
     if (if_absent && known_.exists()) return std::nullopt;
-    return CounterRecord::Base{.number = next_base(),
-                               .kind = CounterRecord::Base::Kind::set,
-                               .value = value,
-                               .mark = context_.random.token(),
-                               .expires_at = expiry_second(ttl, context_.clock.wall())};
+    Base base = next_base(Kind::set, value);
+    base.expires_at = expiry_second(ttl, context_.clock.wall());
+    return base;
   };
   const bool stored = if_absent ? claim(make) : set_anyway(make);
-  if (stored && was_nowhere_) confirm_creation(known_);
-  return {stored, stored ? value : known_.sum(), copies_.front().server, outcomes()};
+  if (stored) confirm_creation(known_);
+  return answer(stored, stored ? value : known_.sum());
 }
 
 // Where nothing was written and a newer value has come to light, it may have been there before: this one is
@@ -447,17 +449,15 @@ bool CounterCopies::set_anyway(const MakingBase& make) {
   throw Contention("other clients kept changing '" + name_ + "'; try again");
 }
 
-CounterRemoval CounterCopies::remove() {
-  const bool removed = claim([&]() -> std::optional<CounterRecord::Base> {
+CounterAnswer CounterCopies::remove() {
+  const bool removed = claim([&]() -> std::optional<Base> {
     if (!known_.exists()) return std::nullopt;
     const auto until = expiry_second(CounterRecord::remembered_for, context_.clock.wall());
-    return CounterRecord::Base{.number = next_base(),
-                               .kind = CounterRecord::Base::Kind::removed,
-                               .value = static_cast<std::uint64_t>(*until),
-                               .mark = context_.random.token(),
-                               .expires_at = known_.base.expires_at};
+    Base base = next_base(Kind::removed, static_cast<std::uint64_t>(*until));
+    base.expires_at = known_.base.expires_at;
+    return base;
   });
-  return {removed, {}, copies_.front().server, outcomes()};
+  return answer(removed, 0);
 }
 
 // False: there was nothing to be made. What was perhaps written is not made anew: it would take away what
@@ -472,7 +472,7 @@ bool CounterCopies::claim(const MakingBase& make) {
   };
   if (!change(made)) return false;
   spread();
-  const std::string& mark = made_.next.base.mark;
+  const std::string& mark = made_->next.base.mark;
   const auto failure = failure_of(Part::changing, copies_, [&](const Copy& copy) {
     return copy.record && copy.record->base.mark == mark;
   });
@@ -485,7 +485,7 @@ bool CounterCopies::claim(const MakingBase& make) {
 }
 
 void CounterCopies::confirm_creation(const CounterRecord& ours) {
-  if (kept() != nullptr) kept()->confirm([&] { return take_back(ours); });
+  if (was_nowhere_ && kept() != nullptr) kept()->confirm([&] { return take_back(ours); });
 }
 
 // False: something may be left.
@@ -498,27 +498,23 @@ bool CounterCopies::take_back(const CounterRecord& ours) {
     if (copy.found) batch.push_back(Request::remove_if(key_, copy.cas).on(copy.server));
   }
   const auto replies = context_.cluster.execute(batch);
-  return std::all_of(replies.begin(), replies.end(),
-                     [](const Reply& reply) { return reply.outcome == Outcome::deleted || is_miss(reply); });
+  return std::all_of(replies.begin(), replies.end(), [](const Reply& reply) {
+    return reply.outcome == Outcome::deleted || reply.outcome == Outcome::not_found;
+  });
 }
 
-std::vector<CopyOutcome> CounterCopies::outcomes() const {
-  std::vector<CopyOutcome> list;
+CounterAnswer CounterCopies::answer(bool done, std::uint64_t value) const {
+  CounterAnswer answer{.done = done, .value = value, .exact = done && !known_.base.plain};
+  answer.server = copies_.front().server;
   for (const Copy& copy : copies_) {
-    CopyOutcome& outcome = list.emplace_back(CopyOutcome{copy.server, {}, copy.failure});
+    CopyOutcome& outcome = answer.copies.emplace_back(CopyOutcome{copy.server, {}, copy.failure});
     if (copy.record && !copy.failure && copy.record->exists()) outcome.number = copy.record->sum();
   }
-  return list;
-}
-
-CounterValue CounterCopies::answer(std::uint64_t value) const {
-  return {value, false, !known_.base.plain, changed_on_.value_or(copies_.front().server), outcomes()};
+  return answer;
 }
 
 void CounterCopies::give_up() const {
-  throw UnknownOutcome("no reply to a change of '" + name_ +
-                           "': it may have been counted; compare its value before trying again",
-                       context_.cluster.address_of(doubt_->server));
+  throw may_be_counted(name_, context_.cluster.address_of(doubt_->copy.server));
 }
 
 }  // namespace mcds

@@ -7,26 +7,24 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
+#include "common/base/result.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/several/kept.hpp"
 #include "common/primitives/several/quorum.hpp"
 #include "common/structures/counter/counter.hpp"
-#include "common/structures/counter/held.hpp"
 #include "common/structures/counter/record.hpp"
 
 namespace mcds {
 
 class CounterCopies {
  public:
-  // `window`: of a limit, what follows the counter's key. The counter outlives this.
-  CounterCopies(const Counter& counter, std::string name, std::string window = {});
-
-  // What was read just now, one reply per copy: it is not asked for again. It may be large and is looked at
-  // where it is, so it outlives the operation.
-  void begin_with(std::span<const Reply> replies) { first_ = replies; }
+  // `window`: of a limit, what follows the counter's key. `first`: what was read just now, one reply per copy,
+  // which is not asked for again. Counter and replies outlive this.
+  CounterCopies(const Counter& counter, std::string name, std::string window = {},
+                std::span<const Reply> first = {});
 
   // What a change adds, modulo 2^64, to a counter that exists or not, of this value; nullopt: it is not to be
   // made.
@@ -39,45 +37,40 @@ class CounterCopies {
   };
   struct Counted {
     bool made = false;
-    bool exists = false;
-    CounterValue value;        // of what exists
-    std::uint64_t before = 0;  // it was made
+    CounterAnswer answer;
+    std::uint64_t before = 0;  // the value, until it was made
     std::uint64_t in_all = 0;  // the same, with what was found when the others were told
   };
   Counted count(const Added& added, const How& how);
-  CounterReading get();
+  CounterAnswer get();
   // The same without a trip; nullopt: it takes some.
-  std::optional<CounterReading> get_at_once();
-  SetResult set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent);
-  CounterRemoval remove();
+  std::optional<CounterAnswer> get_at_once();
+  CounterAnswer set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent);
+  CounterAnswer remove();
 
  private:
   // One copy as last read, or written since.
   struct Copy {
     std::size_t server = 0;
     bool found = false;
-    std::optional<HeldCounter> held = {};
     CasUnique cas = {};
     std::uint32_t flags = 0;
     std::optional<std::chrono::seconds> ttl = {};  // of its item, if the protocol tells and it has one
+    std::optional<HeldCounter> held = {};
     std::optional<CounterRecord> record = {};
     std::optional<Failure> failure = {};  // it did not answer, or a write to it is in doubt
 
     bool is_missing() const { return !failure && !found; }
+    bool is_as(const Copy& other) const { return found == other.found && cas == other.cas; }
   };
-  // What is to be stored in one copy, and then told to the others.
+  // What is to be stored in one copy, and then told to the others. One that got no reply may yet be executed:
+  // what follows it must be a cas on the same item, so that only one of them can count.
   struct Change {
     CounterRecord next;
     std::string id = {};                           // of what is counted; empty: it resets the counter
     std::optional<std::chrono::seconds> ttl = {};  // of the item, which a plain one keeps
-  };
-  // A change that got no reply, and may yet be executed: what follows it must be a cas on the same item, so
-  // that only one of them can count.
-  struct Doubt {
-    std::size_t server;
-    std::pair<bool, CasUnique> item;  // whether there was one, and which
-    Change change;
-    bool may_be_spread;  // it counts once, whether it is executed or told by others
+    Copy copy = {};                                // as it was before
+    bool may_be_spread = false;                    // it counts once, whether it is executed or told by others
   };
   // nullopt: nothing is to be made.
   using Making = std::function<std::optional<Change>(const Copy& first)>;
@@ -89,21 +82,19 @@ class CounterCopies {
   void look();
   void rely() const;
   void thaw();
-  bool elsewhere(bool certainly = false);
   Kept* kept();
+  bool elsewhere(bool certainly = false);
   bool is_elsewhere();
-  void expect_no_others();
   Copy* leader();
   bool change(const Making& make);
-  bool store(Copy& copy, const Change& change);
-  void made(const Change& change, std::size_t server);
+  bool store(Copy& copy, Change change);
   bool settle_doubt();
   bool set_anyway(const MakingBase& make);
   bool claim(const MakingBase& make);
+  CounterRecord::Base next_base(CounterRecord::Base::Kind kind, std::uint64_t value) const;
   void spread();
   bool spread_once();
   void answer_unchanged();
-  CounterReading reading() const;
   void expect(Part part, const CounterRecord& wanted) const;
   void confirm_creation(const CounterRecord& ours);
   bool take_back(const CounterRecord& ours);
@@ -111,11 +102,9 @@ class CounterCopies {
   CounterRecord base_for(const Copy& copy) const;
   Request write(const Copy& copy, const CounterRecord& record,
                 std::optional<std::chrono::seconds> ttl = {}) const;
-  std::uint64_t next_base() const;
   template <typename Test>
   bool any(const Test& test) const;
-  std::vector<CopyOutcome> outcomes() const;
-  CounterValue answer(std::uint64_t value) const;
+  CounterAnswer answer(bool done, std::uint64_t value) const;
   [[noreturn]] void give_up() const;
 
   const Counter& counter_;
@@ -126,13 +115,30 @@ class CounterCopies {
   std::vector<Copy> copies_;
   std::map<std::size_t, Failure> refused_;  // servers that cannot be counted on, and why
   CounterRecord known_;                     // all copies merged, and what was changed
-  std::optional<Doubt> doubt_;
+  std::optional<Change> doubt_;
+  std::optional<Change> made_;
   bool was_nowhere_ = false;  // when it was read first
   bool sent_ = false;         // a copy was written, or perhaps
-  Change made_;               // in this copy
-  std::optional<std::size_t> changed_on_;
   Rejections rejections_;
 };
+
+// Puts a counter elsewhere by a change that has begun, or was left by who died, to its end.
+void move_counter(Recopying& change, const Context& context, const std::string& name);
+
+// Throws InvalidInput for values that some servers misread.
+void check_counter_value(std::uint64_t value, std::string_view what);
+
+// Throws what `reply`, which is no answer, means for a change of a counter.
+[[noreturn]] void fail_counter(const Context& context, const std::string& name, const Reply& reply);
+
+UnknownOutcome may_be_counted(const std::string& name, const std::string& server);
+
+// Runs `work` and keeps its failure, if any, in the answer.
+template <typename Answer, typename Work>
+void keep_failure(Answer& answer, const Work& work) {
+  const Result<void> done = attempt(work);
+  if (done.failure()) answer.failure = done.failure();
+}
 
 }  // namespace mcds
 

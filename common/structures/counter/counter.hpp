@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,12 +17,15 @@
 
 namespace mcds {
 
-struct CounterValue {
-  std::uint64_t value = 0;
+// What is said of one counter.
+struct CounterAnswer {
+  bool done = false;        // it is there; of set and remove: it was stored, or removed
+  std::uint64_t value = 0;  // what it is now; of take: what it was
   bool created = false;
   bool exact = false;
   std::size_t server = 0;
   std::vector<CopyOutcome> copies = {};
+  std::optional<Failure> failure = {};  // in an answer about several; then the rest says nothing
 };
 
 struct IncrOptions {
@@ -40,27 +43,12 @@ struct Increment {
 struct IncrementResult {
   std::string name;
   std::uint64_t delta = 0;  // their sum
-  std::optional<CounterValue> value;
-  std::optional<Failure> failure;  // set exactly when value is not
+  CounterAnswer answer = {};
 };
 
 struct IncrementResults {
   std::vector<IncrementResult> of_names;  // in the order of their first lines
   std::vector<std::size_t> of_lines;      // for each line of the batch, which of of_names is its own
-};
-
-struct CounterReading {
-  std::optional<CounterValue> value;  // nullopt: missing
-  std::optional<Failure> failure;     // then value says nothing
-  std::size_t server = 0;
-  std::vector<CopyOutcome> copies = {};  // when it is missing
-};
-
-struct SetResult {
-  bool stored = false;      // false: if_absent, and there was one
-  std::uint64_t value = 0;  // what it is now
-  std::size_t server = 0;
-  std::vector<CopyOutcome> copies = {};
 };
 
 // What a limit allows, for all uses of a batch.
@@ -82,56 +70,42 @@ struct LimitResult {
   Duration retry_after{0};  // until the window ends, or enough uses have left it
   std::size_t server = 0;
   std::vector<CopyOutcome> copies = {};
-  std::optional<Failure> failure = {};  // in a batch; then the rest says nothing
-};
-
-struct CounterRemoval {
-  bool removed = false;            // false: there was none
-  std::optional<Failure> failure;  // then `removed` says nothing
-  std::size_t server = 0;
-  std::vector<CopyOutcome> copies = {};
+  std::optional<Failure> failure = {};  // then the rest says nothing
 };
 
 class Counter {
  public:
-  enum class Names {
-    counters,
-    whole_keys
-  };  // whole_keys: NAME is the memcached key of an application's counter
+  // whole_keys: NAME is the memcached key of an application's counter, which has one copy.
+  enum class Names { counters, whole_keys };
 
   static constexpr std::size_t most_side_by_side = 128;  // names whose verbs need several trips
 
-  // Whole keys have one copy.
   explicit Counter(const Context& context, Names names = Names::counters);
 
   // All throw InvalidInput for a bad name or number, NotApplied, UnknownOutcome, and CorruptData for a value
-  // that is not a counter.
-  CounterValue incr(const std::string& name, std::uint64_t delta, const IncrOptions& options = {});
-  // One trip for all plain ones. Never throws for a single name: each result has its own failure.
-  IncrementResults incr(std::span<const Increment> batch, const IncrOptions& options = {});
-  // The same, in flight: other batches may be begun before its results are waited for. The counter outlives
-  // it.
-  class Incrementing;
-  Incrementing begin_incr(std::span<const Increment> batch, const IncrOptions& options = {});
-  // Stops at 0; nullopt if there is no such counter.
-  std::optional<CounterValue> decr(const std::string& name, std::uint64_t delta);
-  std::vector<CounterReading> get(std::span<const std::string> names);
-  SetResult set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl, bool if_absent);
-  // Resets to 0 and returns the old value: every increment is in exactly one answer. One copy only.
-  std::optional<CounterValue> take(const std::string& name);
-  // Counts `cost` uses of at most `max` in each window of `period`. What was denied is not counted.
-  LimitResult limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost = 1);
-  // Many uses, each with its own failure. Uses of one name are counted one after the other, in their order;
-  // those of different names share their trips, and so do all of one name that cost 1 once it was counted in
-  // this batch.
+  // that is not a counter; those for several names keep it in each answer.
+  CounterAnswer incr(const std::string& name, std::uint64_t delta, const IncrOptions& options = {});
+  // One trip for all plain ones, in flight: other batches may be begun before what it returns is called, once,
+  // for the results. The counter outlives it.
+  std::function<IncrementResults()> begin_incr(std::span<const Increment> batch,
+                                               const IncrOptions& options = {});
+  // Stops at 0.
+  CounterAnswer decr(const std::string& name, std::uint64_t delta);
+  std::vector<CounterAnswer> get(std::span<const std::string> names);
+  // Not done: if_absent, and there is one.
+  CounterAnswer set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
+                    bool if_absent);
+  // Resets to 0: every increment is in exactly one answer. One copy only.
+  CounterAnswer take(const std::string& name);
+  std::vector<CounterAnswer> remove(std::span<const std::string> names);
+  // Counts at most `max` uses in each window of `period`; what was denied is not counted. Uses of one name are
+  // counted one after the other, in their order; those of different names share their trips, and so do all of
+  // one name that cost 1 once it was counted in this batch.
   std::vector<LimitResult> limit(std::span<const LimitUse> uses, const LimitRule& rule);
   // Throws InvalidInput for a use that the rule cannot count.
   void check_limit(const LimitUse& use, const LimitRule& rule) const;
-  std::vector<CounterRemoval> remove(std::span<const std::string> names);
-
   // See Kept.
-  using Recopied = Kept::Recopied;
-  static Recopied recopy(const Context& context, const std::string& name);
+  static Kept::Recopied recopy(const Context& context, const std::string& name);
 
   std::string key_of(const std::string& name) const;
   const Context& context() const { return context_; }
@@ -141,30 +115,16 @@ class Counter {
   bool may_be_elsewhere() const;
 
  private:
-  // One copy is digits that its server counts by itself.
-  bool is_single() const { return context_.copies == 1; }
-  Counter with_one_copy() const;
-  Incrementing begin_incr(std::span<const Increment> batch, const IncrOptions& options, bool checked);
-  bool add_first_request(const IncrementResult& increment, const IncrOptions& options, bool checked,
-                         std::vector<Request>& requests) const;
-  CounterValue count_up(const IncrementResult& increment, const IncrOptions& options,
-                        const Reply& first) const;
+  class Limiting;
 
-  // One aligned window of a limit.
-  struct LimitWindow {
-    std::string suffix;  // of a name's key
-    WallTime end, now;
-    std::chrono::milliseconds period;
-  };
-  LimitWindow limit_window(Duration period) const;
-  // One trip; those of one name must not depend on each other's refusal.
-  std::vector<LimitResult> count_uses(std::span<const LimitUse> uses, const LimitRule& rule);
-  LimitResult ask(const LimitUse& use, const LimitRule& rule) const;
-  LimitResult slide(const LimitUse& use, const LimitRule& rule) const;
-  LimitResult use_result(const LimitUse& use, const LimitRule& rule, const LimitWindow& window,
-                         CounterValue value) const;
-  void expect_new_windows_here(std::span<const LimitUse> uses, const LimitWindow& window,
-                               std::span<const Reply> replies, std::span<LimitResult> results) const;
+  // One copy is digits that its server counts by itself, in one trip.
+  bool server_counts() const { return context_.copies == 1; }
+  Counter with_one_copy() const;
+  std::function<IncrementResults()> begin_incr(std::span<const Increment> batch, const IncrOptions& options,
+                                               bool checked);
+  std::optional<Request> first_request(const IncrementResult& increment, const IncrOptions& options,
+                                       bool checked) const;
+  std::optional<CounterAnswer> counted(const std::string& name, const Reply& reply) const;
 
   // Each name's `work`, by a Counter of its own, with many names' requests in one trip.
   template <typename Work>
@@ -188,22 +148,6 @@ void Counter::side_by_side(std::size_t count, const Work& work) const {
     });
   }
 }
-
-class Counter::Incrementing {
- public:
-  // Once.
-  IncrementResults finish();
-
- private:
-  friend class Counter;
-  Incrementing(Counter& counter, const IncrOptions& options) : counter_(&counter), options_(options) {}
-
-  Counter* counter_;
-  IncrOptions options_;
-  IncrementResults results_;
-  std::vector<std::size_t> sent_, unsent_;  // which of the results are of one trip, and which of more
-  std::unique_ptr<Pending> pending_;        // of those in sent_
-};
 
 }  // namespace mcds
 
