@@ -501,14 +501,28 @@ TEST_CASE("counter copies: what a server missed comes back neither before nor af
   }
 }
 
-TEST_CASE("counter copies: an increment of one that a recopy held when it died thaws it") {
-  for (const bool exact : {false, true}) {
-    test::World world(3, 1);
-    Counter counter(world.context);
-    counter.incr("c", 113, {.ttl = {}, .exact = exact});
-    const std::string held = HeldCounter{world.stored(key_in(1))}.text();
-    world.memory.execute(Request::set(key_in(1), held, Exptime::never()));
-    CHECK(counter.incr("c", 1).value == 114);
+TEST_CASE("counter copies: one that a recopy held when it died is read, and given back by who changes it") {
+  for (const std::size_t copies : {1U, 2U, 3U}) {
+    for (const bool exact : {false, true}) {
+      const auto after = [&](const std::function<void(Counter&)>& work) {
+        test::World world(3, copies);
+        Counter counter(world.context);
+        counter.incr("c", 113, {.ttl = {}, .exact = exact});
+        for (const std::size_t server : copy_servers(world.context, key_in(copies))) {
+          const std::string held = HeldCounter{world.stored_on(server, key_in(copies))}.text();
+          world.memory.execute(Request::set(key_in(copies), held, Exptime::never()).on(server));
+        }
+        CHECK(value_of(world.context) == 113);
+        work(counter);
+        const std::string stored = world.stored(key_in(copies));
+        CHECK_FALSE(HeldCounter::parse(stored));
+        return value_of(world.others);
+      };
+      CHECK(after([](Counter& counter) { CHECK(counter.incr("c", 1).value == 114); }) == 114);
+      CHECK(after([](Counter& counter) { CHECK(counter.decr("c", 1).value == 112); }) == 112);
+      CHECK(after([](Counter& counter) { CHECK(counter.set("c", 7, std::nullopt, false).done); }) == 7);
+      CHECK_FALSE(after([](Counter& counter) { CHECK(counter.remove(names).front().done); }));
+    }
   }
 }
 

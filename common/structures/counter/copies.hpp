@@ -3,123 +3,39 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/base/result.hpp"
-#include "common/primitives/cas_update.hpp"
-#include "common/primitives/several/kept.hpp"
-#include "common/primitives/several/quorum.hpp"
+#include "common/primitives/several/recopying.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/counter/record.hpp"
 
 namespace mcds {
 
-class CounterCopies {
- public:
-  // `window`: of a limit, what follows the counter's key. `first`: what was read just now, one reply per copy,
-  // which is not asked for again. Counter and replies outlive this.
-  CounterCopies(const Counter& counter, std::string name, std::string window = {},
-                std::span<const Reply> first = {});
+// Counter and replies outlive it.
+struct CounterCopies {
+  const Counter& counter;
+  const std::string& name;
+  std::string window = {};            // of a limit, what follows the counter's key
+  std::span<const Reply> first = {};  // one per copy, if they were just read: they are not asked for again
 
   // What a change adds, modulo 2^64, to a counter that exists or not, of this value; nullopt: it is not to be
   // made.
   using Added = std::function<std::optional<std::uint64_t>(bool exists, std::uint64_t now)>;
-  struct How {
-    std::uint64_t initial = 0;         // of one that is created
-    std::optional<Duration> ttl = {};  // the same
-    bool exact = false;                // the same; InvalidInput if there is a plain one
-    bool new_expiry = false;           // `ttl` also replaces that of an existing counter
-  };
   struct Counted {
     bool made = false;
-    CounterAnswer answer;
-    std::uint64_t before = 0;  // the value, until it was made
-    std::uint64_t in_all = 0;  // the same, with what was found when the others were told
+    std::uint64_t in_all = 0;  // with what was found when the others were told
+    CounterAnswer answer = {};
   };
-  Counted count(const Added& added, const How& how);
-  CounterAnswer get();
+  Counted count(const Added& added, const IncrOptions& how) const;
+  CounterAnswer get() const;
   // The same without a trip; nullopt: it takes some.
-  std::optional<CounterAnswer> get_at_once();
-  CounterAnswer set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent);
-  CounterAnswer remove();
-
- private:
-  // One copy as last read, or written since.
-  struct Copy {
-    std::size_t server = 0;
-    bool found = false;
-    CasUnique cas = {};
-    std::uint32_t flags = 0;
-    std::optional<std::chrono::seconds> ttl = {};  // of its item, if the protocol tells and it has one
-    std::optional<HeldCounter> held = {};
-    std::optional<CounterRecord> record = {};
-    std::optional<Failure> failure = {};  // it did not answer, or a write to it is in doubt
-
-    bool is_missing() const { return !failure && !found; }
-    bool is_as(const Copy& other) const { return found == other.found && cas == other.cas; }
-  };
-  // What is to be stored in one copy, and then told to the others. One that got no reply may yet be executed:
-  // what follows it must be a cas on the same item, so that only one of them can count.
-  struct Change {
-    CounterRecord next;
-    std::string id = {};                           // of what is counted; empty: it resets the counter
-    std::optional<std::chrono::seconds> ttl = {};  // of the item, which a plain one keeps
-    Copy copy = {};                                // as it was before
-    bool may_be_spread = false;                    // it counts once, whether it is executed or told by others
-  };
-  // nullopt: nothing is to be made.
-  using Making = std::function<std::optional<Change>(const Copy& first)>;
-  using MakingBase = std::function<std::optional<CounterRecord::Base>()>;
-
-  void read();
-  void take(Copy& copy, const Reply& reply);
-  void end_those_before();
-  void look();
-  void rely() const;
-  void thaw();
-  Kept* kept();
-  bool elsewhere(bool certainly = false);
-  bool is_elsewhere();
-  Copy* leader();
-  bool change(const Making& make);
-  bool store(Copy& copy, Change change);
-  bool settle_doubt();
-  bool set_anyway(const MakingBase& make);
-  bool claim(const MakingBase& make);
-  CounterRecord::Base next_base(CounterRecord::Base::Kind kind, std::uint64_t value) const;
-  void spread();
-  bool spread_once();
-  void answer_unchanged();
-  void expect(Part part, const CounterRecord& wanted) const;
-  void confirm_creation(const CounterRecord& ours);
-  bool take_back(const CounterRecord& ours);
-  bool lacks(const Copy& copy) const;
-  CounterRecord base_for(const Copy& copy) const;
-  Request write(const Copy& copy, const CounterRecord& record,
-                std::optional<std::chrono::seconds> ttl = {}) const;
-  template <typename Test>
-  bool any(const Test& test) const;
-  CounterAnswer answer(bool done, std::uint64_t value) const;
-  [[noreturn]] void give_up() const;
-
-  const Counter& counter_;
-  const Context& context_;
-  std::string name_, window_, key_;
-  std::optional<Kept> kept_;
-  std::span<const Reply> first_;  // what was read, and not looked at
-  std::vector<Copy> copies_;
-  std::map<std::size_t, Failure> refused_;  // servers that cannot be counted on, and why
-  CounterRecord known_;                     // all copies merged, and what was changed
-  std::optional<Change> doubt_;
-  std::optional<Change> made_;
-  bool was_nowhere_ = false;  // when it was read first
-  bool sent_ = false;         // a copy was written, or perhaps
-  Rejections rejections_;
+  std::optional<CounterAnswer> get_at_once() const;
+  CounterAnswer set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) const;
+  CounterAnswer remove() const;
 };
 
 // Puts a counter elsewhere by a change that has begun, or was left by who died, to its end.
@@ -128,16 +44,16 @@ void move_counter(Recopying& change, const Context& context, const std::string& 
 // Throws InvalidInput for values that some servers misread.
 void check_counter_value(std::uint64_t value, std::string_view what);
 
-// Throws what `reply`, which is no answer, means for a change of a counter.
-[[noreturn]] void fail_counter(const Context& context, const std::string& name, const Reply& reply);
-
 UnknownOutcome may_be_counted(const std::string& name, const std::string& server);
 
-// Runs `work` and keeps its failure, if any, in the answer.
+// What `work` answers, or its failure.
 template <typename Answer, typename Work>
-void keep_failure(Answer& answer, const Work& work) {
-  const Result<void> done = attempt(work);
-  if (done.failure()) answer.failure = done.failure();
+void keep_answer(Answer& answer, const Work& work) {
+  auto done = attempt(work);
+  if (done.failure())
+    answer.failure = done.failure();
+  else
+    answer = std::move(done.value());
 }
 
 }  // namespace mcds

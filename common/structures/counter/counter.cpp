@@ -77,15 +77,6 @@ void check_counter_value(std::uint64_t value, std::string_view what) {
   if (value >= end_of_safe_values) throw too_large(what);
 }
 
-void fail_counter(const Context& context, const std::string& name, const Reply& reply) {
-  const std::string server = context.cluster.address_of(reply.server);
-  if (is_text(reply)) throw CorruptData(no_counter_message(name, reply.value), server);
-  if (reply.unknown()) throw may_be_counted(name, server);
-  expect(context.cluster, reply);
-  throw NotApplied(ErrorCode::refused, "the server did not store '" + name + "'; it may be out of memory",
-                   server);
-}
-
 Counter::Counter(const Context& context, Names names) : context_(context), names_(names) {
   if (names == Names::whole_keys) context_.copies = 1;
 }
@@ -134,20 +125,16 @@ Counter Counter::with_one_copy() const {
   return counter;
 }
 
-CounterAnswer Counter::incr(const std::string& name, std::uint64_t delta, const IncrOptions& options) {
+CounterAnswer Counter::incr(const std::string& name, std::uint64_t delta, IncrOptions options) {
   const Increment increment{name, delta};
-  CounterAnswer answer = begin_incr(std::span(&increment, 1), options, true)().of_names.front().answer;
+  options.checked = true;
+  CounterAnswer answer = begin_incr(std::span(&increment, 1), options)().of_names.front().answer;
   if (answer.failure) raise(*answer.failure);
   return answer;
 }
 
 std::function<IncrementResults()> Counter::begin_incr(std::span<const Increment> batch,
                                                       const IncrOptions& options) {
-  return begin_incr(batch, options, false);
-}
-
-std::function<IncrementResults()> Counter::begin_incr(std::span<const Increment> batch,
-                                                      const IncrOptions& options, bool checked) {
   IncrementResults results = group(batch);
   std::vector<Request> requests;
   std::vector<std::size_t> sent, open;  // of one trip, and of more
@@ -156,11 +143,12 @@ std::function<IncrementResults()> Counter::begin_incr(std::span<const Increment>
   for (std::size_t i = 0; i < results.of_names.size(); ++i) {
     IncrementResult& result = results.of_names[i];
     if (result.answer.failure) continue;
-    keep_failure(result.answer, [&] {
-      auto request = first_request(result, options, checked);
+    const auto asked = attempt([&] {
+      auto request = first_request(result, options);
       (request ? sent : open).push_back(i);
       if (request) requests.push_back(std::move(*request));
     });
+    result.answer.failure = asked.failure();
   }
   std::shared_ptr<Pending> pending;
   if (!requests.empty()) pending = context_.cluster.begin(std::move(requests));
@@ -170,11 +158,12 @@ std::function<IncrementResults()> Counter::begin_incr(std::span<const Increment>
     std::vector<Reply> known(open.size());  // of those that are open
     for (std::size_t i = 0; i < sent.size(); ++i) {
       IncrementResult& result = results.of_names[sent[i]];
-      keep_failure(result.answer, [&] {
+      keep_answer(result.answer, [&] {
         auto answer = counted(result.name, replies[i]);
-        if (answer) return void(result.answer = std::move(*answer));
+        if (answer) return std::move(*answer);
         open.push_back(sent[i]);
         known.push_back(std::move(replies[i]));
+        return CounterAnswer();
       });
     }
     side_by_side(open.size(), [&](std::size_t i, Counter& counter) {
@@ -183,29 +172,27 @@ std::function<IncrementResults()> Counter::begin_incr(std::span<const Increment>
         checked_sum(now, result.delta, "the new value");
         return std::optional(result.delta);
       };
-      keep_failure(result.answer, [&] {
-        CounterCopies copies(counter, result.name, {}, read_by(known[i]));
-        result.answer = copies.count(added, {options.initial, options.ttl, options.exact}).answer;
-      });
+      const CounterCopies copies{counter, result.name, {}, read_by(known[i])};
+      keep_answer(result.answer, [&] { return copies.count(added, options).answer; });
     });
     return std::move(results);
   };
 }
 
 // What its server counts by itself; nullopt: the copies are to be read. Where it may be elsewhere, only what
-// is there is counted. `checked`: never on a text that begins with a number.
-std::optional<Request> Counter::first_request(const IncrementResult& increment, const IncrOptions& options,
-                                              bool checked) const {
+// is there is counted.
+std::optional<Request> Counter::first_request(const IncrementResult& increment,
+                                              const IncrOptions& options) const {
   std::string key = key_of(increment.name);
   const std::uint64_t created = checked_sum(options.initial, increment.delta, "the value");
   if (!server_counts() || options.exact) return std::nullopt;
-  if (may_be_elsewhere() && !checked) return Request::incr(std::move(key), increment.delta);
+  if (may_be_elsewhere() && !options.checked) return Request::incr(std::move(key), increment.delta);
   const Exptime exptime =
       options.ttl ? Exptime::after(*options.ttl, context_.clock.wall()) : Exptime::never();
   Request request = Request::incr_or_create(std::move(key), increment.delta, created, exptime);
   request.must_expire = options.ttl.has_value();
   request.creates = !may_be_elsewhere();
-  request.checked = checked;
+  request.checked = options.checked;
   return request;
 }
 
@@ -215,7 +202,17 @@ std::optional<CounterAnswer> Counter::counted(const std::string& name, const Rep
     return CounterAnswer{
         .done = true, .value = reply.number, .created = reply.created, .server = reply.server};
   if (is_miss(reply) || (is_no_number(reply) && !is_text(reply))) return std::nullopt;
-  fail_counter(context_, name, reply);
+  fail(name, reply);
+}
+
+// What `reply`, which is no answer, means for a change.
+void Counter::fail(const std::string& name, const Reply& reply) const {
+  const std::string server = context_.cluster.address_of(reply.server);
+  if (is_text(reply)) throw CorruptData(no_counter_message(name, reply.value), server);
+  if (reply.unknown()) throw may_be_counted(name, server);
+  expect(context_.cluster, reply);
+  throw NotApplied(ErrorCode::refused, "the server did not store '" + name + "'; it may be out of memory",
+                   server);
 }
 
 CounterAnswer Counter::decr(const std::string& name, std::uint64_t delta) {
@@ -228,7 +225,7 @@ CounterAnswer Counter::decr(const std::string& name, std::uint64_t delta) {
   const auto added = [=](bool exists, std::uint64_t now) {
     return exists ? std::optional(std::uint64_t{0} - std::min(now, delta)) : std::nullopt;
   };
-  return CounterCopies(*this, name, {}, read_by(reply)).count(added, {}).answer;
+  return CounterCopies{*this, name, {}, read_by(reply)}.count(added, {}).answer;
 }
 
 std::vector<CounterAnswer> Counter::get(std::span<const std::string> names) {
@@ -238,16 +235,15 @@ std::vector<CounterAnswer> Counter::get(std::span<const std::string> names) {
   const CopyReplies replies = execute_copies(context_, requests);
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    keep_failure(answers[i], [&] {
-      auto answer = CounterCopies(*this, names[i], {}, replies[i]).get_at_once();
-      if (answer) return void(answers[i] = std::move(*answer));
-      open.push_back(i);
+    keep_answer(answers[i], [&] {
+      auto answer = CounterCopies{*this, names[i], {}, replies[i]}.get_at_once();
+      if (!answer) open.push_back(i);
+      return answer ? std::move(*answer) : CounterAnswer();
     });
   }
   side_by_side(open.size(), [&](std::size_t i, Counter& counter) {
-    CounterAnswer& answer = answers[open[i]];
-    keep_failure(answer,
-                 [&] { answer = CounterCopies(counter, names[open[i]], {}, replies[open[i]]).get(); });
+    const CounterCopies copies{counter, names[open[i]], {}, replies[open[i]]};
+    keep_answer(answers[open[i]], [&] { return copies.get(); });
   });
   return answers;
 }
@@ -255,27 +251,29 @@ std::vector<CounterAnswer> Counter::get(std::span<const std::string> names) {
 CounterAnswer Counter::set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
                            bool if_absent) {
   check_counter_value(value, "the value");
-  return CounterCopies(*this, name).set(value, ttl, if_absent);
+  return CounterCopies{*this, name}.set(value, ttl, if_absent);
 }
 
 CounterAnswer Counter::take(const std::string& name) {
-  const auto added = [](bool exists, std::uint64_t now) {
+  std::uint64_t taken = 0;
+  const auto added = [&](bool exists, std::uint64_t now) {
+    taken = now;
     return exists && now != 0 ? std::optional(std::uint64_t{0} - now) : std::nullopt;
   };
   const Counter counter = with_one_copy();
-  auto counted = CounterCopies(counter, name).count(added, {});
-  counted.answer.value = counted.before;
-  return std::move(counted.answer);
+  CounterAnswer answer = CounterCopies{counter, name}.count(added, {}).answer;
+  answer.value = taken;
+  return answer;
 }
 
 std::vector<CounterAnswer> Counter::remove(std::span<const std::string> names) {
   std::vector<CounterAnswer> answers(names.size());
   side_by_side(names.size(), [&](std::size_t i, Counter& counter) {
-    keep_failure(answers[i], [&] {
-      if (may_be_elsewhere()) return void(answers[i] = CounterCopies(counter, names[i]).remove());
+    keep_answer(answers[i], [&] {
+      if (may_be_elsewhere()) return CounterCopies{counter, names[i]}.remove();
       Cluster& cluster = counter.context_.cluster;
       const Reply reply = expect(cluster, cluster.execute(Request::remove(key_of(names[i]))));
-      answers[i] = {.done = reply.outcome == Outcome::deleted, .server = reply.server};
+      return CounterAnswer{.done = reply.outcome == Outcome::deleted, .server = reply.server};
     });
   });
   return answers;

@@ -32,6 +32,8 @@ struct IncrOptions {
   std::optional<Duration> ttl;  // of a counter that is created; an existing one keeps its own
   std::uint64_t initial = 0;    // what a missing counter counts from
   bool exact = false;           // create it exact; InvalidInput if it exists and is plain
+  // A plain one never counts on a text that begins with a number; a trip more with the classic protocol.
+  bool checked = false;
 };
 
 struct Increment {
@@ -84,7 +86,7 @@ class Counter {
 
   // All throw InvalidInput for a bad name or number, NotApplied, UnknownOutcome, and CorruptData for a value
   // that is not a counter; those for several names keep it in each answer.
-  CounterAnswer incr(const std::string& name, std::uint64_t delta, const IncrOptions& options = {});
+  CounterAnswer incr(const std::string& name, std::uint64_t delta, IncrOptions options = {});
   // One trip for all plain ones, in flight: other batches may be begun before what it returns is called, once,
   // for the results. The counter outlives it.
   std::function<IncrementResults()> begin_incr(std::span<const Increment> batch,
@@ -120,11 +122,9 @@ class Counter {
   // One copy is digits that its server counts by itself, in one trip.
   bool server_counts() const { return context_.copies == 1; }
   Counter with_one_copy() const;
-  std::function<IncrementResults()> begin_incr(std::span<const Increment> batch, const IncrOptions& options,
-                                               bool checked);
-  std::optional<Request> first_request(const IncrementResult& increment, const IncrOptions& options,
-                                       bool checked) const;
+  std::optional<Request> first_request(const IncrementResult& increment, const IncrOptions& options) const;
   std::optional<CounterAnswer> counted(const std::string& name, const Reply& reply) const;
+  [[noreturn]] void fail(const std::string& name, const Reply& reply) const;
 
   // Each name's `work`, by a Counter of its own, with many names' requests in one trip.
   template <typename Work>
@@ -152,17 +152,14 @@ void Counter::side_by_side(std::size_t count, const Work& work) const {
 }  // namespace mcds
 
 // Key layout
-//   counter:<name>                       plain: decimal digits, possibly followed by spaces (left by decr)
-//                                        exact: C1 <sequence> <sum> <ids> [@<expiry>] *<checksum>
-//   counter<N>:<name>                    in N copies, N at least 2: C3 …, see record.hpp and
-//                                        common/primitives/several/kept.hpp
-//   counter:<name>:limit:<period>:sliding   the times of the last uses: sliding.hpp
+//   counter:<name>                       plain: decimal digits, possibly followed by spaces (left by decr);
+//                                        exact: C1 <changes> <sum> <ids> [@<expiry>] *<checksum>
+//   counter<N>:<name>                    in N copies, N at least 2: C3 …
 //   counter:<name>:limit:<period>:<w>    the uses in window w = floor(now / period), period in milliseconds:
-//                                        digits;
-//                                        with copies counter<N>:…, a record
+//                                        digits; with copies counter<N>:…, a record
+//   counter:<name>:limit:<period>:sliding   the times of the last uses: sliding.hpp
 //   E.g. counter:hits = 42 and, exact, C1 3 42 9f0c6a5be1d27348,51ab22c0de7f1a90,b7c1e0f2a94d4f6e *0b2f1c9e.
-//   The ids are those of the last 64 changes, the newest last. The expiry is a UNIX time, because every cas
-//   must send it again.
+//   The records are described in record.hpp; in how many copies it is: common/primitives/several/kept.hpp.
 // Invariants
 //   acknowledged increments <= value <= acknowledged + those reported as unknown, as long as the item lives.
 //   The answers of all takes plus what is left equal the sum of the increments.
@@ -177,17 +174,13 @@ void Counter::side_by_side(std::size_t count, const Work& work) const {
 //   Always exact. incr, decr 3, set 2, get 1, remove and set with if_absent 3; 128 names of a batch cost as
 //   much as one.
 //   set and remove take away what they saw: an increment at the same moment may be counted after them, and so
-//   may everything, by a set whose outcome is unknown and that arrives late: it adds its value minus what it
-//   saw.
+//   may everything, by a set whose outcome is unknown and that arrives late.
 //   take and sliding limits have one copy, whatever the context says: their answers depend on the value, on
 //   which copies cannot agree.
-//   recopy     A counter is held (held.hpp), merged, named in the mark, removed, and begun anew with its
-//              value: recopy.cpp.
 // Before 0.3
 //   Counters in several copies had the key of one copy. Who gives several copies, or finds what only several
-//   have, is refused;
-//   recopy reads and converts them. decr and incr of one copy do not see that a number in one item has
-//   others.
+//   have, is refused; recopy reads and converts them. decr and incr of one copy do not see that a number in
+//   one item has others.
 // When things fail
 //   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 other changes
 //                followed.

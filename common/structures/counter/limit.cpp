@@ -36,7 +36,7 @@ class Counter::Limiting {
   // counted first on different copies sees it on the one where both are told, and takes its own back.
   LimitResult ask(const LimitUse& use) const {
     if (rule_.sliding) return slide(use);
-    CounterCopies copies(counter_, use.name, window_);
+    const CounterCopies copies{counter_, use.name, window_};
     if (rule_.peek) {
       CounterAnswer seen = copies.get();
       const std::uint64_t used = std::min(seen.value, rule_.max);
@@ -51,7 +51,7 @@ class Counter::Limiting {
       const auto taken_back = [&](bool exists, std::uint64_t) {
         return exists ? std::optional(std::uint64_t{0} - use.cost) : std::nullopt;
       };
-      CounterCopies(counter_, use.name, window_).count(taken_back, {});
+      copies.count(taken_back, {});
       counted.answer.value = counted.in_all;
     }
     return result(use, std::move(counted.answer));
@@ -73,18 +73,19 @@ class Counter::Limiting {
     std::vector<std::size_t> created;
     for (std::size_t k = 0; k < which.size(); ++k) {
       const std::size_t i = which[k];
-      keep_failure(results[i], [&] {
+      keep_answer(results[i], [&] {
         const auto counted = counter_.counted(uses[i].name, replies[k]);
-        if (!counted) fail_counter(context_, uses[i].name, replies[k]);
-        results[i] = result(uses[i], *counted);
+        if (!counted) counter_.fail(uses[i].name, replies[k]);
         if (counted->created && counter_.may_be_elsewhere()) created.push_back(i);
-        if (!results[i].allowed && uses[i].cost > 1)
-          refunds.push_back(Request::decr(requests[k].key, uses[i].cost));
+        return result(uses[i], *counted);
       });
+      if (!results[i].failure && !results[i].allowed && uses[i].cost > 1)
+        refunds.push_back(Request::decr(requests[k].key, uses[i].cost));
     }
     if (!refunds.empty()) context_.cluster.execute(refunds);
     counter_.side_by_side(created.size(), [&](std::size_t k, Counter& counter) {
-      keep_failure(results[created[k]], [&] { expect_here(counter, uses[created[k]].name); });
+      const auto here = attempt([&] { expect_here(counter, uses[created[k]].name); });
+      results[created[k]].failure = here.failure();
     });
   }
 
@@ -181,8 +182,7 @@ std::vector<LimitResult> Counter::limit(std::span<const LimitUse> uses, const Li
   for (const auto& round : rounds) {
     if (at_once) Limiting(*this, rule).count(uses, round, results);
     side_by_side(at_once ? 0 : round.size(), [&](std::size_t k, Counter& counter) {
-      LimitResult& result = results[round[k]];
-      keep_failure(result, [&] { result = Limiting(counter, rule).ask(uses[round[k]]); });
+      keep_answer(results[round[k]], [&] { return Limiting(counter, rule).ask(uses[round[k]]); });
     });
   }
   return results;

@@ -31,44 +31,35 @@ constexpr std::uint64_t over = std::uint64_t{1} << 63;
 
 using Base = CounterRecord::Base;
 
+// One copy as it was held.
+struct Old {
+  std::string value;
+  std::uint32_t flags = 0;  // of a copy of before 0.3; else 0
+  std::size_t server = 0;
+  std::uint32_t life() const { return std::max<std::uint32_t>(flags & life_bits, 1); }
+};
+
 std::string counter_key(Context context, std::size_t copies, const std::string& name) {
   context.copies = copies;
   return copied_key(context, "counter", name);
 }
 
-// A held copy under the key of one, which may be of before 0.3.
-struct Unmarked {
-  std::string value;
-  std::uint32_t flags = 0;
-  std::uint32_t life() const { return std::max<std::uint32_t>(flags & life_bits, 1); }
-};
-
-// What they are together, all that was counted in its base; nullopt: nothing. Throws CorruptData.
-std::optional<CounterRecord> united(const std::string& name, const std::vector<Unmarked>& copies) {
-  std::uint32_t newest = 0;
-  for (const Unmarked& copy : copies) newest = std::max(newest, copy.life());
-  CounterRecord all;
-  all.base = {.number = 1, .kind = Base::Kind::set};
-  std::optional<std::uint64_t> plain;
-  for (const Unmarked& copy : copies) {
-    const auto number = parse_padded_u64(copy.value);
-    const bool counts = copy.life() == newest || (copy.flags == 0 && !number);
-    if (!counts || is_removal(copy.value, copy.flags)) continue;
-    if (number) plain = std::max(plain.value_or(0), *number);
-    if (number) continue;
-    const auto record = CounterRecord::parse_of_before(copy.value);
-    if (!record) throw CorruptData(no_counter_message(name, "text"));
-    for (const auto& [life, state] : record->lives) {
-      if (state.made.changes < over) all.lives[life].made.learn(state.made);
-    }
-    all.base.expires_at = record->base.expires_at;
+// What an unmarked copy says, as a record that merges with those of the same life; nullopt: nothing. An exact
+// one counts before a plain one.
+std::optional<CounterRecord> record_of(const std::string& name, const Old& copy) {
+  if (is_removal(copy.value, copy.flags)) return std::nullopt;
+  CounterRecord record;
+  if (const auto number = parse_padded_u64(copy.value)) {
+    record.base = {.number = 1, .kind = Base::Kind::begun, .value = *number};
+    return record;
   }
-  const bool exact = std::any_of(all.lives.begin(), all.lives.end(),
-                                 [](const auto& life) { return life.second.made.changes != 0; });
-  if (!exact && !plain) return std::nullopt;
-  all.base.value = exact ? all.sum() : *plain;
-  all.lives.clear();
-  return all;
+  const auto exact = CounterRecord::parse_of_before(copy.value);
+  if (!exact) throw CorruptData(no_counter_message(name, "text"));
+  for (const auto& [life, state] : exact->lives) {
+    if (state.made.changes != 0 && state.made.changes < over) record.lives[life].made = state.made;
+  }
+  record.base = {.number = 1, .kind = Base::Kind::set, .expires_at = exact->base.expires_at};
+  return record.lives.empty() ? std::nullopt : std::optional(std::move(record));
 }
 
 class CounterMove {
@@ -144,28 +135,30 @@ class CounterMove {
 
   // All that is held; nullopt: no counter.
   std::optional<CounterRecord> merged() {
-    CounterRecord all = CounterRecord::of_new_life(as_staged, context_.random);
-    std::vector<Unmarked> unmarked;
+    std::vector<Old> copies;
     std::optional<std::int64_t> expires_at;
+    std::uint32_t newest = 0;
     is_plain_ = from_ == 1;
     for (const Reply& copy : old_) {
-      const auto held = HeldCounter::parse(copy.value);
+      auto held = HeldCounter::parse(copy.value);
       expires_at = held->expires_at;
       is_plain_ = is_plain_ && parse_padded_u64(held->value);
-      const auto record = CounterRecord::parse(held->value, from_);
-      if (from_ == 1)
-        unmarked.push_back({held->value, recopying_.mark().from_unmarked ? copy.flags : 0});
-      else if (record)
-        all.learn(*record);
-      else
-        throw CorruptData(no_counter_message(name_, held->value), context_.cluster.address_of(copy.server));
+      const std::uint32_t flags = recopying_.mark().from_unmarked ? copy.flags : 0;
+      copies.push_back({std::move(held->value), flags, copy.server});
+      newest = std::max(newest, copies.back().life());
     }
-    if (from_ > 1) return all;
-    auto record = united(name_, unmarked);
-    if (!record) return std::nullopt;
-    if (!record->base.expires_at) record->base.expires_at = expires_at;
-    record->base.mark = context_.random.token();
-    all.learn(*record);
+    CounterRecord all = CounterRecord::of_new_life(as_staged, context_.random);
+    for (const Old& copy : copies) {
+      const bool exact_without_life = copy.flags == 0 && !parse_padded_u64(copy.value);
+      if (from_ == 1 && copy.life() != newest && !exact_without_life) continue;
+      const auto record = from_ == 1 ? record_of(name_, copy) : CounterRecord::parse(copy.value, from_);
+      if (from_ != 1 && !record)
+        throw CorruptData(no_counter_message(name_, copy.value), context_.cluster.address_of(copy.server));
+      if (record) all.learn(*record);
+    }
+    if (from_ == 1 && all.base.number == 0) return std::nullopt;
+    if (from_ == 1 && !all.base.expires_at) all.base.expires_at = expires_at;
+    if (from_ == 1) all.base.mark = context_.random.token();
     return all;
   }
 

@@ -120,17 +120,15 @@ std::string no_counter_message(const std::string& name, std::string_view value);
 // A life is one copy's item from its creation to its loss. A copy counts what was counted through it in its
 // own life, by cas on the very item: the changes of a life are in one order, and of two records the one with
 // more changes of a life knows more of it. The ids are those of the last 64 changes of the copy's own life;
-// `-` if there are none.
+// `-` if there are none. The expiry is a UNIX time, because every cas must send it again.
 //
 // The counter is its base and all that was counted since, in all lives. A base is what a creation (b), a set
 // (s) or a removal (r) left: a number, one more than that of the base it found, what the counter begins with
 // (r: until when the removal is remembered, in UNIX seconds), and the mark of who wrote it. Of two bases the
 // one with the higher number counts; of one number a set before a creation before a removal, then the larger
-// value, then the later expiry. Two removals of one number are alike:
-// none replaces the other.
+// value, then the later expiry. Two removals of one number are alike: none replaces the other.
 // What a set or removal takes away is what it saw: `-<changes>:<sum>` behind a life is how far that was
-// counted then. So an increment that it did not see counts after it, whenever either arrives. What was taken
-// away only grows.
+// counted then. So an increment that it did not see counts after it, whenever either arrives.
 // Records merge: the base that counts, and of each life the most of what was counted and of what was taken
 // away. That is a join: whoever writes what, in any order and any number of times, leaves the same.
 //
