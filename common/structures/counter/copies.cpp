@@ -112,25 +112,16 @@ class CounterOperation {
       counted.answer.done = counted.made;
       return std::move(counted.answer);
     }
-    const auto make = [&]() -> std::optional<Base> {
-      if (if_absent && known_.exists()) return std::nullopt;
-      Base base = next_base(Kind::set, value);
-      base.expires_at = expiry_second(ttl, context_.clock.wall());
-      return base;
-    };
-    const bool stored = if_absent ? claim(make) : set_anyway(make);
+    const Base base{
+        .kind = Kind::set, .value = value, .expires_at = expiry_second(ttl, context_.clock.wall())};
+    const bool stored = if_absent ? claim(base, false) : set_anyway(base);
     if (stored) confirm_creation(known_);
     return answer(stored, stored ? value : known_.sum());
   }
 
   CounterAnswer remove() {
-    const bool removed = claim([&]() -> std::optional<Base> {
-      if (!known_.exists()) return std::nullopt;
-      const auto until = expiry_second(CounterRecord::remembered_for, context_.clock.wall());
-      Base base = next_base(Kind::removed, static_cast<std::uint64_t>(*until));
-      base.expires_at = known_.base.expires_at;
-      return base;
-    });
+    const auto until = expiry_second(CounterRecord::remembered_for, context_.clock.wall());
+    const bool removed = claim({.kind = Kind::removed, .value = static_cast<std::uint64_t>(*until)}, true);
     return answer(removed, 0);
   }
 
@@ -164,7 +155,6 @@ class CounterOperation {
 
   // nullopt: nothing is to be made.
   using Making = std::function<std::optional<Change>(const Copy& first)>;
-  using MakingBase = std::function<std::optional<Base>()>;
 
   bool any(const auto& test) const { return std::any_of(copies_.begin(), copies_.end(), test); }
   bool any_held() const {
@@ -360,17 +350,17 @@ class CounterOperation {
     return base;
   }
 
-  // One that could not be seen must not count as newer; an increment may have begun anew where it could not be
-  // seen either.
-  Base next_base(Kind kind, std::uint64_t value) const {
+  // What `base` takes away, and its number. One that could not be seen must not count as newer; an increment may
+  // have begun anew where it could not be seen either.
+  CounterRecord reset_to(Base base) const {
     const bool in_doubt =
         known_.base.number <= 1 && any([](const Copy& copy) { return copy.failure.has_value(); });
     if (known_.base.number + 1 >= CounterRecord::most_bases)
       throw CorruptData("'" + name_ + "' cannot be set again; remove its keys");
-    return {.number = in_doubt ? first_in_doubt : known_.base.number + 1,
-            .kind = kind,
-            .value = value,
-            .mark = context_.random.token()};
+    base.number = in_doubt ? first_in_doubt : known_.base.number + 1;
+    base.mark = context_.random.token();
+    if (base.kind == Kind::removed) base.expires_at = known_.base.expires_at;
+    return CounterRecord::reset(known_, std::move(base));
   }
 
   // What of it is to be stored in this copy; a single one that was removed is nothing. `ttl`: of the item,
@@ -449,11 +439,11 @@ class CounterOperation {
 
   // Where nothing was written and a newer value has come to light, it may have been there before: this one is
   // to come after it.
-  bool set_anyway(const MakingBase& make) {
+  bool set_anyway(const Base& base) {
     for (int attempts = 0; attempts < most_counts; ++attempts) {
       back_off(context_, attempts);
       look();
-      const CounterRecord mine = CounterRecord::reset(known_, *make());
+      const CounterRecord mine = reset_to(base);
       known_.learn(mine);
       spread();
       const bool overtaken = known_.base.mark != mine.base.mark;
@@ -467,17 +457,16 @@ class CounterOperation {
     throw Contention("other clients kept changing '" + name_ + "'; try again");
   }
 
-  // False: there was nothing to be made. What was perhaps written is not made anew: it would take away what
-  // came after it; whether it was executed is seen when the others are told.
-  bool claim(const MakingBase& make) {
-    const auto made = [&](const Copy& first) -> std::optional<Change> {
-      auto base = make();
-      if (!base) return std::nullopt;
+  // False: it does not exist, or does, as it was not to. What was perhaps written is not made anew: it would
+  // take away what came after it; whether it was executed is seen when the others are told.
+  bool claim(const Base& base, bool of_existing) {
+    const auto make = [&](const Copy& first) -> std::optional<Change> {
+      if (known_.exists() != of_existing) return std::nullopt;
       Change change{base_for(first), {}};
-      change.next.learn(CounterRecord::reset(known_, std::move(*base)));
+      change.next.learn(reset_to(base));
       return change;
     };
-    if (!change(made)) return false;
+    if (!change(make)) return false;
     spread();
     const std::string& mark = made_->next.base.mark;
     const auto failure = failure_of(Part::changing, copies_, [&](const Copy& copy) {
