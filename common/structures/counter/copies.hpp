@@ -42,7 +42,7 @@ struct CounterCopies {
 void move_counter(Recopying& change, const Context& context, const std::string& name);
 
 // Throws InvalidInput for values that some servers misread.
-void check_counter_value(std::uint64_t value, std::string_view what);
+void check_counter_value(std::uint64_t value, std::string_view what, std::uint64_t added = 0);
 
 UnknownOutcome may_be_counted(const std::string& name, const std::string& server);
 

@@ -20,25 +20,15 @@ InvalidInput too_large(std::string_view what) {
                       " is 2^63 or more, which some servers misread; stay below 9223372036854775808");
 }
 
-std::optional<std::uint64_t> safe_sum(std::uint64_t a, std::uint64_t b) {
-  if (a >= end_of_safe_values || b >= end_of_safe_values - a) return std::nullopt;
-  return a + b;
-}
-
-std::uint64_t checked_sum(std::uint64_t a, std::uint64_t b, std::string_view what) {
-  if (const auto sum = safe_sum(a, b)) return *sum;
-  throw too_large(what);
-}
-
-bool is_no_number(const Reply& reply) {
-  return reply.is(ReplyFailure::Kind::not_a_number);
+bool is_safe(std::uint64_t a, std::uint64_t b) {
+  return a < end_of_safe_values && b < end_of_safe_values - a;
 }
 
 // Seen before it was changed, and no record of ours.
 bool is_text(const Reply& reply) {
   const bool record = reply.value.starts_with("C1 ") || reply.value.starts_with("C2 ") ||
                       HeldCounter::parse(reply.value).has_value();
-  return is_no_number(reply) && !reply.value.empty() && !record;
+  return reply.is(ReplyFailure::Kind::not_a_number) && !reply.value.empty() && !record;
 }
 
 bool is_miss(const Reply& reply) {
@@ -63,8 +53,8 @@ IncrementResults group(std::span<const Increment> batch) {
     if (is_new) results.of_names.push_back({.name = increment.name});
     results.of_lines.push_back(at->second);
     IncrementResult& result = results.of_names[at->second];
-    if (const auto sum = safe_sum(result.delta, increment.delta))
-      result.delta = *sum;
+    if (is_safe(result.delta, increment.delta))
+      result.delta += increment.delta;
     else if (!result.answer.failure)
       result.answer.failure = too_large("the sum of the increments of '" + increment.name + "'");
   }
@@ -73,8 +63,8 @@ IncrementResults group(std::span<const Increment> batch) {
 
 }  // namespace
 
-void check_counter_value(std::uint64_t value, std::string_view what) {
-  if (value >= end_of_safe_values) throw too_large(what);
+void check_counter_value(std::uint64_t value, std::string_view what, std::uint64_t added) {
+  if (!is_safe(value, added)) throw too_large(what);
 }
 
 Counter::Counter(const Context& context, Names names) : context_(context), names_(names) {
@@ -169,7 +159,7 @@ std::function<IncrementResults()> Counter::begin_incr(std::span<const Increment>
     side_by_side(open.size(), [&](std::size_t i, Counter& counter) {
       IncrementResult& result = results.of_names[open[i]];
       const auto added = [&](bool, std::uint64_t now) {
-        checked_sum(now, result.delta, "the new value");
+        check_counter_value(now, "the new value", result.delta);
         return std::optional(result.delta);
       };
       const CounterCopies copies{counter, result.name, {}, read_by(known[i])};
@@ -184,12 +174,13 @@ std::function<IncrementResults()> Counter::begin_incr(std::span<const Increment>
 std::optional<Request> Counter::first_request(const IncrementResult& increment,
                                               const IncrOptions& options) const {
   std::string key = key_of(increment.name);
-  const std::uint64_t created = checked_sum(options.initial, increment.delta, "the value");
+  check_counter_value(options.initial, "the value", increment.delta);
   if (!server_counts() || options.exact) return std::nullopt;
   if (may_be_elsewhere() && !options.checked) return Request::incr(std::move(key), increment.delta);
   const Exptime exptime =
       options.ttl ? Exptime::after(*options.ttl, context_.clock.wall()) : Exptime::never();
-  Request request = Request::incr_or_create(std::move(key), increment.delta, created, exptime);
+  Request request =
+      Request::incr_or_create(std::move(key), increment.delta, options.initial + increment.delta, exptime);
   request.must_expire = options.ttl.has_value();
   request.creates = !may_be_elsewhere();
   request.checked = options.checked;
@@ -201,7 +192,7 @@ std::optional<CounterAnswer> Counter::counted(const std::string& name, const Rep
   if (reply.outcome == Outcome::stored)
     return CounterAnswer{
         .done = true, .value = reply.number, .created = reply.created, .server = reply.server};
-  if (is_miss(reply) || (is_no_number(reply) && !is_text(reply))) return std::nullopt;
+  if (is_miss(reply) || (reply.is(ReplyFailure::Kind::not_a_number) && !is_text(reply))) return std::nullopt;
   fail(name, reply);
 }
 

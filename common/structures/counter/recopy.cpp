@@ -27,39 +27,16 @@ namespace {
 
 constexpr std::size_t as_staged = 2;  // as a record is written in the mark
 constexpr std::uint32_t life_bits = 0x7fffffff;
-constexpr std::uint64_t over = std::uint64_t{1} << 63;
 
 using Base = CounterRecord::Base;
-
-// One copy as it was held.
-struct Old {
-  std::string value;
-  std::uint32_t flags = 0;  // of a copy of before 0.3; else 0
-  std::size_t server = 0;
-  std::uint32_t life() const { return std::max<std::uint32_t>(flags & life_bits, 1); }
-};
 
 std::string counter_key(Context context, std::size_t copies, const std::string& name) {
   context.copies = copies;
   return copied_key(context, "counter", name);
 }
 
-// What an unmarked copy says, as a record that merges with those of the same life; nullopt: nothing. An exact
-// one counts before a plain one.
-std::optional<CounterRecord> record_of(const std::string& name, const Old& copy) {
-  if (is_removal(copy.value, copy.flags)) return std::nullopt;
-  CounterRecord record;
-  if (const auto number = parse_padded_u64(copy.value)) {
-    record.base = {.number = 1, .kind = Base::Kind::begun, .value = *number};
-    return record;
-  }
-  const auto exact = CounterRecord::parse_of_before(copy.value);
-  if (!exact) throw CorruptData(no_counter_message(name, "text"));
-  for (const auto& [life, state] : exact->lives) {
-    if (state.made.changes != 0 && state.made.changes < over) record.lives[life].made = state.made;
-  }
-  record.base = {.number = 1, .kind = Base::Kind::set, .expires_at = exact->base.expires_at};
-  return record.lives.empty() ? std::nullopt : std::optional(std::move(record));
+std::uint32_t life_of(std::uint32_t flags) {
+  return std::max<std::uint32_t>(flags & life_bits, 1);
 }
 
 class CounterMove {
@@ -88,17 +65,20 @@ class CounterMove {
   bool read() {
     std::vector<Request> batch;
     for (const std::size_t server : old_servers_) batch.push_back(Request::probe(old_key_, server));
-    old_ = context_.cluster.execute(batch);
-    for (const Reply& copy : old_) expect_read(context_.cluster, copy);
-    missing_ = std::erase_if(old_, [](const Reply& copy) { return copy.outcome != Outcome::hit; });
+    old_.clear();
+    for (Reply& copy : context_.cluster.execute(batch)) {
+      expect_read(context_.cluster, copy);
+      auto held = HeldCounter::parse(copy.value);
+      if (copy.outcome == Outcome::hit) old_.push_back({std::move(copy), std::move(held)});
+    }
     return !old_.empty();
   }
 
   // False: what is held now is to be read.
   bool hold() const {
     std::vector<Request> batch;
-    for (const Reply& copy : old_) {
-      if (!HeldCounter::parse(copy.value)) batch.push_back(holding(copy));
+    for (const auto& [copy, held] : old_) {
+      if (!held) batch.push_back(holding(copy));
     }
     if (batch.empty()) return true;
     for (const Reply& reply : context_.cluster.execute(batch)) expect(context_.cluster, reply);
@@ -122,43 +102,47 @@ class CounterMove {
   // staged is what those had that are gone.
   bool stage() {
     auto now = merged();
-    if (missing_ != 0 && now && staged_) now->learn(*staged_);
-    if (missing_ == 0 || now) staged_ = std::move(now);
+    const bool all_there = old_.size() == old_servers_.size();
+    if (!all_there && now && staged_) now->learn(*staged_);
+    if (all_there || now) staged_ = std::move(now);
     recopying_.write(staged_ ? (is_plain_ ? "P " : "E ") + staged_->text() : std::string());
     std::vector<Request> batch;
-    for (const Reply& copy : old_) batch.push_back(Request::remove_if(old_key_, copy.cas).on(copy.server));
+    for (const auto& [copy, held] : old_)
+      batch.push_back(Request::remove_if(old_key_, copy.cas).on(copy.server));
     bool all = true;
     for (const Reply& reply : context_.cluster.execute(batch))
       all = expect(context_.cluster, reply).outcome == Outcome::deleted && all;
     return all;
   }
 
-  // All that is held; nullopt: no counter.
+  // All that is held; nullopt: no counter. Of unmarked ones those of the newest life.
   std::optional<CounterRecord> merged() {
-    std::vector<Old> copies;
-    std::optional<std::int64_t> expires_at;
+    const auto flags_of = [this](const Reply& copy) {
+      return recopying_.mark().from_unmarked ? copy.flags : std::uint32_t{0};
+    };
     std::uint32_t newest = 0;
-    is_plain_ = from_ == 1;
-    for (const Reply& copy : old_) {
-      auto held = HeldCounter::parse(copy.value);
-      expires_at = held->expires_at;
-      is_plain_ = is_plain_ && parse_padded_u64(held->value);
-      const std::uint32_t flags = recopying_.mark().from_unmarked ? copy.flags : 0;
-      copies.push_back({std::move(held->value), flags, copy.server});
-      newest = std::max(newest, copies.back().life());
-    }
+    for (const auto& [copy, held] : old_) newest = std::max(newest, life_of(flags_of(copy)));
     CounterRecord all = CounterRecord::of_new_life(as_staged, context_.random);
-    for (const Old& copy : copies) {
-      const bool exact_without_life = copy.flags == 0 && !parse_padded_u64(copy.value);
-      if (from_ == 1 && copy.life() != newest && !exact_without_life) continue;
-      const auto record = from_ == 1 ? record_of(name_, copy) : CounterRecord::parse(copy.value, from_);
-      if (from_ != 1 && !record)
-        throw CorruptData(no_counter_message(name_, copy.value), context_.cluster.address_of(copy.server));
-      if (record) all.learn(*record);
+    std::optional<std::int64_t> expires_at;
+    is_plain_ = from_ == 1;
+    for (const auto& [copy, held] : old_) {
+      const std::string& value = held->value;
+      const bool is_number = parse_padded_u64(value).has_value();
+      is_plain_ = is_plain_ && is_number;
+      expires_at = held->expires_at;
+      const std::uint32_t flags = flags_of(copy);
+      const bool is_older = life_of(flags) != newest && (flags != 0 || is_number);
+      if (is_older || is_removal(value, flags)) continue;
+      const auto record =
+          from_ == 1 ? CounterRecord::parse_of_before(value) : CounterRecord::parse(value, from_);
+      if (!record)
+        throw CorruptData(no_counter_message(name_, "text"), context_.cluster.address_of(copy.server));
+      all.learn(*record);
     }
-    if (from_ == 1 && all.base.number == 0) return std::nullopt;
-    if (from_ == 1 && !all.base.expires_at) all.base.expires_at = expires_at;
-    if (from_ == 1) all.base.mark = context_.random.token();
+    if (all.base.number == 0) return std::nullopt;
+    if (from_ > 1) return all;
+    if (!all.base.expires_at) all.base.expires_at = expires_at;
+    all.base.mark = context_.random.token();
     return all;
   }
 
@@ -193,9 +177,8 @@ class CounterMove {
   std::string old_key_;
   std::vector<std::size_t> old_servers_;
   bool is_plain_ = false;
-  std::optional<CounterRecord> staged_;  // in the mark
-  std::vector<Reply> old_;               // the copies that are there
-  std::size_t missing_ = 0;
+  std::optional<CounterRecord> staged_;                            // in the mark
+  std::vector<std::pair<Reply, std::optional<HeldCounter>>> old_;  // the copies that are there
 };
 
 }  // namespace

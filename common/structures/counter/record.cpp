@@ -14,7 +14,8 @@ namespace mcds {
 namespace {
 
 constexpr const char* single_life = "0000000000000001";
-constexpr std::string_view kinds = "rbs";  // as in Kind
+constexpr std::string_view kinds = "rbs";               // as in Kind
+constexpr std::uint64_t over = std::uint64_t{1} << 63;  // changes of a life, before 0.3
 
 using Base = CounterRecord::Base;
 using Count = CounterRecord::Count;
@@ -81,8 +82,7 @@ bool read_single(std::span<const std::string_view> words, CounterRecord& into) {
   if (!changes || !sum) return false;
   into.life = single_life;
   into.base.kind = Base::Kind::begun;
-  into.base.value = *sum;
-  into.lives[single_life].made.changes = *changes;
+  into.lives[single_life].made = {*changes, *sum};
   return read_end(words.subspan(3), into);
 }
 
@@ -170,12 +170,19 @@ std::optional<CounterRecord> CounterRecord::parse(std::string_view text, std::si
 }
 
 std::optional<CounterRecord> CounterRecord::parse_of_before(std::string_view text) {
-  auto record = read_record(text, "C1", read_single);
-  if (record) record->lives[record->life].made.sum = std::exchange(record->base.value, 0);
-  if (record) return record;
-  return read_record(text, "C2", [](std::span<const std::string_view> words, CounterRecord& into) {
-    return read_lives(words[2], into) && read_end(words.subspan(3), into);
+  auto record = parse(text, 1);
+  if (!record) {
+    record = read_record(text, "C2", [](std::span<const std::string_view> words, CounterRecord& into) {
+      return read_lives(words[2], into) && read_end(words.subspan(3), into);
+    });
+  }
+  if (!record) return std::nullopt;
+  std::erase_if(record->lives, [](const auto& life) {
+    return life.second.made.changes == 0 || life.second.made.changes >= over;
   });
+  record->base.kind = std::exchange(record->base.plain, false) ? Base::Kind::begun : Base::Kind::set;
+  record->base.number = record->base.kind == Base::Kind::begun || !record->lives.empty() ? 1 : 0;
+  return record;
 }
 
 bool CounterRecord::is_single() const {

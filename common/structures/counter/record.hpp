@@ -61,7 +61,8 @@ struct CounterRecord {
   std::string text() const;
   // What one of so many copies holds; nullopt: no counter, or damaged.
   static std::optional<CounterRecord> parse(std::string_view text, std::size_t copies);
-  // The lives in C1 or C2, a record of before 0.3, and its expiry.
+  // Digits, C1 or C2 of before 0.3, under the key of one copy, as records that merge: the largest number, of
+  // each life the most that was counted, and an exact one before a plain one.
   static std::optional<CounterRecord> parse_of_before(std::string_view text);
 
   // The only copy, which leaves nothing when it is removed.
