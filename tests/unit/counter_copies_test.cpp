@@ -554,14 +554,15 @@ TEST_CASE("counter copies: a limit allows no more than that, whichever copy its 
 TEST_CASE("counter copies: a limit counts in the record, and forgets nothing with a server") {
   test::World world(3, 3);
   Counter counter(world.context);
+  const LimitRule peek{.max = 3, .period = 1h, .peek = true};
+  CHECK(counter.limit(std::vector<LimitUse>{{"l"}}, peek).front().copies.size() == 3);
   CHECK(test::limited(counter, "l", 3, 1h, 2).allowed);
   const auto servers =
       copy_servers(world.context,
                    "counter3:l:limit:3600000:" + std::to_string(world.clock.wall().time_since_epoch() / 1h));
   world.memory.restart(servers[0]);
   CHECK_FALSE(test::limited(counter, "l", 3, 1h, 2).allowed);
-  CHECK(counter.limit(std::vector<LimitUse>{{"l"}}, {.max = 3, .period = 1h, .peek = true}).front().used ==
-        2);
+  CHECK(counter.limit(std::vector<LimitUse>{{"l"}}, peek).front().used == 2);
   CHECK(test::limited(counter, "l", 3, 1h).allowed);
   CHECK_FALSE(test::limited(counter, "l", 3, 1h).allowed);
   CHECK(code_of([&] { test::limited(Counter(world.with(1)), "l", 3, 1h); }) == ErrorCode::bad_data);

@@ -273,8 +273,9 @@ class CounterOperation {
     return nullptr;
   }
 
-  // After a lost reply: whether the change was made, or may be reported as made. False: it is to be made again,
-  // with the same id. Throws UnknownOutcome if the copy does not tell: what has no ids does by being as it was.
+  // After a lost reply: whether the change was made, or may be reported as made. False: it is to be made
+  // again, with the same id. Throws UnknownOutcome if the copy does not tell: what has no ids does by being as
+  // it was.
   bool settle_doubt() {
     const Change& change = *doubt_;
     const Copy* copy = leader();
@@ -350,8 +351,8 @@ class CounterOperation {
     return base;
   }
 
-  // What `base` takes away, and its number. One that could not be seen must not count as newer; an increment may
-  // have begun anew where it could not be seen either.
+  // What `base` takes away, with its number. One that could not be seen must not count as newer; an increment
+  // may have begun anew where it could not be seen either.
   CounterRecord reset_to(Base base) const {
     const bool in_doubt =
         known_.base.number <= 1 && any([](const Copy& copy) { return copy.failure.has_value(); });
@@ -380,8 +381,8 @@ class CounterOperation {
     return request;
   }
 
-  // Tells the copies that know less. A write whose reply is lost is settled by reading: the record says what it
-  // knows.
+  // Tells the copies that know less. A write whose reply is lost is settled by reading: the record says what
+  // it knows.
   void spread() {
     for (int attempts = 0;; ++attempts) {
       std::vector<Request> batch;

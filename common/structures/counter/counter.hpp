@@ -87,8 +87,8 @@ class Counter {
   // All throw InvalidInput for a bad name or number, NotApplied, UnknownOutcome, and CorruptData for a value
   // that is not a counter; those for several names keep it in each answer.
   CounterAnswer incr(const std::string& name, std::uint64_t delta, IncrOptions options = {});
-  // One trip for all plain ones, in flight: other batches may be begun before what it returns is called, once,
-  // for the results. The counter outlives it.
+  // One trip for all plain ones, in flight: other batches may be begun before what it returns is called,
+  // once, for the results. The counter outlives it.
   std::function<IncrementResults()> begin_incr(std::span<const Increment> batch,
                                                const IncrOptions& options = {});
   // Stops at 0.
@@ -100,9 +100,9 @@ class Counter {
   // Resets to 0: every increment is in exactly one answer. One copy only.
   CounterAnswer take(const std::string& name);
   std::vector<CounterAnswer> remove(std::span<const std::string> names);
-  // Counts at most `max` uses in each window of `period`; what was denied is not counted. Uses of one name are
-  // counted one after the other, in their order; those of different names share their trips, and so do all of
-  // one name that cost 1 once it was counted in this batch.
+  // Counts at most `max` uses in each window of `period`; what was denied is not counted. Uses of one name
+  // are counted one after the other, in their order; those of different names share their trips, and so do
+  // all of one name that cost 1 once it was counted in this batch.
   std::vector<LimitResult> limit(std::span<const LimitUse> uses, const LimitRule& rule);
   // Throws InvalidInput for a use that the rule cannot count.
   void check_limit(const LimitUse& use, const LimitRule& rule) const;

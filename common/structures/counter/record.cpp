@@ -177,8 +177,8 @@ std::optional<CounterRecord> CounterRecord::parse_of_before(std::string_view tex
     });
   }
   if (!record) return std::nullopt;
-  std::erase_if(record->lives, [](const auto& life) {
-    return life.second.made.changes == 0 || life.second.made.changes >= over;
+  std::erase_if(record->lives, [](const auto& entry) {
+    return entry.second.made.changes == 0 || entry.second.made.changes >= over;
   });
   record->base.kind = std::exchange(record->base.plain, false) ? Base::Kind::begun : Base::Kind::set;
   record->base.number = record->base.kind == Base::Kind::begun || !record->lives.empty() ? 1 : 0;
