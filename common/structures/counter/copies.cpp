@@ -274,8 +274,8 @@ class CounterOperation {
   }
 
   // After a lost reply: whether the change was made, or may be reported as made. False: it is to be made
-  // again, with the same id. Throws UnknownOutcome if the copy does not tell: what has no ids does by being as
-  // it was.
+  // again, with the same id. Throws UnknownOutcome if the copy does not tell: what has no ids does by being
+  // as it was.
   bool settle_doubt() {
     const Change& change = *doubt_;
     const Copy* copy = leader();
