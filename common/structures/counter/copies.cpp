@@ -102,9 +102,9 @@ class CounterOperation {
     return answer(known_.exists(), known_.sum());
   }
 
-  // A single one has no base, so that it is a change like others.
+  // An only copy has no base, so that it is a change like others.
   CounterAnswer set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) {
-    if (copies_.size() == 1) {
+    if (counter_.server_counts()) {
       const auto added = [&](bool exists, std::uint64_t now) {
         return if_absent && exists ? std::nullopt : std::optional(value - now);
       };

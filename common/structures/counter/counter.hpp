@@ -115,12 +115,12 @@ class Counter {
   static Kept kept(const Context& context, const std::string& name, const std::string& window = {});
   // A single server holds one copy of everything.
   bool may_be_elsewhere() const;
+  // An only copy may be digits, which its server counts by itself in one trip.
+  bool server_counts() const { return context_.copies == 1; }
 
  private:
   class Limiting;
 
-  // One copy is digits that its server counts by itself, in one trip.
-  bool server_counts() const { return context_.copies == 1; }
   Counter with_one_copy() const;
   std::optional<Request> first_request(const IncrementResult& increment, const IncrOptions& options) const;
   std::optional<CounterAnswer> counted(const std::string& name, const Reply& reply) const;
