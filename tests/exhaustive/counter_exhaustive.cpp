@@ -55,10 +55,10 @@ IncrOptions options_of(const Setting& setting) {
   return {.ttl = {}, .exact = exact && setting.copies == 1};
 }
 
-CounterReading read(Context& context) {
-  const CounterReading reading = Counter(context).get(names).front();
+std::optional<std::uint64_t> read(Context& context) {
+  const CounterAnswer reading = Counter(context).get(names).front();
   if (reading.failure) throw Failure(*reading.failure);
-  return reading;
+  return reading.done ? std::optional(reading.value) : std::nullopt;
 }
 
 // One client's operations, as letters: i increment by 2, t take, d decrement by 1, g get, s set to 10, r
@@ -110,9 +110,9 @@ class Teller {
     const auto effect = [](Value& state) { state = state ? Value(0) : Value(); };
     acts_.run(client_, "take", effect, [&](std::string& told) -> Answer {
       const auto taken = counter_.take("n");
-      told = taken ? std::to_string(taken->value) : "there is none";
+      told = taken.done ? std::to_string(taken.value) : "there is none";
       return [=](Value& state) {
-        const bool right = state.has_value() == taken.has_value() && (!state || *state == taken->value);
+        const bool right = state.has_value() == taken.done && (!state || *state == taken.value);
         effect(state);
         return right;
       };
@@ -125,21 +125,21 @@ class Teller {
     };
     acts_.run(client_, "decr", effect, [&](std::string& told) -> Answer {
       const auto left = counter_.decr("n", 1);
-      told = left ? std::to_string(left->value) : "there is none";
+      told = left.done ? std::to_string(left.value) : "there is none";
       return [=, tells = tells()](Value& state) {
         const bool was = state.has_value();
-        if (left) effect(state);
-        return !tells || (was == left.has_value() && (!state || *state == left->value));
+        if (left.done) effect(state);
+        return !tells || (was == left.done && (!state || *state == left.value));
       };
     });
   }
 
   void get() {
     acts_.run(client_, "get", nullptr, [&](std::string& told) -> Answer {
-      const auto value = read(context_).value;
-      told = value ? std::to_string(value->value) : "nothing";
+      const auto value = read(context_);
+      told = value ? std::to_string(*value) : "nothing";
       return [=](Value& state) {
-        return state.has_value() == value.has_value() && (!state || *state == value->value);
+        return state.has_value() == value.has_value() && (!state || *state == *value);
       };
     });
   }
@@ -170,15 +170,15 @@ class Teller {
   void remove() {
     const auto effect = resetting(std::nullopt);
     acts_.run(client_, "remove", effect, [&](std::string& told) -> Answer {
-      const CounterRemoval removal = counter_.remove(names).front();
+      const CounterAnswer removal = counter_.remove(names).front();
       if (removal.failure && removal.failure->code() == ErrorCode::unknown_outcome)
         throw UnknownOutcome(removal.failure->what());
       if (removal.failure) throw Failure(*removal.failure);
-      told = removal.removed ? "removed" : "not there";
+      told = removal.done ? "removed" : "not there";
       return [=, tells = tells() || setting_.one_removes](Value& state) {
         const bool was = state.has_value();
         effect(state);
-        return !tells || was == removal.removed;
+        return !tells || was == removal.done;
       };
     });
   }
@@ -246,8 +246,8 @@ Scenario tellers(std::vector<std::string> lives, Setting setting = {}) {
     }
     run.check([=, &setting, &run](Context& observer) -> std::optional<std::string> {
       Context context = in_copies(observer, setting.copies);
-      const auto reading = read(context).value;
-      const Value left = reading ? Value(reading->value) : Value();
+      const auto reading = read(context);
+      const Value left = reading ? Value(*reading) : Value();
       if (run.lost_data() && setting.copies == 1) acts->perhaps([](Value& state) { state.reset(); });
       if (acts->explained(before, [&](Value& state) { return state == left; })) return std::nullopt;
       return "no order of the operations explains their answers, and what is left: " +

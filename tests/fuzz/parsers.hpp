@@ -99,7 +99,7 @@ inline void read_counter(std::string_view text) {
     if (const auto record = CounterRecord::parse(text, copies))
       must(CounterRecord::parse(record->text(), copies).has_value());
   }
-  static_cast<void>(plain_number(text));
+  static_cast<void>(parse_padded_u64(text));
 }
 
 inline void read_cursor(std::string_view text) {

@@ -132,7 +132,7 @@ Found read_all(CopiesClient& client) {
   for (const auto& reading : readings) {
     if (reading.failure) throw Failure(*reading.failure);
   }
-  found.exact = readings[0].value ? readings[0].value->value : 0;
+  found.exact = readings[0].value;
   CollectingSink sink;
   EventLog(client.context, "x", shape).fetch({}, sink);
   for (const std::string& text : sink.texts()) found.events.insert(text);

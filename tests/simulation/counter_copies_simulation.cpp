@@ -6,6 +6,7 @@
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/counter/record.hpp"
 #include "tests/support/cluster_doubles.hpp"
+#include "tests/support/counters.hpp"
 #include "tests/support/mistakes.hpp"
 #include "tests/support/server_losses.hpp"
 
@@ -115,9 +116,9 @@ void add(Context& context, const Setting& setting, History& history) {
   try {
     if (mine().down) {
       const auto left = Counter(context).decr("n", mine().delta);
-      mine().refused = !left;
-      mine().whole = left && left->value > 0;
-      history.writes.acknowledged(mine().write, left ? left->copies : std::vector<CopyOutcome>());
+      mine().refused = !left.done;
+      mine().whole = left.value > 0;
+      history.writes.acknowledged(mine().write, left.done ? left.copies : std::vector<CopyOutcome>());
       return;
     }
     const auto counted = Counter(context).incr("n", mine().delta);
@@ -132,20 +133,13 @@ void add(Context& context, const Setting& setting, History& history) {
   }
 }
 
-std::optional<CounterValue> value_of(Context& context) {
-  const auto reading = Counter(context).get(names).front();
-  if (reading.failure) throw Failure(*reading.failure);
-  return reading.value;
-}
-
 // An exact counter's copies are equal.
 bool heal(Context& context) {
-  const auto reading = Counter(context).get(names).front();
+  const CounterAnswer reading = test::reading_of(context, "n");
   if (reading.failure) return false;
-  const auto& value = reading.value;
-  if (!value) return all_written(reading.copies);
-  return std::all_of(value->copies.begin(), value->copies.end(),
-                     [&](const CopyOutcome& copy) { return !copy.failure && copy.number == value->value; });
+  if (!reading.done) return all_written(reading.copies);
+  return std::all_of(reading.copies.begin(), reading.copies.end(),
+                     [&](const CopyOutcome& copy) { return !copy.failure && copy.number == reading.value; });
 }
 
 // What a client sees that is cut off from a server now and then, or believes what it should not.
@@ -195,14 +189,15 @@ void count_and_look(Context& context, const Setting& setting, SimulatedClient& c
     try {
       const History::Sums due = history.due();
       const std::size_t last_set = history.last_set();
-      const auto value = value_of(context);
-      const bool exactly = value && (setting.cuts || all_written(value->copies));
+      const CounterAnswer reading = test::reading_of(context, "n");
+      const auto value = test::value_of(reading);
+      const bool exactly = value && (setting.cuts || all_written(reading.copies));
       if (setting.sets)
-        history.check_sets(exactly ? last_set : 0, value ? value->value : 0);
+        history.check_sets(exactly ? last_set : 0, value.value_or(0));
       else if (exactly)
-        history.check(history.least(due), value->value, history.most(due));
+        history.check(history.least(due), *value, history.most(due));
       else
-        history.check(0, value ? value->value : 0, history.added());
+        history.check(0, value.value_or(0), history.added());
     } catch (const NotApplied&) {
     }
   }
@@ -235,8 +230,8 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
   Context observer = simulation.observer();
   observer.copies = setting.copies;
   const auto look = [&] {
-    const auto value = value_of(observer);
-    const std::uint64_t counted = value ? value->value : 0;
+    const auto value = test::value_of(test::reading_of(observer, "n"));
+    const std::uint64_t counted = value.value_or(0);
     const bool whole = simulation.happened().losses == 0 && value;
     if (setting.sets) return history.check_sets(whole ? history.last_set() : 0, counted);
     if (simulation.happened().losses != 0) return history.check(0, counted, history.added());

@@ -8,6 +8,7 @@
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/counter/record.hpp"
+#include "tests/support/counters.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds::counter_simulation {
@@ -54,7 +55,7 @@ void add(Ledger& ledger, Context& context, Increment increment) {
 void take(Ledger& ledger, Counter& counter) {
   ++ledger.unknown_takes;
   try {
-    if (const auto taken = counter.take("n")) ledger.taken += taken->value;
+    ledger.taken += counter.take("n").value;
     --ledger.unknown_takes;
   } catch (const UnknownOutcome&) {
   } catch (const Failure&) {
@@ -66,7 +67,7 @@ std::uint64_t value_left(Simulation& simulation) {
   const std::vector<std::string> names{"n"};
   const auto reading = Counter(simulation.observer()).get(names).front();
   REQUIRE(!reading.failure);
-  return reading.value ? reading.value->value : 0;
+  return reading.value;
 }
 
 enum class Kind { plain, exact };
@@ -120,7 +121,7 @@ std::optional<std::string> limits(std::uint64_t seed) {
         const std::uint64_t cost = 1 + context.random.below(3);
         const auto window = client.wall().time_since_epoch() / 10s;
         try {
-          if (Counter(context).limit("n", max, 10s, cost).allowed) allowed[window] += cost;
+          if (test::limited(Counter(context), "n", max, 10s, cost).allowed) allowed[window] += cost;
         } catch (const Failure&) {
         }
         client.sleep_for(std::chrono::milliseconds(context.random.below(3000)));
@@ -173,7 +174,7 @@ void unknown_called_failed(Context& context, std::uint64_t delta) {
 
 void cas_loop_repeating_after_unknown(Context& context, std::uint64_t delta) {
   cas_update(context, key, [&](const Observed& observed) -> std::optional<Write> {
-    return Write{std::to_string(plain_number(observed.value).value_or(0) + delta)};
+    return Write{std::to_string(parse_padded_u64(observed.value).value_or(0) + delta)};
   });
 }
 

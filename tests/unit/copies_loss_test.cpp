@@ -10,6 +10,7 @@
 #include "common/structures/elements/hash.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/counters.hpp"
 #include "tests/support/event_log.hpp"
 #include "tests/support/memory_cluster.hpp"
 
@@ -30,9 +31,9 @@ const Subject subjects[] = {
     {"exact counter",
      [](Context& context, const std::string&) { Counter(context).incr("e", 1, {.ttl = {}, .exact = true}); },
      [](Context& context) {
-       const auto value = Counter(context).get(Names{"e"}).front().value;
+       const auto value = test::value_of(test::reading_of(context, "e"));
        std::set<std::string> counted;
-       for (std::uint64_t i = 0; value && i < value->value; ++i) counted.insert(std::to_string(i));
+       for (std::uint64_t i = 0; value && i < *value; ++i) counted.insert(std::to_string(i));
        return counted;
      }},
     {"event log",

@@ -113,8 +113,8 @@ TEST_CASE("copies: flags of another program keep nobody from setting a counter o
   theirs.flags = 2;
   world.context.cluster.execute(theirs);
   Counter counter(world.context);
-  CHECK(counter.set("c", 5, std::nullopt, false).stored);
-  CHECK(counter.take("c")->value == 5);
+  CHECK(counter.set("c", 5, std::nullopt, false).done);
+  CHECK(counter.take("c").value == 5);
 }
 
 }  // namespace mcds::copies_test

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "common/structures/counter/copies.hpp"
-#include "common/structures/counter/held.hpp"
+#include "common/structures/counter/record.hpp"
+#include "tests/support/counters.hpp"
 #include "tests/support/move_world.hpp"
 #include "tests/support/refusals.hpp"
 #include "tests/support/world.hpp"
@@ -18,9 +18,7 @@ using namespace std::chrono_literals;
 const std::vector<std::string> names{"c"};
 
 std::optional<std::uint64_t> value_of(const Context& context, const std::string& name = "c") {
-  const auto reading = Counter(context).get(std::vector<std::string>{name}).front();
-  if (reading.failure) raise(*reading.failure);
-  return reading.value ? std::optional(reading.value->value) : std::nullopt;
+  return test::value_of(test::reading_of(context, name));
 }
 
 // Nothing: it was done.
@@ -69,16 +67,16 @@ TEST_CASE("counter copies: always exact; trips") {
   Counter counter(world.context);
   CHECK(world.trips.trips_of([&] { CHECK(counter.incr("c", 5).exact); }) == 5);
   CHECK(world.trips.trips_of([&] { CHECK(counter.incr("c", 1).value == 6); }) == 3);
-  CHECK(world.trips.trips_of([&] { CHECK(counter.decr("c", 2)->value == 4); }) == 3);
+  CHECK(world.trips.trips_of([&] { CHECK(counter.decr("c", 2).value == 4); }) == 3);
   CHECK(world.trips.trips_of([&] { CHECK(value_of(world.context) == 4); }) == 1);
   CHECK(world.trips.trips_of([&] { counter.set("c", 9, std::nullopt, false); }) == 2);
   CHECK(counter.incr("c", 1).value == 10);
-  CHECK_FALSE(counter.set("c", 3, std::nullopt, true).stored);
-  CHECK(world.trips.trips_of([&] { CHECK(counter.remove(names).front().removed); }) == 3);
+  CHECK_FALSE(counter.set("c", 3, std::nullopt, true).done);
+  CHECK(world.trips.trips_of([&] { CHECK(counter.remove(names).front().done); }) == 3);
   CHECK_FALSE(value_of(world.context));
-  CHECK_FALSE(counter.remove(names).front().removed);
-  CHECK_FALSE(counter.decr("c", 1));
-  const CounterValue again = counter.incr("c", 2, {.ttl = {}, .initial = 40});
+  CHECK_FALSE(counter.remove(names).front().done);
+  CHECK_FALSE(counter.decr("c", 1).done);
+  const CounterAnswer again = counter.incr("c", 2, {.ttl = {}, .initial = 40});
   CHECK(again.value == 42);
   CHECK(again.created);
   CHECK(code_of([&] { counter.take("c"); }) == ErrorCode::bad_data);
@@ -87,7 +85,7 @@ TEST_CASE("counter copies: always exact; trips") {
 TEST_CASE("counter copies: take has one copy, whatever is asked for") {
   test::World world(3, 1);
   Counter(world.context).incr("c", 5);
-  CHECK(Counter(world.with(2)).take("c")->value == 5);
+  CHECK(Counter(world.with(2)).take("c").value == 5);
   CHECK(value_of(world.context) == 0);
 }
 
@@ -98,10 +96,10 @@ TEST_CASE("counter copies: a batch costs as many trips as one") {
   std::vector<Increment> batch;
   for (int i = 0; i < 100; ++i) batch.push_back({"n" + std::to_string(i % 50), 2});
   IncrementResults results;
-  CHECK(world.trips.trips_of([&] { results = counter.incr(batch); }) == 3);
+  CHECK(world.trips.trips_of([&] { results = counter.begin_incr(batch)(); }) == 3);
   REQUIRE(results.of_names.size() == 50);
   for (const IncrementResult& result : results.of_names) {
-    CHECK(result.value->value == 5);
+    CHECK(result.answer.value == 5);
     CHECK(value_of(world.context, result.name) == 5);
   }
 }
@@ -154,7 +152,7 @@ TEST_CASE("counter copies: everybody reads what a client did that misses one ser
         CHECK(misses([&] { counter.set("c", 50, std::nullopt, false); }) == done);
         CHECK(value_of(world.others) == 50);
         CHECK(counter.incr("c", 1).value == 51);
-        CHECK(misses([&] { CHECK(counter.remove(names).front().removed); }) == done);
+        CHECK(misses([&] { CHECK(counter.remove(names).front().done); }) == done);
         CHECK_FALSE(value_of(world.others));
       }
     }
@@ -358,8 +356,8 @@ TEST_CASE("counter copies: of those that claim at the same moment one is told th
       Counter counter(world.context);
       if (!sets) counter.incr("c", 7);
       const auto claims = [&](const Context& context, std::uint64_t value) {
-        return sets ? Counter(context).set("c", value, std::nullopt, true).stored
-                    : Counter(context).remove(names).front().removed;
+        return sets ? Counter(context).set("c", value, std::nullopt, true).done
+                    : Counter(context).remove(names).front().done;
       };
       std::optional<bool> theirs;
       world.rival.before(trip, [&] { theirs = claims(world.others, 30); });
@@ -385,7 +383,7 @@ TEST_CASE("counter copies: another number is refused, and nothing changes; kept 
       [](Counter& counter) { counter.take("c"); },
       [](Counter& counter) {
         const std::vector<Increment> batch{{"c", 1}};
-        raise(*counter.incr(batch).of_names.front().failure);
+        raise(*counter.begin_incr(batch)().of_names.front().answer.failure);
       }};
   for (const std::size_t kept : {1U, 2U, 3U}) {
     for (const std::size_t other : {1U, 2U, 3U}) {
@@ -441,7 +439,7 @@ TEST_CASE("counter copies: a removal is remembered for an hour, and forbids no o
   counter.incr("c", 5);
   const auto servers = copy_servers(world.context, key_in(2));
   const auto stale = world.stored_on(servers[1], key_in(2));
-  CHECK(counter.remove(names).front().removed);
+  CHECK(counter.remove(names).front().done);
   world.memory.execute(Request::set(key_in(2), stale, Exptime::never()).on(servers[1]));
   CHECK_FALSE(value_of(world.context));
   Counter alone(world.with(1));
@@ -450,7 +448,7 @@ TEST_CASE("counter copies: a removal is remembered for an hour, and forbids no o
   alone.remove(names);
   CHECK(counter.incr("c", 2).value == 2);
   CHECK(code_of([&] { alone.incr("c", 1); }) == ErrorCode::bad_data);
-  CHECK(counter.remove(names).front().removed);
+  CHECK(counter.remove(names).front().done);
   world.clock.advance(1h + 3s);
   CHECK(test::left_in(world.memory).empty());
 }
@@ -489,10 +487,10 @@ TEST_CASE("counter copies: what a server missed comes back neither before nor af
         Cut cut(world, {copy_servers(world.context, key_in(3))[away]});
         Counter others(cut.in(world, 3));
         if (removes) {
-          CHECK(others.remove(names).front().removed);
+          CHECK(others.remove(names).front().done);
           CHECK(others.incr("c", 1, {.ttl = 4s}).value == 1);
         } else {
-          CHECK(others.set("c", 1, 4s, false).stored);
+          CHECK(others.set("c", 1, 4s, false).done);
         }
         world.clock.advance(wait);
         CHECK(value_of(world.context) == (wait < 4s ? std::optional<std::uint64_t>(1) : std::nullopt));
@@ -503,14 +501,28 @@ TEST_CASE("counter copies: what a server missed comes back neither before nor af
   }
 }
 
-TEST_CASE("counter copies: an increment of one that a recopy held when it died thaws it") {
-  for (const bool exact : {false, true}) {
-    test::World world(3, 1);
-    Counter counter(world.context);
-    counter.incr("c", 113, {.ttl = {}, .exact = exact});
-    const std::string held = HeldCounter{world.stored(key_in(1))}.text();
-    world.memory.execute(Request::set(key_in(1), held, Exptime::never()));
-    CHECK(counter.incr("c", 1).value == 114);
+TEST_CASE("counter copies: one that a recopy held when it died is read, and given back by who changes it") {
+  for (const std::size_t copies : {1U, 2U, 3U}) {
+    for (const bool exact : {false, true}) {
+      const auto after = [&](const std::function<void(Counter&)>& work) {
+        test::World world(3, copies);
+        Counter counter(world.context);
+        counter.incr("c", 113, {.ttl = {}, .exact = exact});
+        for (const std::size_t server : copy_servers(world.context, key_in(copies))) {
+          const std::string held = HeldCounter{world.stored_on(server, key_in(copies))}.text();
+          world.memory.execute(Request::set(key_in(copies), held, Exptime::never()).on(server));
+        }
+        CHECK(value_of(world.context) == 113);
+        work(counter);
+        const std::string stored = world.stored(key_in(copies));
+        CHECK_FALSE(HeldCounter::parse(stored));
+        return value_of(world.others);
+      };
+      CHECK(after([](Counter& counter) { CHECK(counter.incr("c", 1).value == 114); }) == 114);
+      CHECK(after([](Counter& counter) { CHECK(counter.decr("c", 1).value == 112); }) == 112);
+      CHECK(after([](Counter& counter) { CHECK(counter.set("c", 7, std::nullopt, false).done); }) == 7);
+      CHECK_FALSE(after([](Counter& counter) { CHECK(counter.remove(names).front().done); }));
+    }
   }
 }
 
@@ -527,12 +539,12 @@ TEST_CASE("counter copies: a limit allows no more than that, whichever copy its 
   for (std::size_t trip = 0; trip < 6; ++trip) {
     CAPTURE(trip);
     test::World world(3, 3);
-    CHECK(Counter(world.context).limit("c", 2, 1h).allowed);
+    CHECK(test::limited(Counter(world.context), "c", 2, 1h).allowed);
     const auto window = std::to_string(world.clock.wall().time_since_epoch() / 1h);
     Cut cut(world, {copy_servers(world.context, key_in(3) + ":limit:3600000:" + window)[0]});
     bool theirs = false;
-    world.rival.before(trip, [&] { theirs = Counter(cut.in(world, 3)).limit("c", 2, 1h).allowed; });
-    const bool ours = Counter(world.context).limit("c", 2, 1h).allowed;
+    world.rival.before(trip, [&] { theirs = test::limited(Counter(cut.in(world, 3)), "c", 2, 1h).allowed; });
+    const bool ours = test::limited(Counter(world.context), "c", 2, 1h).allowed;
     CHECK_FALSE((ours && theirs));
     const LimitRule peek{.max = 2, .period = 1h, .peek = true};
     CHECK(Counter(world.context).limit(std::vector<LimitUse>{{"c"}}, peek).front().used <= 2);
@@ -542,19 +554,20 @@ TEST_CASE("counter copies: a limit allows no more than that, whichever copy its 
 TEST_CASE("counter copies: a limit counts in the record, and forgets nothing with a server") {
   test::World world(3, 3);
   Counter counter(world.context);
-  CHECK(counter.limit("l", 3, 1h, 2).allowed);
+  const LimitRule peek{.max = 3, .period = 1h, .peek = true};
+  CHECK(counter.limit(std::vector<LimitUse>{{"l"}}, peek).front().copies.size() == 3);
+  CHECK(test::limited(counter, "l", 3, 1h, 2).allowed);
   const auto servers =
       copy_servers(world.context,
                    "counter3:l:limit:3600000:" + std::to_string(world.clock.wall().time_since_epoch() / 1h));
   world.memory.restart(servers[0]);
-  CHECK_FALSE(counter.limit("l", 3, 1h, 2).allowed);
-  CHECK(counter.limit(std::vector<LimitUse>{{"l"}}, {.max = 3, .period = 1h, .peek = true}).front().used ==
-        2);
-  CHECK(counter.limit("l", 3, 1h).allowed);
-  CHECK_FALSE(counter.limit("l", 3, 1h).allowed);
-  CHECK(code_of([&] { Counter(world.with(1)).limit("l", 3, 1h); }) == ErrorCode::bad_data);
+  CHECK_FALSE(test::limited(counter, "l", 3, 1h, 2).allowed);
+  CHECK(counter.limit(std::vector<LimitUse>{{"l"}}, peek).front().used == 2);
+  CHECK(test::limited(counter, "l", 3, 1h).allowed);
+  CHECK_FALSE(test::limited(counter, "l", 3, 1h).allowed);
+  CHECK(code_of([&] { test::limited(Counter(world.with(1)), "l", 3, 1h); }) == ErrorCode::bad_data);
   world.clock.advance(1h);
-  CHECK(counter.limit("l", 3, 1h, 2).allowed);
+  CHECK(test::limited(counter, "l", 3, 1h, 2).allowed);
 }
 
 TEST_CASE("counter copies: recopy, killed at any trip, loses nothing; who comes next completes it") {

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include "common/base/bytes.hpp"
 #include "common/structures/counter/record.hpp"
+#include "tests/support/counters.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::counter_test {
@@ -65,9 +67,9 @@ TEST_CASE("counter: a record tells whether a change was made among the last 64 o
 }
 
 TEST_CASE("counter: decr's padding is a number, texts that incr would overwrite are not") {
-  CHECK(plain_number("9  ") == 9);
+  CHECK(parse_padded_u64("9  ") == 9);
   for (const char* text : {"", " ", "+5", " 5", "5 abc", "-1", "18446744073709551616"})
-    CHECK_FALSE(plain_number(text));
+    CHECK_FALSE(parse_padded_u64(text));
 }
 
 TEST_CASE("counter: round trips are as promised") {
@@ -85,11 +87,11 @@ TEST_CASE("counter: round trips are as promised") {
   CHECK(trips([&] { counter.set("a", 5, {}, false); }) == 2);
   CHECK(trips([&] { counter.set("a", 5, {}, true); }) == 1);
   CHECK(trips([&] { counter.take("a"); }) == 2);
-  CHECK(trips([&] { counter.limit("l", 3, 10s, 2); }) == 1);
-  CHECK(trips([&] { counter.limit("l", 3, 10s, 2); }) == 2);
+  CHECK(trips([&] { test::limited(counter, "l", 3, 10s, 2); }) == 1);
+  CHECK(trips([&] { test::limited(counter, "l", 3, 10s, 2); }) == 2);
   CHECK(trips([&] { counter.remove(names); }) == 1);
   const std::vector<Increment> batch{{"a", 1}, {"b", 2}, {"a", 3}};
-  CHECK(trips([&] { counter.incr(batch); }) == 1);
+  CHECK(trips([&] { counter.begin_incr(batch)(); }) == 1);
 }
 
 TEST_CASE("counter: a batch sums equal names, and one bad line does not stop the others") {
@@ -99,15 +101,15 @@ TEST_CASE("counter: a batch sums equal names, and one bad line does not stop the
   world.memory.execute(Request::set("counter:text", "abc", Exptime::never()));
   const std::vector<Increment> batch{{"a", 1},    {"b c", 1}, {"a", 2},
                                      {"text", 1}, {"e", 4},   {"big", 1ull << 63}};
-  const auto [results, of_lines] = counter.incr(batch);
+  const auto [results, of_lines] = counter.begin_incr(batch)();
   REQUIRE(results.size() == 5);
   CHECK(results[0].delta == 3);
   CHECK(of_lines == std::vector<std::size_t>{0, 1, 0, 2, 3, 4});
-  CHECK(results[0].value->value == 3);
-  CHECK(results[1].failure->code() == ErrorCode::usage);
-  CHECK(results[2].failure->code() == ErrorCode::bad_data);
-  CHECK(results[3].value->value == 9);
-  CHECK(results[4].failure->code() == ErrorCode::usage);
+  CHECK(results[0].answer.value == 3);
+  CHECK(results[1].answer.failure->code() == ErrorCode::usage);
+  CHECK(results[2].answer.failure->code() == ErrorCode::bad_data);
+  CHECK(results[3].answer.value == 9);
+  CHECK(results[4].answer.failure->code() == ErrorCode::usage);
 }
 
 TEST_CASE("counter: a copy that was counted on, and then cannot be read, is not left out of the value") {
@@ -150,10 +152,10 @@ TEST_CASE("counter: a lost reply is unknown for that name only") {
   Counter counter = world.counter();
   world.faults.once(Op::incr_or_create, test::Mishap::lost_reply, 1);
   const std::vector<Increment> batch{{"a", 1}, {"b", 1}, {"c", 1}};
-  const auto results = counter.incr(batch).of_names;
-  CHECK(results[0].value);
-  CHECK(results[1].failure->code() == ErrorCode::unknown_outcome);
-  CHECK(results[2].value);
+  const auto results = counter.begin_incr(batch)().of_names;
+  CHECK_FALSE(results[0].answer.failure);
+  CHECK(results[1].answer.failure->code() == ErrorCode::unknown_outcome);
+  CHECK_FALSE(results[2].answer.failure);
   CHECK(world.stored("counter:b") == "1");
 }
 
@@ -166,8 +168,8 @@ TEST_CASE("counter: an exact increment finds out whether a lost one was counted"
     world.faults.once(Op::cas, mishap);
     CHECK(counter.incr("e", 4, exact).value == 7);
     world.faults.once(Op::cas, mishap);
-    CHECK(counter.take("e")->value == 7);
-    CHECK(counter.get(std::vector<std::string>{"e"}).front().value->value == 0);
+    CHECK(counter.take("e").value == 7);
+    CHECK(counter.get(std::vector<std::string>{"e"}).front().value == 0);
   }
 }
 
@@ -176,7 +178,7 @@ TEST_CASE("counter: a lost reply to a plain take is unknown if the value changed
   Counter counter = world.counter();
   counter.incr("a", 5);
   world.faults.once(Op::cas, test::Mishap::lost_request);
-  CHECK(counter.take("a")->value == 5);
+  CHECK(counter.take("a").value == 5);
   counter.incr("a", 5);
   world.faults.once(Op::cas, test::Mishap::lost_reply);
   CHECK_THROWS_AS(counter.take("a"), UnknownOutcome);
@@ -190,7 +192,7 @@ TEST_CASE("counter: a counter stays plain or exact until it is removed") {
   counter.incr("e", 1, exact);
   counter.set("e", 10, {}, false);
   CHECK(counter.incr("e", 1).exact);
-  CHECK(counter.decr("e", 100)->value == 0);
+  CHECK(counter.decr("e", 100).value == 0);
   counter.take("e");
   CHECK(world.stored("counter:e").starts_with("C1 "));
 }
@@ -226,12 +228,12 @@ TEST_CASE("counter: decr stops at 0, so that 5 - 10 + 10 = 10, and pads; reading
   World world;
   Counter counter = world.counter();
   counter.incr("a", 15);
-  CHECK(counter.decr("a", 10)->value == 5);
+  CHECK(counter.decr("a", 10).value == 5);
   CHECK(world.stored("counter:a") == "5 ");
-  CHECK(counter.get(std::vector<std::string>{"a"}).front().value->value == 5);
-  CHECK(counter.decr("a", 10)->value == 0);
+  CHECK(counter.get(std::vector<std::string>{"a"}).front().value == 5);
+  CHECK(counter.decr("a", 10).value == 0);
   CHECK(counter.incr("a", 10).value == 10);
-  CHECK_FALSE(counter.decr("none", 1));
+  CHECK_FALSE(counter.decr("none", 1).done);
 }
 
 TEST_CASE("counter: after an eviction it says that it was created again") {
@@ -239,7 +241,7 @@ TEST_CASE("counter: after an eviction it says that it was created again") {
   Counter counter = world.counter();
   counter.incr("a", 7);
   world.memory.evict("counter:a");
-  const CounterValue value = counter.incr("a", 1);
+  const CounterAnswer value = counter.incr("a", 1);
   CHECK(value.created);
   CHECK(value.value == 1);
 }
@@ -248,17 +250,17 @@ TEST_CASE("counter: a limit allows its maximum in each window, and what it denie
   World world;
   Counter counter = world.counter();
   world.clock.advance(10s - world.clock.wall().time_since_epoch() % 10s);
-  CHECK(counter.limit("l", 5, 10s, 3).allowed);
-  const LimitResult denied = counter.limit("l", 5, 10s, 3);
+  CHECK(test::limited(counter, "l", 5, 10s, 3).allowed);
+  const LimitResult denied = test::limited(counter, "l", 5, 10s, 3);
   CHECK_FALSE(denied.allowed);
   CHECK(denied.used == 3);
   CHECK(denied.retry_after == 10s);
-  CHECK(counter.limit("l", 5, 10s, 2).allowed);
-  CHECK_FALSE(counter.limit("l", 5, 10s).allowed);
+  CHECK(test::limited(counter, "l", 5, 10s, 2).allowed);
+  CHECK_FALSE(test::limited(counter, "l", 5, 10s).allowed);
   world.clock.advance(10s);
-  CHECK(counter.limit("l", 5, 10s, 5).allowed);
-  CHECK_THROWS_AS(counter.limit("l", 5, 10s, 6), InvalidInput);
-  CHECK_THROWS_AS(counter.limit("l", 5, 10s, 0), InvalidInput);
+  CHECK(test::limited(counter, "l", 5, 10s, 5).allowed);
+  CHECK_THROWS_AS(test::limited(counter, "l", 5, 10s, 6), InvalidInput);
+  CHECK_THROWS_AS(test::limited(counter, "l", 5, 10s, 0), InvalidInput);
 }
 
 TEST_CASE("counter: a batch of uses is counted in order, one name after the other, all names in one trip") {
@@ -302,7 +304,7 @@ TEST_CASE("counter: a limit answered after its window's key may have ended allow
     world.clock.advance(15s);
     return std::nullopt;
   });
-  const LimitResult late = counter.limit("l", 5, 10s);
+  const LimitResult late = test::limited(counter, "l", 5, 10s);
   CHECK_FALSE(late.allowed);
   CHECK(late.retry_after == 0s);
 }

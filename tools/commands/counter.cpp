@@ -44,24 +44,27 @@ JsonObject& add_value(JsonObject& object, std::string_view name, std::uint64_t v
   return object;
 }
 
-JsonObject value_line(const std::string& name, const CounterValue& value) {
+JsonObject value_line(const std::string& name, const CounterAnswer& answer) {
   JsonObject line("counter", name);
-  add_value(line, "value", value.value);
+  add_value(line, "value", answer.value);
   return line;  // not what add_value returns, which would be copied
 }
 
-ExitStatus answer_value(Session& session, JsonObject& line, const CounterValue& value) {
-  if (value.exact) line.boolean("exact", true);
-  answer_from(session, line, {.server = value.server, .copies = value.copies, .or_one = true},
-              std::to_string(value.value));
+AnswerFrom from(const CounterAnswer& answer) {
+  return {.server = answer.server, .copies = answer.copies, .or_one = true};
+}
+
+ExitStatus answer_value(Session& session, JsonObject& line, const CounterAnswer& answer) {
+  if (answer.exact) line.boolean("exact", true);
+  answer_from(session, line, from(answer), std::to_string(answer.value));
   return ExitStatus::ok;
 }
 
 ExitStatus answer_increment(Session& session, const std::string& name, std::uint64_t delta,
-                            const CounterValue& value) {
-  JsonObject line = value_line(name, value);
-  line.number("delta", delta).boolean("created", value.created);
-  return answer_value(session, line, value);
+                            const CounterAnswer& answer) {
+  JsonObject line = value_line(name, answer);
+  line.number("delta", delta).boolean("created", answer.created);
+  return answer_value(session, line, answer);
 }
 
 IncrOptions incr_options(const CounterOptions& options) {
@@ -72,10 +75,10 @@ IncrOptions incr_options(const CounterOptions& options) {
 
 void answer_increments(Session& session, const Window<Increment>& window, const IncrementResults& results) {
   for (const IncrementResult& result : results.of_names) {
-    if (result.value) answer_increment(session, result.name, result.delta, *result.value);
+    if (!result.answer.failure) answer_increment(session, result.name, result.delta, result.answer);
   }
   for (std::size_t i = 0; i < results.of_lines.size(); ++i) {
-    const auto& failure = results.of_names[results.of_lines[i]].failure;
+    const auto& failure = results.of_names[results.of_lines[i]].answer.failure;
     if (failure) window.fail(i, *failure);
   }
 }
@@ -92,8 +95,9 @@ ExitStatus incr_lines(Session& session, const CounterOptions& options) {
     return Increment{std::move(increment.name), increment.number};
   };
   batch.begin = [&](const Window<Increment>& window) -> Answers {
-    const auto sent = std::make_shared<Counter::Incrementing>(counter.begin_incr(window.items, how));
-    return [&session, &window, sent] { answer_increments(session, window, sent->finish()); };
+    return [&session, &window, finish = counter.begin_incr(window.items, how)] {
+      answer_increments(session, window, finish());
+    };
   };
   return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
 }
@@ -110,30 +114,27 @@ ExitStatus incr(Session& session, const CounterOptions& options) {
                           counter_of(session, options, plain_of(options)).incr(options.name, delta, how));
 }
 
-// Its key says where it would be.
-ExitStatus not_found(Session& session, const Counter& counter, const std::string& name) {
-  return answer_missing(session, JsonObject("counter", name),
-                        {session.placement()->server_of(counter.key_of(name))});
+ExitStatus not_found(Session& session, const std::string& name, const CounterAnswer& answer) {
+  return answer_missing(session, JsonObject("counter", name), {answer.server});
 }
 
 ExitStatus decr(Session& session, const CounterOptions& options) {
-  Counter counter = counter_of(session, options);
   const std::uint64_t delta = options.delta.value_or(1);
-  const auto value = counter.decr(options.name, delta);
-  if (!value) return not_found(session, counter, options.name);
-  JsonObject line = value_line(options.name, *value);
-  return answer_value(session, line.signed_number("delta", -static_cast<std::int64_t>(delta)), *value);
+  const CounterAnswer answer = counter_of(session, options).decr(options.name, delta);
+  if (!answer.done) return not_found(session, options.name, answer);
+  JsonObject line = value_line(options.name, answer);
+  return answer_value(session, line.signed_number("delta", -static_cast<std::int64_t>(delta)), answer);
 }
 
 ExitStatus print_reading(Session& session, const CounterOptions& options, const std::string& name,
-                         const CounterReading& reading) {
-  const AnswerFrom from{reading.server, reading.value ? reading.value->copies : reading.copies};
+                         const CounterAnswer& reading) {
+  const AnswerFrom read_from{reading.server, reading.copies};
   JsonObject line("counter", name);
-  if (!reading.value && !options.otherwise) return answer_missing(session, line, from);
-  const std::uint64_t value = reading.value ? reading.value->value : *options.otherwise;
-  add_value(line, "value", value).boolean("found", reading.value.has_value());
-  if (reading.value && reading.value->exact) line.boolean("exact", true);
-  answer_from(session, line, from, std::to_string(value));
+  if (!reading.done && !options.otherwise) return answer_missing(session, line, read_from);
+  const std::uint64_t value = reading.done ? reading.value : *options.otherwise;
+  add_value(line, "value", value).boolean("found", reading.done);
+  if (reading.exact) line.boolean("exact", true);
+  answer_from(session, line, read_from, std::to_string(value));
   return ExitStatus::ok;
 }
 
@@ -150,22 +151,19 @@ ExitStatus get(Session& session, const CounterOptions& options) {
 
 ExitStatus set(Session& session, const CounterOptions& options) {
   check_ttl(options.ttl);
-  const SetResult result =
+  const CounterAnswer answer =
       counter_of(session, options).set(options.name, options.value, options.ttl, options.if_absent);
   JsonObject line("counter", options.name);
-  add_value(line.boolean("stored", result.stored), "value", result.value);
-  answer_from(session, line, {.server = result.server, .copies = result.copies, .or_one = true},
-              std::to_string(result.value));
-  return result.stored ? ExitStatus::ok : ExitStatus::no;
+  add_value(line.boolean("stored", answer.done), "value", answer.value);
+  answer_from(session, line, from(answer), std::to_string(answer.value));
+  return answer.done ? ExitStatus::ok : ExitStatus::no;
 }
 
 ExitStatus take(Session& session, const CounterOptions& options) {
-  Counter counter = counter_of(session, options, "take");
-  const auto taken = counter.take(options.name);
-  if (!taken) return not_found(session, counter, options.name);
+  const CounterAnswer taken = counter_of(session, options, "take").take(options.name);
+  if (!taken.done) return not_found(session, options.name, taken);
   JsonObject line("counter", options.name);
-  answer_from(session, add_value(line, "taken", taken->value), {.server = taken->server, .or_one = true},
-              std::to_string(taken->value));
+  answer_from(session, add_value(line, "taken", taken.value), from(taken), std::to_string(taken.value));
   return ExitStatus::ok;
 }
 
@@ -176,9 +174,7 @@ ExitStatus remove(Session& session, const CounterOptions& options) {
       [&](const Window<std::string>& window) {
         answer_each(window, counter.remove(window.items), [&](const std::string& name, const auto& removal) {
           JsonObject line("counter", name);
-          return answer_yes_from(session, line.boolean("removed", removal.removed),
-                                 {.server = removal.server, .copies = removal.copies, .or_one = true},
-                                 removal.removed);
+          return answer_yes_from(session, line.boolean("removed", removal.done), from(removal), removal.done);
         });
       });
 }

@@ -51,6 +51,10 @@ std::vector<Reply> execute_copies(const Context& context, const Request& request
   return execute_copies(context, std::span(&request, 1)).take_all();
 }
 
+Request read_of_copy(const Context& context, std::string key) {
+  return context.copies == 1 ? Request::get(std::move(key)) : Request::gets(std::move(key));
+}
+
 CopyOutcome copy_outcome(const Context& context, const Reply& reply) {
   return {.server = reply.server, .failure = attempt([&] { expect(context.cluster, reply); }).failure()};
 }

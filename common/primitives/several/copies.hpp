@@ -62,6 +62,10 @@ class CopyReplies {
 CopyReplies execute_copies(const Context& context, std::span<const Request> requests);
 std::vector<Reply> execute_copies(const Context& context, const Request& request);
 
+// Reads one of them, with its cas unique; not that of an only copy, which who reads it does not write: some
+// servers of other makers know no gets.
+Request read_of_copy(const Context& context, std::string key);
+
 // The failure of `reply`'s copy, or nothing.
 CopyOutcome copy_outcome(const Context& context, const Reply& reply);
 // Of all copies, with the numbers that stored or hit replies carry.

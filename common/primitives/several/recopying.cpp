@@ -65,11 +65,10 @@ std::size_t Recopying::asked_copies() const {
 }
 
 std::vector<Request> Recopying::asks() const {
-  // A single server may know no gets; then there can be no mark either, and a miss says so.
-  const bool alone = asked_copies() == 1;
+  const Context asked = in_copies(asked_copies());
   std::vector<Request> batch;
-  for (const std::size_t server : context_.cluster.placement().servers_of(key_, asked_copies()))
-    batch.push_back((alone ? Request::get(key_) : Request::gets(key_)).on(server));
+  for (const std::size_t server : context_.cluster.placement().servers_of(key_, asked.copies))
+    batch.push_back(read_of_copy(asked, key_).on(server));
   return batch;
 }
 

@@ -35,8 +35,7 @@ std::string CacheTags::number() const {
 }
 
 void CacheTags::ask(std::vector<Request>& batch) const {
-  for (const std::string& key : keys_)
-    batch.push_back(versions_.in_use() ? Request::gets(key) : Request::get(key));
+  for (const std::string& key : keys_) batch.push_back(read_of_copy(context_, key));
 }
 
 std::vector<CacheTag> CacheTags::take(std::span<const std::span<const Reply>> copies) const {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <utility>
 
+#include "common/base/result.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/key_names.hpp"
-#include "common/structures/counter/failures.hpp"
+#include "common/primitives/several/kept.hpp"
+#include "common/primitives/several/quorum.hpp"
 
 namespace mcds {
 
@@ -17,508 +19,541 @@ constexpr int most_silences = 3;  // of a server that owes a reply, before the o
 constexpr int most_spreads = 50;
 constexpr std::int64_t ends_soon = 5;  // seconds: more than servers' clocks are late
 
+using Base = CounterRecord::Base;
+using Kind = Base::Kind;
+using Counted = CounterCopies::Counted;
+
 bool is_in_doubt(const std::optional<Failure>& failure) {
   return failure && failure->code() == ErrorCode::unknown_outcome;
 }
 
-}  // namespace
-
-CounterCopies::CounterCopies(const Counter& counter, std::string name, std::string window)
-    : counter_(counter),
-      context_(counter.context()),
-      name_(std::move(name)),
-      window_(std::move(window)),
-      key_(counter.key_of(name_) + window_) {
-  for (const std::size_t server : copy_servers(context_, key_)) copies_.push_back({.server = server});
-}
-
-template <typename Test>
-bool CounterCopies::any(const Test& test) const {
-  return std::any_of(copies_.begin(), copies_.end(), test);
-}
-
-// nullptr: there is nowhere else.
-Kept* CounterCopies::kept() {
-  if (!kept_ && counter_.may_be_elsewhere()) kept_.emplace(Counter::kept(context_, name_, window_));
-  return kept_ ? &*kept_ : nullptr;
-}
-
-bool CounterCopies::elsewhere(bool certainly) {
-  return kept() != nullptr && kept()->elsewhere(certainly);
-}
-
-void CounterCopies::read() {
-  auto replies = std::exchange(first_, {});
-  std::vector<Reply> asked;
-  if (replies.empty()) {
-    std::vector<Request> batch;
-    for (const Copy& copy : copies_) batch.push_back(Request::probe(key_, copy.server));
-    replies = asked = context_.cluster.execute(batch);
+class CounterOperation {
+ public:
+  explicit CounterOperation(const CounterCopies& of)
+      : counter_(of.counter),
+        context_(of.counter.context()),
+        name_(of.name),
+        window_(of.window),
+        key_(of.counter.key_of(of.name) + of.window),
+        first_(of.first) {
+    for (const std::size_t server : copy_servers(context_, key_)) copies_.push_back({.server = server});
   }
-  for (std::size_t i = 0; i < copies_.size(); ++i) take(copies_[i], replies[i]);
-  end_those_before();
-  for (const Copy& copy : copies_) {
-    if (copy.record) known_.learn(*copy.record);
-  }
-}
 
-void CounterCopies::take(Copy& copy, const Reply& reply) {
-  const bool in_doubt = is_in_doubt(copy.failure);
-  copy = {.server = copy.server};
-  copy.failure = attempt([&] { expect_read(context_.cluster, reply); }).failure();
-  const std::string server = context_.cluster.address_of(copy.server);
-  if (copy.failure && in_doubt) copy.failure = UnknownOutcome("no reply to a write", server);
-  if (copy.failure) return;
-  copy.found = is_hit(reply);
-  copy.cas = reply.cas;
-  if (!copy.found) return;
-  copy.flags = reply.flags;
-  copy.held = HeldCounter::parse(reply.value);
-  copy.record = CounterRecord::parse(copy.held ? copy.held->value : reply.value, copies_.size());
-  if (reply.age.ttl && reply.age.ttl->count() >= 0) copy.ttl = reply.age.ttl;
-  if (!copy.record && !copy.held) throw CorruptData(no_counter_message(name_, reply.value), server);
-}
-
-// What was left by a counter before: it ends soon, another does not, and it knows nothing of that one.
-void CounterCopies::end_those_before() {
-  const WallTime now = context_.clock.wall();
-  const auto expiry = [](const CounterRecord& record) {
-    return record.base.expires_at.value_or(std::numeric_limits<std::int64_t>::max() / 2);
-  };
-  const CounterRecord* latest = nullptr;
-  for (Copy& copy : copies_) {
-    if (copy.record && !copy.record->age(now)) copy.record.reset();
-    if (!copy.record || !copy.record->exists()) continue;
-    if (latest == nullptr || expiry(*copy.record) > expiry(*latest)) latest = &*copy.record;
-  }
-  for (Copy& copy : copies_) {
-    if (!copy.record || !copy.record->exists() || &*copy.record == latest) continue;
-    const bool ends = copy.record->has_expired(now + std::chrono::seconds(ends_soon)) &&
-                      expiry(*copy.record) + ends_soon < expiry(*latest);
-    if (ends && copy.record->is_strange_to(*latest)) copy.record.reset();
-  }
-}
-
-// All copies, while nobody is putting the counter elsewhere. What was known before may be lost by now, or
-// elsewhere. Throws if too few answered.
-void CounterCopies::look() {
-  for (int attempt = 0; attempt < most_counts; ++attempt) {
-    back_off(context_, attempt);
-    known_ = {};
-    read();
-    if (any([](const Copy& copy) { return copy.held.has_value(); })) {
-      if (!elsewhere(true)) thaw();
-      continue;
+  Counted count(const CounterCopies::Added& added, const IncrOptions& how, bool new_expiry = false) {
+    Counted counted;
+    bool existed = false;
+    const std::string id = context_.random.token();
+    const auto make = [&](const Copy& first) -> std::optional<Change> {
+      existed = known_.exists();
+      if (existed && how.exact && known_.base.plain) {
+        throw InvalidInput("the counter '" + name_ +
+                           "' exists and is plain; omit --exact, or remove it first");
+      }
+      const auto sum = added(existed, existed ? known_.sum() : how.initial);
+      if (!sum) return std::nullopt;
+      Change change{base_for(first), id, first.ttl};
+      CounterRecord& next = change.next;
+      if (!existed) {
+        next.base = {.number = known_.base.number + 1,
+                     .kind = Kind::begun,
+                     .value = how.initial,
+                     .mark = context_.random.token(),
+                     .plain = next.is_single() && !how.exact};
+      }
+      if (!existed || new_expiry) {
+        next.base.expires_at = expiry_second(how.ttl, context_.clock.wall());
+        change.ttl.reset();
+      }
+      next.count(*sum, id);
+      return change;
+    };
+    counted.made = change(make);
+    if (!counted.made) {
+      counted.answer = answer(existed, known_.sum());
+      return counted;
     }
-    expect_no_others();
-    if ((any([](const Copy& copy) { return copy.is_missing(); }) || !known_.exists()) && elsewhere())
-      continue;
-    if (!doubt_) was_nowhere_ = !known_.exists();
-    return rely();
-  }
-  throw Contention("the number of copies of '" + name_ + "' is being changed; try again");
-}
-
-void CounterCopies::rely() const {
-  const auto has_record = [](const Copy& copy) { return copy.record.has_value(); };
-  if (const auto failure = failure_of(Part::reading, copies_, has_record)) raise(*failure);
-}
-
-// Flags, of a single copy, tell that an earlier version may have kept others.
-void CounterCopies::expect_no_others() {
-  if (kept() == nullptr || !any([](const Copy& copy) { return copy.flags != 0; })) return;
-  const auto places = kept()->places(true);
-  if (!places.empty() && places.front().unmarked) kept()->refuse_unmarked();
-}
-
-// Nobody is putting it elsewhere: who did has died. What was read without a cas unique is read again.
-void CounterCopies::thaw() {
-  std::vector<Request> batch;
-  for (const Copy& copy : copies_) {
-    if (copy.held && copy.cas.value != 0)
-      batch.push_back(copy.held->thaw(context_, key_, copy.cas).on(copy.server));
-  }
-  context_.cluster.execute(batch);
-}
-
-// What was changed on one copy goes along.
-bool CounterCopies::is_elsewhere() {
-  if (any([](const Copy& copy) { return copy.held.has_value(); })) return true;
-  if (!any([](const Copy& copy) { return copy.is_missing(); })) return false;
-  const auto moved = attempt([&] { return elsewhere(); });
-  return moved.failure() || moved.value();
-}
-
-bool CounterCopies::lacks(const Copy& copy) const {
-  return !copy.failure && !copy.held && !(copy.record && copy.record->covers(known_));
-}
-
-// The first copy that answers; null when none does. All clients that see the same servers count on the same
-// copy.
-CounterCopies::Copy* CounterCopies::leader() {
-  for (Copy& copy : copies_) {
-    const bool usable = !copy.failure && !refused_.contains(copy.server);
-    if (usable && (!doubt_ || doubt_->server == copy.server)) return &copy;
-  }
-  return nullptr;
-}
-
-// After a lost reply: whether the change was made, or may be reported as made. False: it is to be made again,
-// with the same id. Throws UnknownOutcome if the copy does not tell: what has no ids does by being as it was.
-bool CounterCopies::settle_doubt() {
-  const auto& [server, item, change, may_be_spread] = *doubt_;
-  if (may_be_spread) {
-    known_.learn(change.next);
-    return made(change, server), true;
-  }
-  const auto copy =
-      std::find_if(copies_.begin(), copies_.end(), [&](const Copy& one) { return one.server == server; });
-  if (copy->failure) return false;
-  const bool same = std::pair(copy->found, copy->cas) == item;
-  const bool has_ids = copy->record && !copy->record->base.plain && !change.id.empty();
-  const auto told =
-      has_ids ? copy->record->tells(change.id, change.next.life, change.next.changes() - 1) : std::nullopt;
-  if (has_ids ? !told : !same) give_up();
-  if (!told || !*told) {
-    // Overtaken, it will never be executed.
-    if (!same) doubt_.reset();
-    return false;
-  }
-  return made(change, server), true;
-}
-
-void CounterCopies::made(const Change& change, std::size_t server) {
-  sent_ = true;
-  changed_on_ = server;
-  made_ = change;
-}
-
-// False: nothing was to be made, and that can be answered. Else it was, in one copy.
-bool CounterCopies::change(const Making& make) {
-  int silent = 0;
-  for (int attempts = 0; attempts < most_counts; ++attempts) {
-    back_off(context_, attempts);
-    const auto looked = attempt([&] { look(); });
-    if (!doubt_) looked.value();
-    if (!looked.failure() && doubt_ && settle_doubt()) return true;
-    Copy* first = looked.failure() ? nullptr : leader();
-    if (first == nullptr && !doubt_) raise(refused_.begin()->second);
-    if (first == nullptr && ++silent == most_silences) give_up();
-    if (first == nullptr) continue;
-    const auto change = attempt([&] { return make(*first); });
-    if (doubt_ && (change.failure() || !change.value())) give_up();
-    if (!change.value()) return answer_unchanged(), false;
-    if (store(*first, *change.value())) return true;
-  }
-  if (doubt_) give_up();
-  throw Contention("other clients kept changing '" + name_ + "'; try again");
-}
-
-// False: it was not stored, or that is in doubt.
-bool CounterCopies::store(Copy& copy, const Change& change) {
-  if (!doubt_) rejections_.expect_rival(context_, copy.server, copy.found, copy.cas);
-  const auto request = attempt([&] { return write(copy, change.next, change.ttl); });
-  const Reply reply = request.failure() ? Reply() : context_.cluster.execute(request.value());
-  if (is_stored(reply) || reply.outcome == Outcome::deleted) {
-    known_.learn(change.next);
-    made(change, copy.server);
-    copy.record = change.next;
-    copy.found = true;
-    return true;
-  }
-  if (reply.unknown()) {
-    const bool may_be_spread = !change.next.is_single() && (!copy.record || change.id.empty());
-    doubt_ = {copy.server, {copy.found, copy.cas}, change, may_be_spread};
-  } else if (reply.failed()) {
-    const Failure failure = request.failure() ? *request.failure() : *copy_outcome(context_, reply).failure;
-    refused_.emplace(copy.server, failure);
-    if (!doubt_ && leader() == nullptr) raise(failure);
-  } else {
-    rejections_.add(reply, copy.found, copy.cas);
-  }
-  return false;
-}
-
-CounterCopies::Counted CounterCopies::count(const Added& added, const How& how) {
-  Counted counted;
-  const std::string id = context_.random.token();
-  const auto make = [&](const Copy& first) -> std::optional<Change> {
-    counted.exists = known_.exists();
-    if (counted.exists && how.exact && known_.base.plain) throw exists_and_is_plain(name_);
-    counted.before = counted.exists ? known_.sum() : 0;
-    const auto sum = added(counted.exists, counted.exists ? known_.sum() : how.initial);
-    if (!sum) return std::nullopt;
-    Change change{base_for(first), id, first.ttl};
-    CounterRecord& next = change.next;
-    if (!counted.exists) {
-      next.base = {.number = known_.base.number + 1,
-                   .kind = CounterRecord::Base::Kind::begun,
-                   .value = how.initial,
-                   .mark = context_.random.token(),
-                   .plain = next.is_single() && !how.exact};
-    }
-    if (!counted.exists || how.new_expiry) {
-      next.base.expires_at = expiry_second(how.ttl, context_.clock.wall());
-      change.ttl.reset();
-    }
-    next.count(*sum, id);
-    return change;
-  };
-  counted.made = change(make);
-  if (!counted.made) {
-    counted.value = answer(known_.sum());
+    const CounterRecord ours = known_;
+    spread();
+    const auto done = attempt([&] { expect(Part::changing, ours); });
+    if (done.failure() && doubt_) give_up();
+    done.value();
+    confirm_creation(ours);
+    counted.answer = answer(true, made_->next.sum());
+    counted.answer.server = made_->server;
+    counted.answer.created = !existed;
+    counted.in_all = known_.sum();
     return counted;
   }
-  const CounterRecord ours = known_;
-  spread();
-  const auto done = attempt([&] { expect(Part::changing, ours); });
-  if (done.failure() && doubt_) give_up();
-  done.value();
-  if (was_nowhere_) confirm_creation(ours);
-  counted.value = answer(made_.next.sum());
-  counted.in_all = known_.sum();
-  counted.value.created = !std::exchange(counted.exists, true);
-  return counted;
-}
 
-// What to start from on this copy: its own life, or a new one, and all that is known.
-CounterRecord CounterCopies::base_for(const Copy& copy) const {
-  CounterRecord base =
-      copy.record ? *copy.record : CounterRecord::of_new_life(copies_.size(), context_.random);
-  base.learn(known_);
-  base.lives[base.life];
-  return base;
-}
-
-// One that could not be seen must not count as newer; an increment may have begun anew where it could not be
-// seen either.
-std::uint64_t CounterCopies::next_base() const {
-  const bool in_doubt =
-      known_.base.number <= 1 && any([](const Copy& copy) { return copy.failure.has_value(); });
-  if (known_.base.number + 1 >= CounterRecord::most_bases)
-    throw CorruptData("'" + name_ + "' cannot be set again; remove its keys");
-  return in_doubt ? first_in_doubt : known_.base.number + 1;
-}
-
-// What of it is to be stored in this copy; a single one that was removed is nothing. `ttl`: of the item,
-// which a plain one keeps.
-Request CounterCopies::write(const Copy& copy, const CounterRecord& record,
-                             std::optional<std::chrono::seconds> ttl) const {
-  if (record.is_single() && !record.exists()) {
-    const bool has_cas = copy.cas.value != 0;
-    return (has_cas ? Request::remove_if(key_, copy.cas) : Request::remove(key_)).on(copy.server);
+  CounterAnswer get() {
+    look();
+    answer_unchanged();
+    return answer(known_.exists(), known_.sum());
   }
-  const WallTime now = context_.clock.wall();
-  const Exptime exptime = record.base.plain && ttl
-                              ? Exptime::after(std::max(*ttl, std::chrono::seconds(1)), now)
-                              : record.exptime(now);
-  Request request = write_over(context_, key_, copy.found, copy.cas, {record.text(), exptime}, copy.server);
-  request.must_expire = request.must_expire && record.exists();
-  return request;
-}
 
-// Tells the copies that know less. A write whose reply is lost is settled by reading: the record says what it
-// knows.
-void CounterCopies::spread() {
-  for (int attempts = 0; attempts < most_spreads; ++attempts) {
-    if (spread_once()) return;
-    back_off(context_, attempts + 1);
+  std::optional<CounterAnswer> get_at_once() {
     read();
-    if (is_elsewhere()) return;
+    const bool open = any([this](const Copy& copy) {
+      return copy.held || (counter_.may_be_elsewhere() && (copy.is_missing() || copy.flags != 0)) ||
+             (known_.base.number != 0 && lacks(copy));
+    });
+    if (open) return std::nullopt;
+    rely();
+    return answer(known_.exists(), known_.sum());
   }
-  for (Copy& copy : copies_) {
-    if (lacks(copy))
-      copy.failure =
-          Contention("other clients kept changing this copy", context_.cluster.address_of(copy.server));
-  }
-}
 
-// False: there is something left to do.
-bool CounterCopies::spread_once() {
-  std::vector<Request> batch;
-  std::vector<std::pair<Copy*, CounterRecord>> open;
-  for (Copy& copy : copies_) {
-    if (!lacks(copy)) continue;
-    CounterRecord record = base_for(copy);
-    auto request = attempt([&] { return write(copy, record); });
-    copy.failure = request.failure();
-    if (copy.failure) continue;
-    batch.push_back(std::move(request.value()));
-    open.emplace_back(&copy, std::move(record));
+  // An only copy has no base, so that it is a change like others.
+  CounterAnswer set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) {
+    if (counter_.server_counts()) {
+      const auto added = [&](bool exists, std::uint64_t now) {
+        return if_absent && exists ? std::nullopt : std::optional(value - now);
+      };
+      Counted counted = count(added, {.ttl = ttl}, true);
+      counted.answer.done = counted.made;
+      return std::move(counted.answer);
+    }
+    const Base base{
+        .kind = Kind::set, .value = value, .expires_at = expiry_second(ttl, context_.clock.wall())};
+    const bool stored = if_absent ? claim(base, false) : set_anyway(base);
+    if (stored) confirm_creation(known_);
+    return answer(stored, stored ? value : known_.sum());
   }
-  if (batch.empty()) return true;
-  const auto replies = context_.cluster.execute(batch);
-  bool done = true;
-  for (std::size_t k = 0; k < open.size(); ++k) {
-    auto& [copy, record] = open[k];
-    sent_ = sent_ || is_stored(replies[k]) || replies[k].unknown();
-    copy->failure = copy_outcome(context_, replies[k]).failure;
-    if (is_stored(replies[k])) {
-      copy->record = std::move(record);
-      copy->found = true;
-    } else if (!copy->failure || is_in_doubt(copy->failure)) {
-      done = false;
+
+  CounterAnswer remove() {
+    const auto until = expiry_second(CounterRecord::remembered_for, context_.clock.wall());
+    const bool removed = claim({.kind = Kind::removed, .value = static_cast<std::uint64_t>(*until)}, true);
+    return answer(removed, 0);
+  }
+
+ private:
+  // One copy as last read, or written since.
+  struct Copy {
+    std::size_t server = 0;
+    bool found = false;
+    bool held = false;
+    CasUnique cas = {};
+    std::uint32_t flags = 0;
+    std::optional<std::chrono::seconds> ttl = {};  // of its item, if the protocol tells and it has one
+    std::optional<CounterRecord> record = {};
+    std::optional<Failure> failure = {};  // it did not answer, or a write to it is in doubt
+    bool refused = false;                 // a change, once: it cannot be counted on
+
+    bool is_missing() const { return !failure && !found; }
+  };
+
+  // What is to be stored in one copy, and then told to the others. One that got no reply may yet be executed:
+  // what follows it must be a cas on the same item, so that only one of them can count.
+  struct Change {
+    CounterRecord next;
+    std::string id = {};                           // of what is counted; empty: it resets the counter
+    std::optional<std::chrono::seconds> ttl = {};  // of the item, which a plain one keeps
+    std::size_t server = 0;                        // of the copy, and what was there
+    bool found = false;
+    CasUnique cas = {};
+    bool may_be_spread = false;  // it counts once, whether it is executed or told by others
+  };
+
+  // nullopt: nothing is to be made.
+  using Making = std::function<std::optional<Change>(const Copy& first)>;
+
+  bool any(const auto& test) const { return std::any_of(copies_.begin(), copies_.end(), test); }
+  bool any_held() const {
+    return any([](const Copy& copy) { return copy.held; });
+  }
+
+  // nullptr: there is nowhere else.
+  Kept* kept() {
+    if (!kept_ && counter_.may_be_elsewhere()) kept_.emplace(Counter::kept(context_, name_, window_));
+    return kept_ ? &*kept_ : nullptr;
+  }
+
+  bool elsewhere(bool certainly = false) { return kept() != nullptr && kept()->elsewhere(certainly); }
+
+  void read() {
+    auto replies = std::exchange(first_, {});
+    std::vector<Reply> asked;
+    if (replies.empty()) {
+      std::vector<Request> batch;
+      for (const Copy& copy : copies_) batch.push_back(Request::probe(key_, copy.server));
+      replies = asked = context_.cluster.execute(batch);
+    }
+    for (std::size_t i = 0; i < copies_.size(); ++i) take(copies_[i], replies[i]);
+    end_those_before();
+    for (const Copy& copy : copies_) {
+      if (copy.record) known_.learn(*copy.record);
     }
   }
-  return done;
-}
 
-// What a held copy has goes along to where the counter is put.
-void CounterCopies::expect(Part part, const CounterRecord& wanted) const {
-  const auto has = [&](const Copy& copy) { return copy.record && copy.record->covers(wanted); };
-  if (any([&](const Copy& copy) { return copy.held && has(copy); })) return;
-  const auto failure = failure_of(part, copies_, has);
-  if (!failure) return;
-  // What was written on a copy that cannot be seen now may count.
-  if (part == Part::changing && sent_) throw UnknownOutcome(failure->what(), failure->server());
-  raise(*failure);
-}
-
-void CounterCopies::answer_unchanged() {
-  if (known_.base.number == 0) return;
-  spread();
-  expect(Part::answering, known_);
-}
-
-CounterReading CounterCopies::reading() const {
-  CounterReading reading{{}, {}, copies_.front().server};
-  if (known_.exists())
-    reading.value = answer(known_.sum());
-  else
-    reading.copies = outcomes();
-  return reading;
-}
-
-CounterReading CounterCopies::get() {
-  look();
-  answer_unchanged();
-  return reading();
-}
-
-std::optional<CounterReading> CounterCopies::get_at_once() {
-  read();
-  const bool open = any([this](const Copy& copy) {
-    return copy.held || (counter_.may_be_elsewhere() && (copy.is_missing() || copy.flags != 0)) ||
-           (known_.base.number != 0 && lacks(copy));
-  });
-  if (open) return std::nullopt;
-  rely();
-  return reading();
-}
-
-SetResult CounterCopies::set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) {
-  if (copies_.size() == 1) {
-    const auto added = [&](bool exists, std::uint64_t now) {
-      return if_absent && exists ? std::nullopt : std::optional(value - now);
-    };
-    const Counted counted = count(added, {.ttl = ttl, .new_expiry = true});
-    return {counted.made, counted.made ? value : counted.value.value, counted.value.server, outcomes()};
+  void take(Copy& copy, const Reply& reply) {
+    const bool in_doubt = is_in_doubt(copy.failure);
+    copy = {.server = copy.server, .refused = copy.refused};
+    copy.failure = attempt([&] { expect_read(context_.cluster, reply); }).failure();
+    const std::string server = context_.cluster.address_of(copy.server);
+    if (copy.failure && in_doubt) copy.failure = UnknownOutcome("no reply to a write", server);
+    if (copy.failure) return;
+    copy.found = reply.outcome == Outcome::hit;
+    copy.cas = reply.cas;
+    if (!copy.found) return;
+    copy.flags = reply.flags;
+    const auto held = HeldCounter::parse(reply.value);
+    copy.held = held.has_value();
+    const std::string& value = held ? held->value : reply.value;
+    copy.record = CounterRecord::parse(value, copies_.size());
+    if (reply.age.ttl && reply.age.ttl->count() >= 0) copy.ttl = reply.age.ttl;
+    if (!copy.record) throw CorruptData(no_counter_message(name_, value), server);
   }
-  const auto make = [&]() -> std::optional<CounterRecord::Base> {
-    if (if_absent && known_.exists()) return std::nullopt;
-    return CounterRecord::Base{.number = next_base(),
-                               .kind = CounterRecord::Base::Kind::set,
-                               .value = value,
-                               .mark = context_.random.token(),
-                               .expires_at = expiry_second(ttl, context_.clock.wall())};
-  };
-  const bool stored = if_absent ? claim(make) : set_anyway(make);
-  if (stored && was_nowhere_) confirm_creation(known_);
-  return {stored, stored ? value : known_.sum(), copies_.front().server, outcomes()};
-}
 
-// Where nothing was written and a newer value has come to light, it may have been there before: this one is
-// to come after it.
-bool CounterCopies::set_anyway(const MakingBase& make) {
-  for (int attempts = 0; attempts < most_counts; ++attempts) {
-    back_off(context_, attempts);
-    look();
-    const CounterRecord mine = CounterRecord::reset(known_, *make());
-    known_.learn(mine);
+  // What was left by a counter before: it ends soon, another does not, and it knows nothing of that one.
+  void end_those_before() {
+    const WallTime now = context_.clock.wall();
+    const auto expiry = [](const CounterRecord& record) {
+      return record.base.expires_at.value_or(std::numeric_limits<std::int64_t>::max() / 2);
+    };
+    const CounterRecord* latest = nullptr;
+    for (Copy& copy : copies_) {
+      if (copy.record && !copy.record->age(now)) copy.record.reset();
+      if (!copy.record || !copy.record->exists()) continue;
+      if (latest == nullptr || expiry(*copy.record) > expiry(*latest)) latest = &*copy.record;
+    }
+    for (Copy& copy : copies_) {
+      const bool ends = copy.record && copy.record->exists() &&
+                        copy.record->has_expired(now + std::chrono::seconds(ends_soon)) &&
+                        expiry(*copy.record) + ends_soon < expiry(*latest);
+      if (ends && copy.record->is_strange_to(*latest)) copy.record.reset();
+    }
+  }
+
+  // All copies, while nobody is putting the counter elsewhere. What was known before may be lost by now, or
+  // elsewhere. Throws if too few answered.
+  void look() {
+    for (int attempt = 0; attempt < most_counts; ++attempt) {
+      back_off(context_, attempt);
+      known_ = {};
+      read();
+      if (any_held() && elsewhere(true)) continue;
+      // Who held it has died; whoever changes it gives it back.
+      for (Copy& copy : copies_) copy.held = false;
+      // Flags, of a single copy, tell that an earlier version may have kept others.
+      if (kept() != nullptr && any([](const Copy& copy) { return copy.flags != 0; })) {
+        const auto places = kept()->places(true);
+        if (!places.empty() && places.front().unmarked) kept()->refuse_unmarked();
+      }
+      const bool missing = any([](const Copy& copy) { return copy.is_missing(); });
+      if ((missing || !known_.exists()) && elsewhere()) continue;
+      if (!doubt_) was_nowhere_ = !known_.exists();
+      return rely();
+    }
+    throw Contention("the number of copies of '" + name_ + "' is being changed; try again");
+  }
+
+  void rely() const {
+    const auto has_record = [](const Copy& copy) { return copy.record.has_value(); };
+    if (const auto failure = failure_of(Part::reading, copies_, has_record)) raise(*failure);
+  }
+
+  // What was changed on one copy goes along.
+  bool is_elsewhere() {
+    if (!any_held() && !any([](const Copy& copy) { return copy.is_missing(); })) return false;
+    const auto moved = attempt([&] { return elsewhere(any_held()); });
+    if (moved.failure() || moved.value()) return true;
+    for (Copy& copy : copies_) copy.held = false;
+    return false;
+  }
+
+  bool lacks(const Copy& copy) const {
+    return !copy.failure && !copy.held && !(copy.record && copy.record->covers(known_));
+  }
+
+  // The first copy that answers; null when none does. All clients that see the same servers count on the same
+  // copy.
+  Copy* leader() {
+    for (Copy& copy : copies_) {
+      if (!copy.failure && !copy.refused && (!doubt_ || doubt_->server == copy.server)) return &copy;
+    }
+    return nullptr;
+  }
+
+  // After a lost reply: whether the change was made, or may be reported as made. False: it is to be made
+  // again, with the same id. Throws UnknownOutcome if the copy does not tell: what has no ids does by being
+  // as it was.
+  bool settle_doubt() {
+    const Change& change = *doubt_;
+    const Copy* copy = leader();
+    if (change.may_be_spread) known_.learn(change.next);
+    if (!change.may_be_spread && copy == nullptr) return false;
+    if (!change.may_be_spread) {
+      const bool same = copy->found == change.found && copy->cas == change.cas;
+      const bool has_ids = copy->record && !copy->record->base.plain && !change.id.empty();
+      const auto told = has_ids ? copy->record->tells(change.id, change.next.life, change.next.changes() - 1)
+                                : std::nullopt;
+      if (has_ids ? !told : !same) give_up();
+      // Overtaken, it will never be executed.
+      if (!told.value_or(false) && !same) doubt_.reset();
+      if (!told.value_or(false)) return false;
+    }
+    made_ = change;
+    return sent_ = true;
+  }
+
+  // False: nothing was to be made, and that can be answered. Else it was, in one copy.
+  bool change(const Making& make) {
+    int silent = 0;
+    for (int attempts = 0; attempts < most_counts; ++attempts) {
+      back_off(context_, attempts);
+      const auto looked = attempt([&] { look(); });
+      if (!doubt_) looked.value();
+      if (!looked.failure() && doubt_ && settle_doubt()) return true;
+      Copy* first = looked.failure() ? nullptr : leader();
+      if (first == nullptr && !doubt_) raise(*refusal_);
+      if (first == nullptr && ++silent == most_silences) give_up();
+      if (first == nullptr) continue;
+      auto change = attempt([&] { return make(*first); });
+      if (doubt_ && (change.failure() || !change.value())) give_up();
+      if (!change.value()) return answer_unchanged(), false;
+      if (store(*first, std::move(*change.value()))) return true;
+    }
+    if (doubt_) give_up();
+    throw Contention("other clients kept changing '" + name_ + "'; try again");
+  }
+
+  // False: it was not stored, or that is in doubt.
+  bool store(Copy& copy, Change change) {
+    if (!doubt_) rejections_.expect_rival(context_, copy.server, copy.found, copy.cas);
+    std::tie(change.server, change.found, change.cas) = std::tie(copy.server, copy.found, copy.cas);
+    change.may_be_spread = !change.next.is_single() && (!copy.record || change.id.empty());
+    const auto request = attempt([&] { return write(copy, change.next, change.ttl); });
+    const Reply reply = request.failure() ? Reply() : context_.cluster.execute(request.value());
+    if (reply.outcome == Outcome::stored || reply.outcome == Outcome::deleted) {
+      known_.learn(change.next);
+      copy.record = change.next;
+      copy.found = true;
+      made_ = std::move(change);
+      return sent_ = true;
+    }
+    if (reply.unknown()) {
+      doubt_ = std::move(change);
+    } else if (reply.failed()) {
+      copy.refused = true;
+      refusal_ = request.failure() ? request.failure() : copy_outcome(context_, reply).failure;
+      if (!doubt_ && leader() == nullptr) raise(*refusal_);
+    } else {
+      rejections_.add(reply, copy.found, copy.cas);
+    }
+    return false;
+  }
+
+  // What to start from on this copy: its own life, or a new one, and all that is known.
+  CounterRecord base_for(const Copy& copy) const {
+    CounterRecord base =
+        copy.record ? *copy.record : CounterRecord::of_new_life(copies_.size(), context_.random);
+    base.learn(known_);
+    base.lives[base.life];
+    return base;
+  }
+
+  // What `base` takes away, with its number. One that could not be seen must not count as newer; an increment
+  // may have begun anew where it could not be seen either.
+  CounterRecord reset_to(Base base) const {
+    const bool in_doubt =
+        known_.base.number <= 1 && any([](const Copy& copy) { return copy.failure.has_value(); });
+    if (known_.base.number + 1 >= CounterRecord::most_bases)
+      throw CorruptData("'" + name_ + "' cannot be set again; remove its keys");
+    base.number = in_doubt ? first_in_doubt : known_.base.number + 1;
+    base.mark = context_.random.token();
+    if (base.kind == Kind::removed) base.expires_at = known_.base.expires_at;
+    return CounterRecord::reset(known_, std::move(base));
+  }
+
+  // What of it is to be stored in this copy; a single one that was removed is nothing. `ttl`: of the item,
+  // which a plain one keeps.
+  Request write(const Copy& copy, const CounterRecord& record,
+                std::optional<std::chrono::seconds> ttl = {}) const {
+    if (record.is_single() && !record.exists()) {
+      const bool has_cas = copy.cas.value != 0;
+      return (has_cas ? Request::remove_if(key_, copy.cas) : Request::remove(key_)).on(copy.server);
+    }
+    const WallTime now = context_.clock.wall();
+    const Exptime exptime = record.base.plain && ttl
+                                ? Exptime::after(std::max(*ttl, std::chrono::seconds(1)), now)
+                                : record.exptime(now);
+    Request request = write_over(context_, key_, copy.found, copy.cas, {record.text(), exptime}, copy.server);
+    request.must_expire = request.must_expire && record.exists();
+    return request;
+  }
+
+  // Tells the copies that know less. A write whose reply is lost is settled by reading: the record says what
+  // it knows.
+  void spread() {
+    for (int attempts = 0;; ++attempts) {
+      std::vector<Request> batch;
+      std::vector<std::pair<Copy*, CounterRecord>> open;
+      for (Copy& copy : copies_) {
+        if (!lacks(copy)) continue;
+        CounterRecord record = base_for(copy);
+        auto request = attempt([&] {
+          if (attempts < most_spreads) return write(copy, record);
+          throw Contention("other clients kept changing this copy", context_.cluster.address_of(copy.server));
+        });
+        copy.failure = request.failure();
+        if (copy.failure) continue;
+        batch.push_back(std::move(request.value()));
+        open.emplace_back(&copy, std::move(record));
+      }
+      if (batch.empty()) return;
+      const auto replies = context_.cluster.execute(batch);
+      bool done = true;
+      for (std::size_t k = 0; k < open.size(); ++k) {
+        auto& [copy, record] = open[k];
+        const bool stored = replies[k].outcome == Outcome::stored;
+        sent_ = sent_ || stored || replies[k].unknown();
+        copy->failure = copy_outcome(context_, replies[k]).failure;
+        if (stored) {
+          copy->record = std::move(record);
+          copy->found = true;
+        } else if (!copy->failure || is_in_doubt(copy->failure)) {
+          done = false;
+        }
+      }
+      if (done) return;
+      back_off(context_, attempts + 1);
+      read();
+      if (is_elsewhere()) return;
+    }
+  }
+
+  // What a held copy has goes along to where the counter is put.
+  void expect(Part part, const CounterRecord& wanted) const {
+    const auto has = [&](const Copy& copy) { return copy.record && copy.record->covers(wanted); };
+    if (any([&](const Copy& copy) { return copy.held && has(copy); })) return;
+    const auto failure = failure_of(part, copies_, has);
+    if (!failure) return;
+    // What was written on a copy that cannot be seen now may count.
+    if (part == Part::changing && sent_) throw UnknownOutcome(failure->what(), failure->server());
+    raise(*failure);
+  }
+
+  void answer_unchanged() {
+    if (known_.base.number == 0) return;
     spread();
-    const bool overtaken = known_.base.mark != mine.base.mark;
-    if (overtaken && !sent_) continue;
-    if (overtaken && mine.base.number == first_in_doubt)
-      throw UnknownOutcome("'" + name_ +
-                           "' has another value too, which is older or newer; read it, and set it again");
-    expect(Part::changing, mine);
+    expect(Part::answering, known_);
+  }
+
+  // Where nothing was written and a newer value has come to light, it may have been there before: this one is
+  // to come after it.
+  bool set_anyway(const Base& base) {
+    for (int attempts = 0; attempts < most_counts; ++attempts) {
+      back_off(context_, attempts);
+      look();
+      const CounterRecord mine = reset_to(base);
+      known_.learn(mine);
+      spread();
+      const bool overtaken = known_.base.mark != mine.base.mark;
+      if (overtaken && !sent_) continue;
+      if (overtaken && mine.base.number == first_in_doubt)
+        throw UnknownOutcome("'" + name_ +
+                             "' has another value too, which is older or newer; read it, and set it again");
+      expect(Part::changing, mine);
+      return true;
+    }
+    throw Contention("other clients kept changing '" + name_ + "'; try again");
+  }
+
+  // False: it does not exist, or does, as it was not to. What was perhaps written is not made anew: it would
+  // take away what came after it; whether it was executed is seen when the others are told.
+  bool claim(const Base& base, bool of_existing) {
+    const auto make = [&](const Copy& first) -> std::optional<Change> {
+      if (known_.exists() != of_existing) return std::nullopt;
+      Change change{base_for(first), {}};
+      change.next.learn(reset_to(base));
+      return change;
+    };
+    if (!change(make)) return false;
+    spread();
+    const std::string& mark = made_->next.base.mark;
+    const auto failure = failure_of(Part::changing, copies_, [&](const Copy& copy) {
+      return copy.record && copy.record->base.mark == mark;
+    });
+    // A copy that was not told was perhaps told of another's.
+    if (failure)
+      throw UnknownOutcome(
+          "'" + name_ + "' was changed by another client at the same moment, or " + failure->what(),
+          failure->server());
     return true;
   }
-  throw Contention("other clients kept changing '" + name_ + "'; try again");
-}
 
-CounterRemoval CounterCopies::remove() {
-  const bool removed = claim([&]() -> std::optional<CounterRecord::Base> {
-    if (!known_.exists()) return std::nullopt;
-    const auto until = expiry_second(CounterRecord::remembered_for, context_.clock.wall());
-    return CounterRecord::Base{.number = next_base(),
-                               .kind = CounterRecord::Base::Kind::removed,
-                               .value = static_cast<std::uint64_t>(*until),
-                               .mark = context_.random.token(),
-                               .expires_at = known_.base.expires_at};
-  });
-  return {removed, {}, copies_.front().server, outcomes()};
-}
-
-// False: there was nothing to be made. What was perhaps written is not made anew: it would take away what
-// came after it; whether it was executed is seen when the others are told.
-bool CounterCopies::claim(const MakingBase& make) {
-  const auto made = [&](const Copy& first) -> std::optional<Change> {
-    auto base = make();
-    if (!base) return std::nullopt;
-    Change change{base_for(first), {}};
-    change.next.learn(CounterRecord::reset(known_, std::move(*base)));
-    return change;
-  };
-  if (!change(made)) return false;
-  spread();
-  const std::string& mark = made_.next.base.mark;
-  const auto failure = failure_of(Part::changing, copies_, [&](const Copy& copy) {
-    return copy.record && copy.record->base.mark == mark;
-  });
-  // A copy that was not told was perhaps told of another's.
-  if (failure)
-    throw UnknownOutcome(
-        "'" + name_ + "' was changed by another client at the same moment, or " + failure->what(),
-        failure->server());
-  return true;
-}
-
-void CounterCopies::confirm_creation(const CounterRecord& ours) {
-  if (kept() != nullptr) kept()->confirm([&] { return take_back(ours); });
-}
-
-// False: something may be left.
-bool CounterCopies::take_back(const CounterRecord& ours) {
-  read();
-  std::vector<Request> batch;
-  for (const Copy& copy : copies_) {
-    if (copy.failure || copy.held || (copy.found && !(copy.record && ours.covers(*copy.record))))
-      return false;
-    if (copy.found) batch.push_back(Request::remove_if(key_, copy.cas).on(copy.server));
+  void confirm_creation(const CounterRecord& ours) {
+    if (was_nowhere_ && kept() != nullptr) kept()->confirm([&] { return take_back(ours); });
   }
-  const auto replies = context_.cluster.execute(batch);
-  return std::all_of(replies.begin(), replies.end(),
-                     [](const Reply& reply) { return reply.outcome == Outcome::deleted || is_miss(reply); });
-}
 
-std::vector<CopyOutcome> CounterCopies::outcomes() const {
-  std::vector<CopyOutcome> list;
-  for (const Copy& copy : copies_) {
-    CopyOutcome& outcome = list.emplace_back(CopyOutcome{copy.server, {}, copy.failure});
-    if (copy.record && !copy.failure && copy.record->exists()) outcome.number = copy.record->sum();
+  // False: something may be left.
+  bool take_back(const CounterRecord& ours) {
+    read();
+    std::vector<Request> batch;
+    for (const Copy& copy : copies_) {
+      if (copy.failure || copy.held || (copy.found && !(copy.record && ours.covers(*copy.record))))
+        return false;
+      if (copy.found) batch.push_back(Request::remove_if(key_, copy.cas).on(copy.server));
+    }
+    const auto replies = context_.cluster.execute(batch);
+    return std::all_of(replies.begin(), replies.end(), [](const Reply& reply) {
+      return reply.outcome == Outcome::deleted || reply.outcome == Outcome::not_found;
+    });
   }
-  return list;
+
+  CounterAnswer answer(bool done, std::uint64_t value) const {
+    CounterAnswer answer{.done = done, .value = value, .exact = done && !known_.base.plain};
+    answer.server = copies_.front().server;
+    for (const Copy& copy : copies_) {
+      CopyOutcome& outcome = answer.copies.emplace_back(CopyOutcome{copy.server, {}, copy.failure});
+      if (copy.record && !copy.failure && copy.record->exists()) outcome.number = copy.record->sum();
+    }
+    return answer;
+  }
+
+  void give_up() const { throw may_be_counted(name_, context_.cluster.address_of(doubt_->server)); }
+
+  const Counter& counter_;
+  const Context& context_;
+  const std::string& name_;
+  const std::string& window_;
+  std::string key_;
+  std::optional<Kept> kept_;
+  std::span<const Reply> first_;  // what was read, and not looked at
+  std::vector<Copy> copies_;
+  CounterRecord known_;  // all copies merged, and what was changed
+  std::optional<Failure> refusal_;
+  std::optional<Change> doubt_, made_;
+  bool was_nowhere_ = false;  // when it was read first
+  bool sent_ = false;         // a copy was written, or perhaps
+  Rejections rejections_;
+};
+
+}  // namespace
+
+UnknownOutcome may_be_counted(const std::string& name, const std::string& server) {
+  return UnknownOutcome("no reply to a change of '" + name +
+                            "': it may have been counted; compare its value before trying again",
+                        server);
 }
 
-CounterValue CounterCopies::answer(std::uint64_t value) const {
-  return {value, false, !known_.base.plain, changed_on_.value_or(copies_.front().server), outcomes()};
+CounterCopies::Counted CounterCopies::count(const CounterCopies::Added& added, const IncrOptions& how) const {
+  return CounterOperation(*this).count(added, how);
 }
 
-void CounterCopies::give_up() const {
-  throw UnknownOutcome("no reply to a change of '" + name_ +
-                           "': it may have been counted; compare its value before trying again",
-                       context_.cluster.address_of(doubt_->server));
+CounterAnswer CounterCopies::get() const {
+  return CounterOperation(*this).get();
+}
+
+std::optional<CounterAnswer> CounterCopies::get_at_once() const {
+  return CounterOperation(*this).get_at_once();
+}
+
+CounterAnswer CounterCopies::set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) const {
+  return CounterOperation(*this).set(value, ttl, if_absent);
+}
+
+CounterAnswer CounterCopies::remove() const {
+  return CounterOperation(*this).remove();
 }
 
 }  // namespace mcds

@@ -3,136 +3,58 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
-#include <vector>
+#include <string_view>
 
-#include "common/primitives/cas_update.hpp"
-#include "common/primitives/several/kept.hpp"
-#include "common/primitives/several/quorum.hpp"
+#include "common/base/result.hpp"
+#include "common/primitives/several/recopying.hpp"
 #include "common/structures/counter/counter.hpp"
-#include "common/structures/counter/held.hpp"
 #include "common/structures/counter/record.hpp"
 
 namespace mcds {
 
-class CounterCopies {
- public:
-  // `window`: of a limit, what follows the counter's key. The counter outlives this.
-  CounterCopies(const Counter& counter, std::string name, std::string window = {});
-
-  // What was read just now, one reply per copy: it is not asked for again. It may be large and is looked at
-  // where it is, so it outlives the operation.
-  void begin_with(std::span<const Reply> replies) { first_ = replies; }
+// Counter and replies outlive it.
+struct CounterCopies {
+  const Counter& counter;
+  const std::string& name;
+  std::string window = {};            // of a limit, what follows the counter's key
+  std::span<const Reply> first = {};  // one per copy, if they were just read: they are not asked for again
 
   // What a change adds, modulo 2^64, to a counter that exists or not, of this value; nullopt: it is not to be
   // made.
   using Added = std::function<std::optional<std::uint64_t>(bool exists, std::uint64_t now)>;
-  struct How {
-    std::uint64_t initial = 0;         // of one that is created
-    std::optional<Duration> ttl = {};  // the same
-    bool exact = false;                // the same; InvalidInput if there is a plain one
-    bool new_expiry = false;           // `ttl` also replaces that of an existing counter
-  };
   struct Counted {
     bool made = false;
-    bool exists = false;
-    CounterValue value;        // of what exists
-    std::uint64_t before = 0;  // it was made
-    std::uint64_t in_all = 0;  // the same, with what was found when the others were told
+    std::uint64_t in_all = 0;  // with what was found when the others were told
+    CounterAnswer answer = {};
   };
-  Counted count(const Added& added, const How& how);
-  CounterReading get();
+  Counted count(const Added& added, const IncrOptions& how) const;
+  CounterAnswer get() const;
   // The same without a trip; nullopt: it takes some.
-  std::optional<CounterReading> get_at_once();
-  SetResult set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent);
-  CounterRemoval remove();
-
- private:
-  // One copy as last read, or written since.
-  struct Copy {
-    std::size_t server = 0;
-    bool found = false;
-    std::optional<HeldCounter> held = {};
-    CasUnique cas = {};
-    std::uint32_t flags = 0;
-    std::optional<std::chrono::seconds> ttl = {};  // of its item, if the protocol tells and it has one
-    std::optional<CounterRecord> record = {};
-    std::optional<Failure> failure = {};  // it did not answer, or a write to it is in doubt
-
-    bool is_missing() const { return !failure && !found; }
-  };
-  // What is to be stored in one copy, and then told to the others.
-  struct Change {
-    CounterRecord next;
-    std::string id = {};                           // of what is counted; empty: it resets the counter
-    std::optional<std::chrono::seconds> ttl = {};  // of the item, which a plain one keeps
-  };
-  // A change that got no reply, and may yet be executed: what follows it must be a cas on the same item, so
-  // that only one of them can count.
-  struct Doubt {
-    std::size_t server;
-    std::pair<bool, CasUnique> item;  // whether there was one, and which
-    Change change;
-    bool may_be_spread;  // it counts once, whether it is executed or told by others
-  };
-  // nullopt: nothing is to be made.
-  using Making = std::function<std::optional<Change>(const Copy& first)>;
-  using MakingBase = std::function<std::optional<CounterRecord::Base>()>;
-
-  void read();
-  void take(Copy& copy, const Reply& reply);
-  void end_those_before();
-  void look();
-  void rely() const;
-  void thaw();
-  bool elsewhere(bool certainly = false);
-  Kept* kept();
-  bool is_elsewhere();
-  void expect_no_others();
-  Copy* leader();
-  bool change(const Making& make);
-  bool store(Copy& copy, const Change& change);
-  void made(const Change& change, std::size_t server);
-  bool settle_doubt();
-  bool set_anyway(const MakingBase& make);
-  bool claim(const MakingBase& make);
-  void spread();
-  bool spread_once();
-  void answer_unchanged();
-  CounterReading reading() const;
-  void expect(Part part, const CounterRecord& wanted) const;
-  void confirm_creation(const CounterRecord& ours);
-  bool take_back(const CounterRecord& ours);
-  bool lacks(const Copy& copy) const;
-  CounterRecord base_for(const Copy& copy) const;
-  Request write(const Copy& copy, const CounterRecord& record,
-                std::optional<std::chrono::seconds> ttl = {}) const;
-  std::uint64_t next_base() const;
-  template <typename Test>
-  bool any(const Test& test) const;
-  std::vector<CopyOutcome> outcomes() const;
-  CounterValue answer(std::uint64_t value) const;
-  [[noreturn]] void give_up() const;
-
-  const Counter& counter_;
-  const Context& context_;
-  std::string name_, window_, key_;
-  std::optional<Kept> kept_;
-  std::span<const Reply> first_;  // what was read, and not looked at
-  std::vector<Copy> copies_;
-  std::map<std::size_t, Failure> refused_;  // servers that cannot be counted on, and why
-  CounterRecord known_;                     // all copies merged, and what was changed
-  std::optional<Doubt> doubt_;
-  bool was_nowhere_ = false;  // when it was read first
-  bool sent_ = false;         // a copy was written, or perhaps
-  Change made_;               // in this copy
-  std::optional<std::size_t> changed_on_;
-  Rejections rejections_;
+  std::optional<CounterAnswer> get_at_once() const;
+  CounterAnswer set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) const;
+  CounterAnswer remove() const;
 };
+
+// Puts a counter elsewhere by a change that has begun, or was left by who died, to its end.
+void move_counter(Recopying& change, const Context& context, const std::string& name);
+
+// Throws InvalidInput for values that some servers misread.
+void check_counter_value(std::uint64_t value, std::string_view what, std::uint64_t added = 0);
+
+UnknownOutcome may_be_counted(const std::string& name, const std::string& server);
+
+// What `work` answers, or its failure.
+template <typename Answer, typename Work>
+void keep_answer(Answer& answer, const Work& work) {
+  auto done = attempt(work);
+  if (done.failure())
+    answer.failure = done.failure();
+  else
+    answer = std::move(done.value());
+}
 
 }  // namespace mcds
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,18 +17,23 @@
 
 namespace mcds {
 
-struct CounterValue {
-  std::uint64_t value = 0;
+// What is said of one counter.
+struct CounterAnswer {
+  bool done = false;        // it is there; of set and remove: it was stored, or removed
+  std::uint64_t value = 0;  // what it is now; of take: what it was
   bool created = false;
   bool exact = false;
   std::size_t server = 0;
   std::vector<CopyOutcome> copies = {};
+  std::optional<Failure> failure = {};  // in an answer about several; then the rest says nothing
 };
 
 struct IncrOptions {
   std::optional<Duration> ttl;  // of a counter that is created; an existing one keeps its own
   std::uint64_t initial = 0;    // what a missing counter counts from
   bool exact = false;           // create it exact; InvalidInput if it exists and is plain
+  // A plain one never counts on a text that begins with a number; a trip more with the classic protocol.
+  bool checked = false;
 };
 
 struct Increment {
@@ -40,27 +45,12 @@ struct Increment {
 struct IncrementResult {
   std::string name;
   std::uint64_t delta = 0;  // their sum
-  std::optional<CounterValue> value;
-  std::optional<Failure> failure;  // set exactly when value is not
+  CounterAnswer answer = {};
 };
 
 struct IncrementResults {
   std::vector<IncrementResult> of_names;  // in the order of their first lines
   std::vector<std::size_t> of_lines;      // for each line of the batch, which of of_names is its own
-};
-
-struct CounterReading {
-  std::optional<CounterValue> value;  // nullopt: missing
-  std::optional<Failure> failure;     // then value says nothing
-  std::size_t server = 0;
-  std::vector<CopyOutcome> copies = {};  // when it is missing
-};
-
-struct SetResult {
-  bool stored = false;      // false: if_absent, and there was one
-  std::uint64_t value = 0;  // what it is now
-  std::size_t server = 0;
-  std::vector<CopyOutcome> copies = {};
 };
 
 // What a limit allows, for all uses of a batch.
@@ -82,56 +72,42 @@ struct LimitResult {
   Duration retry_after{0};  // until the window ends, or enough uses have left it
   std::size_t server = 0;
   std::vector<CopyOutcome> copies = {};
-  std::optional<Failure> failure = {};  // in a batch; then the rest says nothing
-};
-
-struct CounterRemoval {
-  bool removed = false;            // false: there was none
-  std::optional<Failure> failure;  // then `removed` says nothing
-  std::size_t server = 0;
-  std::vector<CopyOutcome> copies = {};
+  std::optional<Failure> failure = {};  // then the rest says nothing
 };
 
 class Counter {
  public:
-  enum class Names {
-    counters,
-    whole_keys
-  };  // whole_keys: NAME is the memcached key of an application's counter
+  // whole_keys: NAME is the memcached key of an application's counter, which has one copy.
+  enum class Names { counters, whole_keys };
 
   static constexpr std::size_t most_side_by_side = 128;  // names whose verbs need several trips
 
-  // Whole keys have one copy.
   explicit Counter(const Context& context, Names names = Names::counters);
 
   // All throw InvalidInput for a bad name or number, NotApplied, UnknownOutcome, and CorruptData for a value
-  // that is not a counter.
-  CounterValue incr(const std::string& name, std::uint64_t delta, const IncrOptions& options = {});
-  // One trip for all plain ones. Never throws for a single name: each result has its own failure.
-  IncrementResults incr(std::span<const Increment> batch, const IncrOptions& options = {});
-  // The same, in flight: other batches may be begun before its results are waited for. The counter outlives
-  // it.
-  class Incrementing;
-  Incrementing begin_incr(std::span<const Increment> batch, const IncrOptions& options = {});
-  // Stops at 0; nullopt if there is no such counter.
-  std::optional<CounterValue> decr(const std::string& name, std::uint64_t delta);
-  std::vector<CounterReading> get(std::span<const std::string> names);
-  SetResult set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl, bool if_absent);
-  // Resets to 0 and returns the old value: every increment is in exactly one answer. One copy only.
-  std::optional<CounterValue> take(const std::string& name);
-  // Counts `cost` uses of at most `max` in each window of `period`. What was denied is not counted.
-  LimitResult limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost = 1);
-  // Many uses, each with its own failure. Uses of one name are counted one after the other, in their order;
-  // those of different names share their trips, and so do all of one name that cost 1 once it was counted in
-  // this batch.
+  // that is not a counter; those for several names keep it in each answer.
+  CounterAnswer incr(const std::string& name, std::uint64_t delta, IncrOptions options = {});
+  // One trip for all plain ones, in flight: other batches may be begun before what it returns is called,
+  // once, for the results. The counter outlives it.
+  std::function<IncrementResults()> begin_incr(std::span<const Increment> batch,
+                                               const IncrOptions& options = {});
+  // Stops at 0.
+  CounterAnswer decr(const std::string& name, std::uint64_t delta);
+  std::vector<CounterAnswer> get(std::span<const std::string> names);
+  // Not done: if_absent, and there is one.
+  CounterAnswer set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
+                    bool if_absent);
+  // Resets to 0: every increment is in exactly one answer. One copy only.
+  CounterAnswer take(const std::string& name);
+  std::vector<CounterAnswer> remove(std::span<const std::string> names);
+  // Counts at most `max` uses in each window of `period`; what was denied is not counted. Uses of one name
+  // are counted one after the other, in their order; those of different names share their trips, and so do
+  // all of one name that cost 1 once it was counted in this batch.
   std::vector<LimitResult> limit(std::span<const LimitUse> uses, const LimitRule& rule);
   // Throws InvalidInput for a use that the rule cannot count.
   void check_limit(const LimitUse& use, const LimitRule& rule) const;
-  std::vector<CounterRemoval> remove(std::span<const std::string> names);
-
   // See Kept.
-  using Recopied = Kept::Recopied;
-  static Recopied recopy(const Context& context, const std::string& name);
+  static Kept::Recopied recopy(const Context& context, const std::string& name);
 
   std::string key_of(const std::string& name) const;
   const Context& context() const { return context_; }
@@ -139,32 +115,16 @@ class Counter {
   static Kept kept(const Context& context, const std::string& name, const std::string& window = {});
   // A single server holds one copy of everything.
   bool may_be_elsewhere() const;
+  // An only copy may be digits, which its server counts by itself in one trip.
+  bool server_counts() const { return context_.copies == 1; }
 
  private:
-  // One copy is digits that its server counts by itself.
-  bool is_single() const { return context_.copies == 1; }
-  Counter with_one_copy() const;
-  Incrementing begin_incr(std::span<const Increment> batch, const IncrOptions& options, bool checked);
-  bool add_first_request(const IncrementResult& increment, const IncrOptions& options, bool checked,
-                         std::vector<Request>& requests) const;
-  CounterValue count_up(const IncrementResult& increment, const IncrOptions& options,
-                        const Reply& first) const;
+  class Limiting;
 
-  // One aligned window of a limit.
-  struct LimitWindow {
-    std::string suffix;  // of a name's key
-    WallTime end, now;
-    std::chrono::milliseconds period;
-  };
-  LimitWindow limit_window(Duration period) const;
-  // One trip; those of one name must not depend on each other's refusal.
-  std::vector<LimitResult> count_uses(std::span<const LimitUse> uses, const LimitRule& rule);
-  LimitResult ask(const LimitUse& use, const LimitRule& rule) const;
-  LimitResult slide(const LimitUse& use, const LimitRule& rule) const;
-  LimitResult use_result(const LimitUse& use, const LimitRule& rule, const LimitWindow& window,
-                         CounterValue value) const;
-  void expect_new_windows_here(std::span<const LimitUse> uses, const LimitWindow& window,
-                               std::span<const Reply> replies, std::span<LimitResult> results) const;
+  Counter with_one_copy() const;
+  std::optional<Request> first_request(const IncrementResult& increment, const IncrOptions& options) const;
+  std::optional<CounterAnswer> counted(const std::string& name, const Reply& reply) const;
+  [[noreturn]] void fail(const std::string& name, const Reply& reply) const;
 
   // Each name's `work`, by a Counter of its own, with many names' requests in one trip.
   template <typename Work>
@@ -189,36 +149,17 @@ void Counter::side_by_side(std::size_t count, const Work& work) const {
   }
 }
 
-class Counter::Incrementing {
- public:
-  // Once.
-  IncrementResults finish();
-
- private:
-  friend class Counter;
-  Incrementing(Counter& counter, const IncrOptions& options) : counter_(&counter), options_(options) {}
-
-  Counter* counter_;
-  IncrOptions options_;
-  IncrementResults results_;
-  std::vector<std::size_t> sent_, unsent_;  // which of the results are of one trip, and which of more
-  std::unique_ptr<Pending> pending_;        // of those in sent_
-};
-
 }  // namespace mcds
 
 // Key layout
-//   counter:<name>                       plain: decimal digits, possibly followed by spaces (left by decr)
-//                                        exact: C1 <sequence> <sum> <ids> [@<expiry>] *<checksum>
-//   counter<N>:<name>                    in N copies, N at least 2: C3 …, see record.hpp and
-//                                        common/primitives/several/kept.hpp
-//   counter:<name>:limit:<period>:sliding   the times of the last uses: sliding.hpp
+//   counter:<name>                       plain: decimal digits, possibly followed by spaces (left by decr);
+//                                        exact: C1 <changes> <sum> <ids> [@<expiry>] *<checksum>
+//   counter<N>:<name>                    in N copies, N at least 2: C3 …
 //   counter:<name>:limit:<period>:<w>    the uses in window w = floor(now / period), period in milliseconds:
-//                                        digits;
-//                                        with copies counter<N>:…, a record
+//                                        digits; with copies counter<N>:…, a record
+//   counter:<name>:limit:<period>:sliding   the times of the last uses: sliding.hpp
 //   E.g. counter:hits = 42 and, exact, C1 3 42 9f0c6a5be1d27348,51ab22c0de7f1a90,b7c1e0f2a94d4f6e *0b2f1c9e.
-//   The ids are those of the last 64 changes, the newest last. The expiry is a UNIX time, because every cas
-//   must send it again.
+//   The records are described in record.hpp; in how many copies it is: common/primitives/several/kept.hpp.
 // Invariants
 //   acknowledged increments <= value <= acknowledged + those reported as unknown, as long as the item lives.
 //   The answers of all takes plus what is left equal the sum of the increments.
@@ -233,17 +174,13 @@ class Counter::Incrementing {
 //   Always exact. incr, decr 3, set 2, get 1, remove and set with if_absent 3; 128 names of a batch cost as
 //   much as one.
 //   set and remove take away what they saw: an increment at the same moment may be counted after them, and so
-//   may everything, by a set whose outcome is unknown and that arrives late: it adds its value minus what it
-//   saw.
+//   may everything, by a set whose outcome is unknown and that arrives late.
 //   take and sliding limits have one copy, whatever the context says: their answers depend on the value, on
 //   which copies cannot agree.
-//   recopy     A counter is held (held.hpp), merged, named in the mark, removed, and begun anew with its
-//              value: recopy.cpp.
 // Before 0.3
 //   Counters in several copies had the key of one copy. Who gives several copies, or finds what only several
-//   have, is refused;
-//   recopy reads and converts them. decr and incr of one copy do not see that a number in one item has
-//   others.
+//   have, is refused; recopy reads and converts them. decr and incr of one copy do not see that a number in
+//   one item has others.
 // When things fail
 //   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 other changes
 //                followed.

@@ -1,27 +1,42 @@
-#include "common/structures/counter/recopy.hpp"
-
+// Putting a counter into another number of copies: the steps of common/primitives/several/recopying.hpp. The
+// counter is one piece: it is held in every old copy, merged, named in the mark as the record of a counter
+// with several copies, removed from the old keys by compare-and-delete, and begun under the new ones with its
+// value.
+//
+// Counters that versions before 0.3 kept in several copies, under the key of one, are read here and nowhere
+// else:
+//   plain   Digits in every copy, of which the largest counts. The flags are the number of its life, which
+//           every set began anew: only copies of the newest count, and 0 is the first or any. 0 or nothing
+//           with flags of 0x80000000 more was removed.
+//   exact   C2, or C1: each life counts as the copy has it that knows most changes of it; one of 2^63 changes
+//           or more is over. The flags as above.
 #include <algorithm>
 #include <utility>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
 #include "common/primitives/several/copies.hpp"
-#include "common/primitives/several/kept.hpp"
-#include "common/structures/counter/counter.hpp"
-#include "common/structures/counter/failures.hpp"
-#include "common/structures/counter/held.hpp"
+#include "common/structures/counter/copies.hpp"
+#include "common/structures/counter/record.hpp"
 
 namespace mcds {
 
 namespace {
 
-constexpr int most_holds = 100;
 constexpr std::size_t as_staged = 2;  // as a record is written in the mark
+constexpr std::uint32_t life_bits = 0x7fffffff;
+
+using Base = CounterRecord::Base;
 
 std::string counter_key(Context context, std::size_t copies, const std::string& name) {
   context.copies = copies;
   return copied_key(context, "counter", name);
+}
+
+std::uint32_t life_of(std::uint32_t flags) {
+  return std::max<std::uint32_t>(flags & life_bits, 1);
 }
 
 class CounterMove {
@@ -32,57 +47,42 @@ class CounterMove {
         name_(name),
         from_(recopying.mark().from_unmarked ? 1 : recopying.mark().from),
         old_key_(counter_key(context, from_, name)),
-        old_servers_(copy_servers(context.cluster.placement(), recopying.mark().from, old_key_)),
-        staged_(read_staged(recopying.mark().moving)) {}
+        old_servers_(copy_servers(context.cluster.placement(), recopying.mark().from, old_key_)) {
+    const std::string_view moving = recopying.mark().moving;
+    is_plain_ = moving.starts_with("P ");
+    if (moving.size() > 2) staged_ = CounterRecord::parse(moving.substr(2), as_staged);
+  }
 
   void run() {
     recopying_.settle();
-    for (int round = 0; hold(); ++round) {
-      if (round == most_holds) throw Contention("other clients keep changing the counter; try again");
-      recopying_.write(staged_ ? (is_plain_ ? "P " : "E ") + staged_->text() : std::string());
-      if (let_go()) break;
-    }
+    in_rounds("the counter", [this] { return !read() || (hold() && stage()); });
     if (staged_ && staged_->exists()) publish();
     recopying_.finish();
   }
 
  private:
-  std::optional<CounterRecord> read_staged(const std::string& moving) {
-    if (moving.size() < 2) return std::nullopt;
-    is_plain_ = moving.starts_with("P ");
-    return CounterRecord::parse(std::string_view(moving).substr(2), as_staged);
-  }
-
-  std::vector<Reply> probe() const {
+  // False: nothing is there any more.
+  bool read() {
     std::vector<Request> batch;
     for (const std::size_t server : old_servers_) batch.push_back(Request::probe(old_key_, server));
-    auto replies = context_.cluster.execute(batch);
-    for (const Reply& reply : replies) expect_read(context_.cluster, reply);
-    return replies;
+    old_.clear();
+    for (Reply& copy : context_.cluster.execute(batch)) {
+      expect_read(context_.cluster, copy);
+      auto held = HeldCounter::parse(copy.value);
+      if (copy.outcome == Outcome::hit) old_.push_back({std::move(copy), std::move(held)});
+    }
+    return !old_.empty();
   }
 
-  // False: nothing is there any more. Where every old copy is there, they alone say what the counter is; what
-  // was staged is what those had that are gone.
-  bool hold() {
-    for (int attempts = 0;; ++attempts) {
-      if (attempts == most_holds) throw Contention("other clients keep changing the counter; try again");
-      back_off(context_, attempts);
-      held_ = probe();
-      std::vector<Request> batch;
-      for (const Reply& copy : held_) {
-        if (is_hit(copy) && !HeldCounter::parse(copy.value)) batch.push_back(holding(copy));
-      }
-      if (batch.empty()) break;
-      for (const Reply& reply : context_.cluster.execute(batch)) expect(context_.cluster, reply);
+  // False: what is held now is to be read.
+  bool hold() const {
+    std::vector<Request> batch;
+    for (const auto& [copy, held] : old_) {
+      if (!held) batch.push_back(holding(copy));
     }
-    const auto found = std::count_if(held_.begin(), held_.end(), is_hit);
-    if (found == 0) return false;
-    const bool all = static_cast<std::size_t>(found) == held_.size();
-    const auto before = all ? std::nullopt : std::exchange(staged_, std::nullopt);
-    staged_ = merged();
-    if (before && staged_) staged_->learn(*before);
-    if (before && !staged_) staged_ = before;
-    return true;
+    if (batch.empty()) return true;
+    for (const Reply& reply : context_.cluster.execute(batch)) expect(context_.cluster, reply);
+    return false;
   }
 
   // As its item ends, so does what takes its place.
@@ -98,48 +98,51 @@ class CounterMove {
                       copy.server);
   }
 
-  std::optional<CounterRecord> merged() {
-    std::vector<CounterCopyOfBefore> before;
-    CounterRecord all;
-    std::optional<std::int64_t> expires_at;
-    for (const Reply& copy : held_) {
-      if (!is_hit(copy)) continue;
-      const auto held = HeldCounter::parse(copy.value);
-      expires_at = held->expires_at;
-      if (from_ == 1) {
-        before.push_back({held->value, recopying_.mark().from == 1 ? 0 : copy.flags});
-      } else if (const auto record = CounterRecord::parse(held->value, from_)) {
-        all.learn(*record);
-      } else {
-        throw CorruptData(no_counter_message(name_, held->value), context_.cluster.address_of(copy.server));
-      }
-    }
-    is_plain_ = !before.empty() && std::all_of(before.begin(), before.end(), [](const auto& copy) {
-      return plain_number(copy.value).has_value();
-    });
-    if (from_ > 1) return with_life(all);
-    auto record = record_of_before(name_, before);
-    if (!record) return std::nullopt;
-    if (!record->base.expires_at) record->base.expires_at = expires_at;
-    record->base.mark = context_.random.token();
-    return with_life(*record);
-  }
-
-  CounterRecord with_life(const CounterRecord& known) const {
-    CounterRecord record = CounterRecord::of_new_life(as_staged, context_.random);
-    record.learn(known);
-    return record;
-  }
-
-  // False: one was changed.
-  bool let_go() {
+  // False: one was changed. Where every old copy is there, they alone say what the counter is; what was
+  // staged is what those had that are gone.
+  bool stage() {
+    auto now = merged();
+    const bool all_there = old_.size() == old_servers_.size();
+    if (!all_there && now && staged_) now->learn(*staged_);
+    if (all_there || now) staged_ = std::move(now);
+    recopying_.write(staged_ ? (is_plain_ ? "P " : "E ") + staged_->text() : std::string());
     std::vector<Request> batch;
-    for (const Reply& copy : held_) {
-      if (is_hit(copy)) batch.push_back(Request::remove_if(old_key_, copy.cas).on(copy.server));
-    }
+    for (const auto& [copy, held] : old_)
+      batch.push_back(Request::remove_if(old_key_, copy.cas).on(copy.server));
     bool all = true;
     for (const Reply& reply : context_.cluster.execute(batch))
       all = expect(context_.cluster, reply).outcome == Outcome::deleted && all;
+    return all;
+  }
+
+  // All that is held; nullopt: no counter. Of unmarked ones those of the newest life.
+  std::optional<CounterRecord> merged() {
+    const auto flags_of = [this](const Reply& copy) {
+      return recopying_.mark().from_unmarked ? copy.flags : std::uint32_t{0};
+    };
+    std::uint32_t newest = 0;
+    for (const auto& [copy, held] : old_) newest = std::max(newest, life_of(flags_of(copy)));
+    CounterRecord all = CounterRecord::of_new_life(as_staged, context_.random);
+    std::optional<std::int64_t> expires_at;
+    is_plain_ = from_ == 1;
+    for (const auto& [copy, held] : old_) {
+      const std::string& value = held->value;
+      const bool is_number = parse_padded_u64(value).has_value();
+      is_plain_ = is_plain_ && is_number;
+      expires_at = held->expires_at;
+      const std::uint32_t flags = flags_of(copy);
+      const bool is_older = life_of(flags) != newest && (flags != 0 || is_number);
+      if (is_older || is_removal(value, flags)) continue;
+      const auto record =
+          from_ == 1 ? CounterRecord::parse_of_before(value) : CounterRecord::parse(value, from_);
+      if (!record)
+        throw CorruptData(no_counter_message(name_, "text"), context_.cluster.address_of(copy.server));
+      all.learn(*record);
+    }
+    if (all.base.number == 0) return std::nullopt;
+    if (from_ > 1) return all;
+    if (!all.base.expires_at) all.base.expires_at = expires_at;
+    all.base.mark = context_.random.token();
     return all;
   }
 
@@ -150,15 +153,18 @@ class CounterMove {
     // The old roots may have been removed by who took over, who knew more.
     recopying_.check();
     const std::string key = counter_key(context_, copies, name_);
+    const std::string mark = context_.random.token();
     std::vector<Request> batch;
-    const CounterRecord::Base base{.number = staged_->base.number + 1,
-                                   .kind = CounterRecord::Base::Kind::set,
-                                   .value = staged_->sum(),
-                                   .mark = context_.random.token(),
-                                   .expires_at = staged_->base.expires_at,
-                                   .plain = is_plain_};
     for (const std::size_t server : copy_servers(context_.cluster.placement(), copies, key)) {
-      const CounterRecord copy = CounterRecord::begun(copies, context_.random, base);
+      CounterRecord copy = CounterRecord::of_new_life(copies, context_.random);
+      copy.base = {.number = staged_->base.number + 1,
+                   .kind = Base::Kind::set,
+                   .value = staged_->sum(),
+                   .mark = mark,
+                   .expires_at = staged_->base.expires_at,
+                   .plain = is_plain_ && copy.is_single()};
+      // One in which nothing was counted is none.
+      if (copy.is_single()) copy.count(0, context_.random.token());
       batch.push_back(Request::add(key, copy.text(), copy.exptime(context_.clock.wall())).on(server));
     }
     for (const Reply& reply : context_.cluster.execute(batch)) expect(context_.cluster, reply);
@@ -171,18 +177,14 @@ class CounterMove {
   std::string old_key_;
   std::vector<std::size_t> old_servers_;
   bool is_plain_ = false;
-  std::optional<CounterRecord> staged_;  // in the mark
-  std::vector<Reply> held_;
+  std::optional<CounterRecord> staged_;                            // in the mark
+  std::vector<std::pair<Reply, std::optional<HeldCounter>>> old_;  // the copies that are there
 };
 
 }  // namespace
 
 void move_counter(Recopying& change, const Context& context, const std::string& name) {
   CounterMove(change, context, name).run();
-}
-
-Counter::Recopied Counter::recopy(const Context& context, const std::string& name) {
-  return kept(context, name).recopy();
 }
 
 }  // namespace mcds

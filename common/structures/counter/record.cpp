@@ -14,12 +14,13 @@ namespace mcds {
 namespace {
 
 constexpr const char* single_life = "0000000000000001";
-constexpr std::string_view kinds = "rbs";  // as in Kind
+constexpr std::string_view kinds = "rbs";               // as in Kind
+constexpr std::uint64_t over = std::uint64_t{1} << 63;  // changes of a life, before 0.3
 
 using Base = CounterRecord::Base;
 using Count = CounterRecord::Count;
 
-std::int64_t next_second(WallTime time) {
+std::int64_t next_second(auto time) {
   return std::chrono::ceil<std::chrono::seconds>(time).time_since_epoch().count();
 }
 
@@ -29,60 +30,35 @@ WallTime time_of(std::int64_t second) {
 
 // `<changes>:<sum>`
 std::optional<Count> read_count(std::string_view text) {
-  const std::size_t colon = text.find(':');
-  if (colon == std::string_view::npos) return std::nullopt;
-  const auto changes = parse_u64(text.substr(0, colon));
-  const auto sum = parse_u64(text.substr(colon + 1));
+  const auto changes = parse_u64(take_word(text, ':'));
+  const auto sum = parse_u64(text);
   return changes && sum ? std::optional(Count{*changes, *sum}) : std::nullopt;
 }
 
-// `<life>:<changes>:<sum>[-<changes>:<sum>]`
-bool read_life(std::string_view text, CounterRecord& into) {
-  const std::size_t colon = text.find(':');
-  if (colon == std::string_view::npos || !parse_hex64(text.substr(0, colon))) return false;
-  const std::string_view counts = text.substr(colon + 1);
-  const std::size_t dash = counts.find('-');
-  const auto made = read_count(counts.substr(0, dash));
-  const auto taken = dash == std::string_view::npos ? Count() : read_count(counts.substr(dash + 1));
-  if (!made || !taken) return false;
-  return into.lives.emplace(text.substr(0, colon), CounterRecord::Life{*made, *taken}).second;
+// `<life>:<changes>:<sum>[-<changes>:<sum>],…`
+bool read_lives(std::string_view text, CounterRecord& into) {
+  for (std::string_view entry : split(text, ',')) {
+    const std::string_view name = take_word(entry, ':');
+    const auto made = read_count(take_word(entry, '-'));
+    const auto taken = entry.empty() ? Count() : read_count(entry);
+    if (!parse_hex64(name) || !made || !taken) return false;
+    if (!into.lives.emplace(name, CounterRecord::Life{*made, *taken}).second) return false;
+  }
+  return true;
 }
 
 // `<number><kind><value>:<mark>`
 bool read_base(std::string_view text, Base& into) {
   const std::size_t letter = text.find_first_of(kinds);
-  const std::size_t colon = text.find(':');
-  if (letter == std::string_view::npos || colon == std::string_view::npos || colon < letter) return false;
-  const auto number = parse_u64(text.substr(0, letter));
-  const auto value = parse_u64(text.substr(letter + 1, colon - letter - 1));
-  if (!number || *number == 0 || *number >= CounterRecord::most_bases || !value) return false;
-  into.number = *number;
+  if (letter == std::string_view::npos) return false;
   into.kind = static_cast<Base::Kind>(kinds.find(text[letter]));
-  into.value = *value;
-  into.mark = text.substr(colon + 1);
-  return parse_hex64(into.mark).has_value();
-}
-
-// `<changes> <sum>`
-bool read_single(std::span<const std::string_view> words, CounterRecord& into) {
-  const auto changes = parse_u64(words[0]);
-  const auto sum = parse_u64(words[1]);
-  if (!changes || !sum) return false;
-  into.life = single_life;
-  into.base.kind = Base::Kind::begun;
-  into.base.value = *sum;
-  into.lives[single_life].made.changes = *changes;
-  return true;
-}
-
-// `<life> <base> <lives>`
-bool read_several(std::span<const std::string_view> words, CounterRecord& into) {
-  if (!parse_hex64(words[0]) || !read_base(words[1], into.base)) return false;
-  into.life = words[0];
-  for (const std::string_view entry : split(words[2], ',')) {
-    if (!read_life(entry, into)) return false;
-  }
-  return into.lives.contains(into.life);
+  const auto number = parse_u64(text.substr(0, letter));
+  text.remove_prefix(letter + 1);
+  const auto value = parse_u64(take_word(text, ':'));
+  into.number = number.value_or(0);
+  into.value = value.value_or(0);
+  into.mark = text;
+  return into.number != 0 && into.number < CounterRecord::most_bases && value && parse_hex64(text);
 }
 
 // `<ids> [@<expiry>]`
@@ -95,9 +71,37 @@ bool read_end(std::span<const std::string_view> words, CounterRecord& into) {
   }
   if (words.size() == 1) return true;
   if (!words[1].starts_with('@')) return false;
-  auto& expiry = into.base.expires_at;
-  expiry = parse_i64(words[1].substr(1));
+  const auto expiry = into.base.expires_at = parse_i64(words[1].substr(1));
   return expiry && *expiry >= 0 && *expiry <= latest_second;
+}
+
+// `C1 <changes> <sum>`, and the end
+bool read_single(std::span<const std::string_view> words, CounterRecord& into) {
+  const auto changes = parse_u64(words[1]);
+  const auto sum = parse_u64(words[2]);
+  if (!changes || !sum) return false;
+  into.life = single_life;
+  into.base.kind = Base::Kind::begun;
+  into.lives[single_life].made = {*changes, *sum};
+  return read_end(words.subspan(3), into);
+}
+
+// `C3 <life> <base> <lives>`, and the end
+bool read_several(std::span<const std::string_view> words, CounterRecord& into) {
+  into.life = words[1];
+  return parse_hex64(words[1]) && read_base(words[2], into.base) && read_lives(words[3], into) &&
+         into.lives.contains(into.life) && read_end(words.subspan(4), into);
+}
+
+// What `read` makes of the words of a record that begins with `head`.
+template <typename Read>
+std::optional<CounterRecord> read_record(std::string_view text, std::string_view head, const Read& read) {
+  const auto body = unseal(text);
+  if (!body || !body->starts_with(head)) return std::nullopt;
+  const auto words = split(*body, ' ');
+  CounterRecord record;
+  const bool good = words.size() > 3 && words[0] == head && read(std::span(words), record);
+  return good ? std::optional(std::move(record)) : std::nullopt;
 }
 
 void append_life(std::string& text, const std::string& name, const CounterRecord::Life& life) {
@@ -122,15 +126,6 @@ CounterRecord CounterRecord::of_new_life(std::size_t copies, Random& random) {
   CounterRecord record;
   record.life = copies == 1 ? std::string(single_life) : random.token();
   record.lives[record.life];
-  return record;
-}
-
-// A single one in which nothing was counted is none.
-CounterRecord CounterRecord::begun(std::size_t copies, Random& random, Base base) {
-  CounterRecord record = of_new_life(copies, random);
-  record.base = std::move(base);
-  record.base.plain = record.base.plain && record.is_single();
-  if (record.is_single()) record.count(std::exchange(record.base.value, 0), random.token());
   return record;
 }
 
@@ -164,23 +159,30 @@ std::string CounterRecord::text() const {
 }
 
 std::optional<CounterRecord> CounterRecord::parse(std::string_view text, std::size_t copies) {
-  const bool single = copies == 1;
+  if (copies > 1) return read_record(text, "C3", read_several);
+  const auto number = parse_padded_u64(text);
+  if (!number) return read_record(text, "C1", read_single);
   CounterRecord record;
-  if (const auto number = plain_number(text); single && number) {
-    record.life = single_life;
-    record.lives[record.life];
-    record.base = {.kind = Base::Kind::begun, .value = *number, .plain = true};
-    return record;
+  record.life = single_life;
+  record.lives[record.life];
+  record.base = {.kind = Base::Kind::begun, .value = *number, .plain = true};
+  return record;
+}
+
+std::optional<CounterRecord> CounterRecord::parse_of_before(std::string_view text) {
+  auto record = parse(text, 1);
+  if (!record) {
+    record = read_record(text, "C2", [](std::span<const std::string_view> words, CounterRecord& into) {
+      return read_lives(words[2], into) && read_end(words.subspan(3), into);
+    });
   }
-  const auto body = unseal(text);
-  if (!body) return std::nullopt;
-  const auto words = split(*body, ' ');
-  const std::size_t before_ids = single ? 3 : 4;
-  if (words.size() <= before_ids || words[0] != (single ? "C1" : "C3")) return std::nullopt;
-  const std::span<const std::string_view> rest(words);
-  const bool counts = single ? read_single(rest.subspan(1), record) : read_several(rest.subspan(1), record);
-  return counts && read_end(rest.subspan(before_ids), record) ? std::optional(std::move(record))
-                                                              : std::nullopt;
+  if (!record) return std::nullopt;
+  std::erase_if(record->lives, [](const auto& entry) {
+    return entry.second.made.changes == 0 || entry.second.made.changes >= over;
+  });
+  record->base.kind = std::exchange(record->base.plain, false) ? Base::Kind::begun : Base::Kind::set;
+  record->base.number = record->base.kind == Base::Kind::begun || !record->lives.empty() ? 1 : 0;
+  return record;
 }
 
 bool CounterRecord::is_single() const {
@@ -262,17 +264,31 @@ bool CounterRecord::has_expired(WallTime now) const {
   return base.expires_at && time_of(*base.expires_at) <= now;
 }
 
-std::optional<std::int64_t> expiry_second(std::optional<Duration> ttl, WallTime now) {
-  if (!ttl) return std::nullopt;
-  return std::chrono::ceil<std::chrono::seconds>(now + *ttl).time_since_epoch().count();
-}
-
 void CounterRecord::count(std::uint64_t delta, std::string id) {
   Count& mine = lives[life].made;
   ++mine.changes;
   mine.sum += delta;
   if (ids.size() == kept_ids) ids.erase(ids.begin());
   ids.push_back(std::move(id));
+}
+
+std::string HeldCounter::text() const {
+  return seal("H " + (expires_at ? std::to_string(*expires_at) : "-") + ' ' + value);
+}
+
+std::optional<HeldCounter> HeldCounter::parse(std::string_view text) {
+  auto body = unseal(text);
+  if (!body || take_word(*body) != "H" || body->find(' ') == std::string_view::npos) return std::nullopt;
+  const auto expires_at = parse_i64(take_word(*body));
+  return HeldCounter{std::string(*body), expires_at};
+}
+
+Exptime HeldCounter::exptime(WallTime now) const {
+  return expires_at ? Exptime::at(time_of(*expires_at), now) : Exptime::never();
+}
+
+std::optional<std::int64_t> expiry_second(std::optional<Duration> ttl, WallTime now) {
+  return ttl ? std::optional(next_second(now + *ttl)) : std::nullopt;
 }
 
 std::string no_counter_message(const std::string& name, std::string_view value) {
@@ -282,10 +298,6 @@ std::string no_counter_message(const std::string& name, std::string_view value) 
            name + " --copies N";
   }
   return "what is stored for '" + name + "' is not a counter; remove it or use another name";
-}
-
-std::optional<std::uint64_t> plain_number(std::string_view value) {
-  return parse_padded_u64(value);
 }
 
 }  // namespace mcds

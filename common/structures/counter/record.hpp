@@ -1,5 +1,5 @@
-// The value of a counter: plain digits, or a record; with several copies records that merge in any order. Its
-// contract stands at the end of this file.
+// The value of a counter: plain digits, or a record; with several copies records that merge in any order; and
+// what takes its place while it is put elsewhere. Its contract stands at the end of this file.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +54,6 @@ struct CounterRecord {
 
   // Of one of so many copies, in which nothing was counted yet.
   static CounterRecord of_new_life(std::size_t copies, Random& random);
-  // The same that begins with `base`; only a single one is plain.
-  static CounterRecord begun(std::size_t copies, Random& random, Base base);
   // What a set or removal that saw `seen` adds to every copy; it is no copy's own.
   static CounterRecord reset(const CounterRecord& seen, Base base);
 
@@ -63,6 +61,9 @@ struct CounterRecord {
   std::string text() const;
   // What one of so many copies holds; nullopt: no counter, or damaged.
   static std::optional<CounterRecord> parse(std::string_view text, std::size_t copies);
+  // Digits, C1 or C2 of before 0.3, under the key of one copy, as records that merge: the largest number, of
+  // each life the most that was counted, and an exact one before a plain one.
+  static std::optional<CounterRecord> parse_of_before(std::string_view text);
 
   // The only copy, which leaves nothing when it is removed.
   bool is_single() const;
@@ -90,14 +91,22 @@ struct CounterRecord {
   bool replaced() const { return !is_single() && base.number > 1; }
 };
 
+// What takes the place of a value while the counter is put into another number of copies (recopy.cpp). No
+// server increments it, and whoever reads it waits until that is done.
+struct HeldCounter {
+  std::string value;
+  std::optional<std::int64_t> expires_at = {};  // UNIX seconds
+
+  std::string text() const;
+  static std::optional<HeldCounter> parse(std::string_view text);
+  Exptime exptime(WallTime now) const;
+};
+
 // When an expiry ends that begins now.
 std::optional<std::int64_t> expiry_second(std::optional<Duration> ttl, WallTime now);
 
 // The error for a value that is not a counter.
 std::string no_counter_message(const std::string& name, std::string_view value);
-
-// The number in a plain counter's value, decr's trailing spaces allowed; nullopt for anything else.
-std::optional<std::uint64_t> plain_number(std::string_view value);
 
 }  // namespace mcds
 
@@ -105,22 +114,22 @@ std::optional<std::uint64_t> plain_number(std::string_view value);
 //   42                                                         plain, in one copy; decr leaves spaces
 //   C1 <changes> <sum> <ids> [@<expiry>] *<checksum>           with one copy
 //   C3 <life> <base> <lives> <ids> [@<expiry>] *<checksum>     of one of several copies
+//   C2 <life> <lives> <ids> [@<expiry>] *<checksum>            the same before 0.3
+//   H <expiry, or -> <value> *<checksum>                       held
 //   C3 9f0c6a5be1d27348 3s100:b7c1e0f2a94d4f6e 51ab22c0de7f1a90:17:40-12:31,9f0c6a5be1d27348:2:2 51ab…,b7c1…
 //   *0b2f1c9e
 // A life is one copy's item from its creation to its loss. A copy counts what was counted through it in its
 // own life, by cas on the very item: the changes of a life are in one order, and of two records the one with
 // more changes of a life knows more of it. The ids are those of the last 64 changes of the copy's own life;
-// `-` if there are none.
+// `-` if there are none. The expiry is a UNIX time, because every cas must send it again.
 //
 // The counter is its base and all that was counted since, in all lives. A base is what a creation (b), a set
 // (s) or a removal (r) left: a number, one more than that of the base it found, what the counter begins with
 // (r: until when the removal is remembered, in UNIX seconds), and the mark of who wrote it. Of two bases the
 // one with the higher number counts; of one number a set before a creation before a removal, then the larger
-// value, then the later expiry. Two removals of one number are alike:
-// none replaces the other.
+// value, then the later expiry. Two removals of one number are alike: none replaces the other.
 // What a set or removal takes away is what it saw: `-<changes>:<sum>` behind a life is how far that was
-// counted then. So an increment that it did not see counts after it, whenever either arrives. What was taken
-// away only grows.
+// counted then. So an increment that it did not see counts after it, whenever either arrives.
 // Records merge: the base that counts, and of each life the most of what was counted and of what was taken
 // away. That is a join: whoever writes what, in any order and any number of times, leaves the same.
 //

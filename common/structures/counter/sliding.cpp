@@ -1,6 +1,7 @@
 #include "common/structures/counter/sliding.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "common/base/bytes.hpp"
 #include "common/primitives/record.hpp"
@@ -33,18 +34,14 @@ milliseconds SlidingLimit::slack() const {
 
 std::optional<SlidingUses> SlidingUses::parse(std::string_view text) {
   if (text.ends_with('\n')) text.remove_suffix(1);
-  auto body = unseal(text);
-  if (!body || !body->starts_with(mark)) return std::nullopt;
-  body->remove_prefix(mark.size());
+  const auto body = unseal(text);
+  if (!body) return std::nullopt;
+  const auto words = split(*body, ' ');
+  if (words.front() != mark) return std::nullopt;
   SlidingUses uses;
-  while (!body->empty()) {
-    if (!body->starts_with(' ')) return std::nullopt;
-    body->remove_prefix(1);
-    const std::string_view entry = body->substr(0, body->find(' '));
-    body->remove_prefix(entry.size());
-    const std::size_t colon = std::min(entry.find(':'), entry.size());
-    const auto time = parse_i64(entry.substr(0, colon));
-    const auto count = parse_u64(entry.substr(std::min(colon + 1, entry.size())));
+  for (std::string_view word : std::span(words).subspan(1)) {
+    const auto time = parse_i64(take_word(word, ':'));
+    const auto count = parse_u64(word);
     if (!time || !count) return std::nullopt;
     uses.uses_[*time] += *count;
   }

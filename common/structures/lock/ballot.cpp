@@ -99,6 +99,8 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
 Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, const AddTokens& tokens, bool first) {
   Ballot ballot;
   for (const std::size_t server : servers()) {
+    LockVote vote = by_vote() ? LockVote(server, context_.key_prefix, longest_ttl_, context_.clock)
+                              : LockVote::of_only_server(server, context_.clock);
     AcquireCopy take({.server = server,
                       .key = key_,
                       .tokens = tokens,
@@ -107,9 +109,7 @@ Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, const AddTokens& t
                       .clock = context_.clock,
                       .exptime = exptime_of(wish.ttl),
                       .fence_with_add = first,
-                      .adds_again = !by_vote()});
-    LockVote vote = by_vote() ? LockVote(server, context_.key_prefix, longest_ttl_, context_.clock)
-                              : LockVote::of_only_server(server, context_.clock);
+                      .adds_again = vote.votes()});
     ballot.voters.push_back({std::move(take), std::move(vote)});
   }
   // Each vote behind its add, the only one: the sentinel must have been there after it.
