@@ -39,6 +39,9 @@ std::optional<std::string> percent_decode(std::string_view text);
 
 // What stands before the next separator; `text` moves behind it.
 std::string_view take_word(std::string_view& text, char separator = ' ');
+inline std::string_view take_line(std::string_view& text) {
+  return take_word(text, '\n');
+}
 // The parts between separators; one more than there are separators.
 std::vector<std::string_view> split(std::string_view text, char separator);
 

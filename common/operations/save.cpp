@@ -171,11 +171,10 @@ void Save::begin(Records records, std::deque<Reading>& reading) {
 
 std::vector<Reply> Save::replies_of(Reading& reading) {
   std::vector<Reply> replies = reading.pending->finish();
-  std::vector<moving::ListedEnd> ends;
-  ends.reserve(replies.size());
-  for (Spooled& record : reading.records) ends.push_back({record.key, record.from, record.expires_s});
-  moving::read_touched_again(context_.cluster, clocks_, ends, replies,
-                             {reading.asked, context_.clock.wall()});
+  std::vector<Spooled*> records;
+  for (Spooled& record : reading.records) records.push_back(&record);
+  moving::read_touched_again(context_.cluster, clocks_, records, replies, reading.asked,
+                             context_.clock.wall());
   return replies;
 }
 

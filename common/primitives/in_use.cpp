@@ -38,9 +38,7 @@ std::optional<InUse> parse_line(std::string_view line) {
 std::vector<InUse> parse_in_use(std::string_view value, WallTime now) {
   std::vector<InUse> all;
   while (!value.empty()) {
-    const std::size_t end = std::min(value.find('\n'), value.size());
-    auto one = parse_line(value.substr(0, end));
-    value.remove_prefix(std::min(end + 1, value.size()));
+    auto one = parse_line(take_line(value));
     if (!one) continue;
     std::erase_if(all, [&](const InUse& other) { return other.what == one->what; });
     if (one->until > now) all.push_back(std::move(*one));

@@ -203,7 +203,7 @@ void compact_and_forget(Context& context) {
   cas_update(context, key, [&](const Observed& observed) -> std::optional<Write> {
     const auto root = decode_journal_root(observed.value);
     if (!root) return std::nullopt;
-    const auto lines = decode_journal_lines(root->tail).lines;
+    const auto lines = decode_journal_lines(root->tail);
     return Write{journal_header(root->incarnation) + encoded(context, replay(lines))};
   });
 }

@@ -6,6 +6,8 @@
 #include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
 #include "tests/support/cluster_doubles.hpp"
+#include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
 #include "tests/support/refusals.hpp"
 
 namespace mcds::recopy_exhaustive {
@@ -41,7 +43,7 @@ class HastyClock final : public Clock {
 };
 
 bool is_mark(const Request& request) {
-  return request.key == "hash0:x" || request.key == "array0:x";
+  return request.key == "hash0:x" || request.key == "array0:x" || request.key == "eventlog0:x";
 }
 
 test::Spoiled::Spoil spoil(bool mover, Mistake mistake) {
@@ -141,6 +143,32 @@ struct Arrays {
     else
       std::erase(state, "\"a\"");
   }
+  static std::string told(const State& state) {
+    std::string text;
+    for (const std::string& one : state) text += one + ' ';
+    return text;
+  }
+};
+
+// A log of the event "a"; its order is that of the ids, so it counts as a set.
+struct Logs {
+  using State = std::vector<std::string>;
+
+  static EventLog open(const Context& context) { return {context, "x", RingShape{60, 60}}; }
+  static State before() { return {"a"}; }
+  static void make(const Context& context) { open(context).put("a", EventData::text); }
+  static bool recopy(const Context& context) { return open(context).recopy().found; }
+  static State read(const Context& context) {
+    CollectingSink sink;
+    open(context).fetch({}, sink);
+    if (!sink.gaps.empty() || !sink.damages.empty()) throw Contention("incomplete");
+    State found = sink.texts();
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+  static State get(const Context& context) { return read(context); }
+  static void write(const Context& context, char) { open(context).put("b", EventData::text); }
+  static void apply(State& state, char) { state.emplace_back("b"); }
   static std::string told(const State& state) {
     std::string text;
     for (const std::string& one : state) text += one + ' ';
@@ -248,6 +276,10 @@ void all_pairs(const std::string& kind, const std::string& letters, const std::s
 
 TEST_CASE("exhaustive recopy: an array, and who writes or reads it meanwhile") {
   all_pairs<Arrays>("array", "wdf", "wd");
+}
+
+TEST_CASE("exhaustive recopy: an event log, and who puts or fetches meanwhile") {
+  all_pairs<Logs>("eventlog", "wf", "wf");
 }
 
 TEST_CASE("exhaustive recopy: a hash, and who writes or reads it meanwhile") {

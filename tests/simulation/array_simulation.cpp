@@ -319,7 +319,7 @@ struct ForgetfulCompaction final : Algorithm {
     cas_update(context, key, [&](const Observed& observed) -> std::optional<Write> {
       auto root = decode_journal_root(observed.value);
       if (!root || !root->segments.empty()) return std::nullopt;
-      std::vector<JournalLine> lines = decode_journal_lines(root->tail).lines;
+      std::vector<JournalLine> lines = decode_journal_lines(root->tail);
       std::map<std::string, JournalLine> kept;
       std::set<std::string> ids;
       for (const JournalLine& line : lines) {

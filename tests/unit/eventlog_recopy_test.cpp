@@ -30,6 +30,12 @@ struct LogWorld : test::World {
   Context other(std::size_t copies) { return {memory, clock, random, {}, copies}; }
   EventLog log(std::size_t copies, RingShape in = shape) { return {other(copies), "x", in}; }
 
+  // Who was taken for dead meanwhile may be told to try again.
+  void recopy_once(std::size_t to) {
+    const auto done = attempt([&] { EventLog(dying_in(to), "x", shape).recopy(); });
+    if (done.failure()) CHECK(done.failure()->code() == ErrorCode::try_again);
+  }
+
   // Whether it was acknowledged; otherwise it was refused with another number.
   bool put(std::size_t copies, const std::string& text) {
     try {
@@ -227,7 +233,7 @@ TEST_CASE(
             CHECK(failure.code() == ErrorCode::bad_data);
           }
         });
-        EventLog(world.dying_in(to), "x", shape).recopy();
+        world.recopy_once(to);
         trips = world.dying.trips();
         CHECK(refused([&] { held.put("refused", EventData::text); }, to));
         CollectingSink shaped;
@@ -239,6 +245,57 @@ TEST_CASE(
       }
     }
   }
+}
+
+TEST_CASE(
+    "recopy: a change of a log that an older version left after its first step, without a mark, is "
+    "completed") {
+  enum class Next { put, fetch, recopy, recopy_on, drop };
+  for (const auto& [from, to] : changes) {
+    for (const Next next : {Next::put, Next::fetch, Next::recopy, Next::recopy_on, Next::drop}) {
+      CAPTURE(from);
+      CAPTURE(to);
+      CAPTURE(static_cast<int>(next));
+      LogWorld world;
+      for (int i = 0; i < 5; ++i) world.put(from, text_of(i));
+      world.deliver(from);
+      world.put(from, text_of(5));
+      const WallTime until = shape.expiry_of(shape.chunk_of(world.clock.wall()) + 2);
+      const std::vector<InUse> left{{shape.text(), until}, {LogMove{1, to, {from}}.text(), until}};
+      add_to_conf(Replicas(world.other(from)).at(0), world.log(from).keys().conf(), left);
+      CHECK(refused([&] { world.fetched(from); }, to));
+      std::size_t there = to;
+      if (next == Next::put) CHECK(world.put(to, text_of(6)));
+      if (next == Next::recopy) CHECK(EventLog(world.other(to), "x", shape).recopy().found);
+      if (next == Next::recopy_on) CHECK(EventLog(world.other(there = 4), "x", shape).recopy().from == to);
+      if (next == Next::drop) {
+        CHECK(EventLog(world.other(to), "x", shape).drop());
+        for (const std::string& key : test::left_in(world.memory)) CHECK(key == "eventlog0:x");
+        continue;
+      }
+      world.check_whole(there);
+      check_refused(world, 5, there);
+      world.clock.advance(11s);
+      CHECK(world.put(there, text_of(7)));
+      world.check_whole(there);
+      check_refused(world, from, there);
+    }
+  }
+}
+
+TEST_CASE("recopy: who dies with the mark of a log that had left before does not take it out of its place") {
+  LogWorld world;
+  world.put(1, "a");
+  Recopying late(world.other(2), "eventlog", "x");
+  CHECK(EventLog(world.other(3), "x", shape).recopy().found);
+  late.begin(1, false, 2);
+  CHECK(world.put(3, "b"));
+  CHECK(refused([&] { world.fetched(2); }, 3));
+  check_refused(world, 1, 3);
+  world.clock.advance(11s);
+  CHECK(world.put(3, "c"));
+  CHECK(EventLog(world.other(3), "x", shape).recopy().from == 3);
+  world.check_whole(3);
 }
 
 TEST_CASE("recopy: two movers of one log, whenever the other comes: one number remains, and all events") {
@@ -257,7 +314,7 @@ TEST_CASE("recopy: two movers of one log, whenever the other comes: one number r
           EventLog(world.other(other), "x", shape).recopy();
           world.put(other, text_of(20));
         });
-        EventLog(world.dying_in(to), "x", shape).recopy();
+        world.recopy_once(to);
         trips = world.dying.trips();
         std::vector<std::size_t> going_on;
         for (std::size_t copies = 1; copies <= 3; ++copies) {

@@ -294,7 +294,7 @@ namespace {
 
 // The ids of a root's own lines, the last of them, remembered for late repetitions.
 std::string remembered(std::string_view tail, std::size_t most) {
-  const std::vector<JournalLine> ids = with_forgotten(decode_journal_lines(tail).lines, {});
+  const std::vector<JournalLine> ids = with_forgotten(decode_journal_lines(tail), {});
   return encode_all(std::span(ids).last(std::min(most, ids.size())));
 }
 

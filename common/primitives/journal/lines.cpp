@@ -110,12 +110,12 @@ std::uint64_t tell_journal_lines(std::string_view text, const TellLine& tell) {
   return foreign;
 }
 
-DecodedLines decode_journal_lines(std::string_view text) {
-  DecodedLines decoded;
-  decoded.foreign = tell_journal_lines(text, [&](const JournalLineView& line) {
-    decoded.lines.push_back({line.change, std::string(line.id), std::string(line.element)});
+std::vector<JournalLine> decode_journal_lines(std::string_view text) {
+  std::vector<JournalLine> lines;
+  tell_journal_lines(text, [&](const JournalLineView& line) {
+    lines.push_back({line.change, std::string(line.id), std::string(line.element)});
   });
-  return decoded;
+  return lines;
 }
 
 std::string without_padding(std::string_view text) {

@@ -66,11 +66,7 @@ using TellLine = std::function<void(const JournalLineView& line)>;
 // Passes on every line of ours, in order; returns the number of others.
 std::uint64_t tell_journal_lines(std::string_view text, const TellLine& tell);
 
-struct DecodedLines {
-  std::vector<JournalLine> lines;
-  std::uint64_t foreign = 0;  // lines with a wrong checksum: another program's, or damaged
-};
-DecodedLines decode_journal_lines(std::string_view text);
+std::vector<JournalLine> decode_journal_lines(std::string_view text);
 // `text` without padding lines.
 std::string without_padding(std::string_view text);
 std::string padding_line(std::size_t size);

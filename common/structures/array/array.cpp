@@ -82,8 +82,8 @@ bool same_life(const std::string& one, const std::string& other) {
   if (!first || !second) return false;
   if (!first->segments.empty() || !second->segments.empty()) return true;
   std::unordered_set<std::string> ids;
-  for (JournalLine& line : decode_journal_lines(first->tail).lines) ids.insert(std::move(line.id));
-  const auto lines = decode_journal_lines(second->tail).lines;
+  for (JournalLine& line : decode_journal_lines(first->tail)) ids.insert(std::move(line.id));
+  const auto lines = decode_journal_lines(second->tail);
   return std::any_of(lines.begin(), lines.end(),
                      [&](const JournalLine& line) { return ids.contains(line.id); });
 }
@@ -356,7 +356,7 @@ bool Array::take_back(const Writing& writing) const {
     if (there.outcome == Outcome::miss) return true;
     const auto root = decode_journal_root(there.value);
     if (!root || !root->segments.empty()) return false;
-    const auto lines = decode_journal_lines(root->tail).lines;
+    const auto lines = decode_journal_lines(root->tail);
     if (std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return !ours.contains(line.id); }))
       return false;
     const Reply removed = cluster.execute(Request::remove_if(kept_.key(), there.cas));

@@ -1,5 +1,6 @@
 // Arrays whose journals have copies: their union, and making lost copies whole.
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -26,10 +27,6 @@ std::vector<std::string> lacking_of(const std::vector<JournalLine>& lines,
   }
   return lacking;
 }
-
-}  // namespace
-
-namespace {
 
 // Where the lines that only `second` has go into `first`. Lines about the same element keep the order they
 // have in `second`, whatever else the two disagree about. Who removes first gives each copy what it saw: so
@@ -229,36 +226,34 @@ bool less(const JournalLoss& one, const JournalLoss& other) {
 }  // namespace
 
 struct Array::Union {
+  struct Copy {
+    std::optional<Failure> failure = {};   // it did not answer
+    std::optional<Failure> unhealed = {};  // it did, and did not get what it lacks
+    bool missing = false;                  // it answered, and has no journal
+    bool lacks = false;                    // it answered, and is not whole
+    bool vouches = false;                  // what is there has lost nothing
+
+    // Why it is not known to have all lines.
+    const std::optional<Failure>& behind() const { return failure ? failure : unhealed; }
+  };
+
   bool found = false;
   JournalLoss loss;  // of the copy that has lost least
   std::vector<JournalLine> lines;
-  std::vector<bool> lacking;                // which copies, of those that answer, are not whole
-  std::vector<bool> missing;                // and have no journal
+  std::vector<Copy> copies;
   std::unordered_set<std::string> partial;  // ids of lines that not every copy has
-  // Of each copy: it did not answer; it did, and did not get what it lacks.
-  std::vector<std::optional<Failure>> failures, unhealed;
-  std::vector<bool> vouches;  // what is there has lost nothing
   std::size_t server = 0;
 
+  bool any(bool Copy::*is) const { return std::any_of(copies.begin(), copies.end(), std::mem_fn(is)); }
   bool complete() const { return found && !loss.any(); }
-  bool any_missing() const { return std::find(missing.begin(), missing.end(), true) != missing.end(); }
-  bool lacks(std::size_t copy) const { return found && lacking[copy]; }
-  // Why a copy is not known to have all lines.
-  const std::optional<Failure>& behind(std::size_t copy) const {
-    return failures[copy] || unhealed.empty() ? failures[copy] : unhealed[copy];
-  }
+  bool lacks(std::size_t copy) const { return found && copies[copy].lacks; }
   // Why too little is known; and why what is known is not in as many copies as an answer must be.
   std::optional<Failure> failure_of(Part part) const {
+    if (part == Part::reading) return mcds::failure_of(part, copies, std::mem_fn(&Copy::vouches));
     std::vector<CopyState> states;
-    for (std::size_t copy = 0; copy < failures.size(); ++copy) {
-      if (part == Part::reading)
-        states.push_back({.failure = failures[copy], .has = vouches[copy]});
-      else
-        states.push_back({.failure = behind(copy)});
-    }
+    for (const Copy& copy : copies) states.push_back({.failure = copy.behind()});
     return mcds::failure_of(part, states);
   }
-  bool any_lacks() const { return found && std::find(lacking.begin(), lacking.end(), true) != lacking.end(); }
   // An append may have reached one copy and be in transit to another.
   static bool may_be_late() { return true; }
 };
@@ -266,33 +261,31 @@ struct Array::Union {
 Array::Union Array::read_copies() const {
   auto contents = copies_.each([&](std::size_t copy) { return journal(copy).read(); });
   Union all;
-  std::size_t found = 0;
   all.server = context_.cluster.placement().server_of(kept_.key());
-  for (const auto& one : contents) {
-    all.failures.push_back(one.failure());
-    all.vouches.push_back(!one.failure() && one.value().found && !one.value().loss.any());
+  std::vector<std::vector<JournalLine>*> there;
+  for (auto& one : contents) {
+    Union::Copy& copy = all.copies.emplace_back();
+    copy.failure = one.failure();
+    copy.missing = !one.failure() && !one.value().found;
     if (one.failure() || !one.value().found) continue;
+    copy.vouches = !one.value().loss.any();
     if (!all.found || less(one.value().loss, all.loss)) all.loss = one.value().loss;
     all.found = true;
-    ++found;
+    there.push_back(&one.value().lines);
   }
-  std::vector<Lines> copies;
-  for (auto& one : contents) {
-    if (one.failure() || !one.value().found) continue;
-    if (found == 1) all.lines = std::move(one.value().lines);
-    copies.push_back(&one.value().lines);
-  }
-  if (found > 1) all.lines = unite_all(copies);
-  for (const auto& one : contents) {
-    all.lacking.push_back(false);
-    all.missing.push_back(!one.failure() && !one.value().found);
-    if (one.failure()) continue;
-    if (found == 1 && one.value().found) continue;
-    const auto ids = lacking_of(one.value().lines, all.lines);
+  if (there.size() == 1)
+    all.lines = std::move(*there.front());
+  else if (!there.empty())
+    all.lines = unite_all({there.begin(), there.end()});
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    Union::Copy& copy = all.copies[i];
+    if (copy.failure || (there.size() == 1 && !copy.missing)) continue;
+    const JournalContents& one = contents[i].value();
+    const auto ids = lacking_of(one.lines, all.lines);
     all.partial.insert(ids.begin(), ids.end());
     // Where every copy has lost something, none can be made more than equal.
-    all.lacking.back() = !one.value().found || !ids.empty() || (all.complete() && one.value().loss.any()) ||
-                         !leaves_the_same(one.value().lines, all.lines);
+    copy.lacks = copy.missing || !ids.empty() || (all.complete() && one.loss.any()) ||
+                 !leaves_the_same(one.lines, all.lines);
   }
   return all;
 }
@@ -303,7 +296,8 @@ Array::Union Array::heal() const {
   const auto read = [&](bool second_look) {
     Union all = read_copies();
     // One that is not there was lost, or put elsewhere.
-    while (second_look && all.found && all.any_missing() && kept_.elsewhere()) all = read_copies();
+    while (second_look && all.found && all.any(&Union::Copy::missing) && kept_.elsewhere())
+      all = read_copies();
     if (const auto failure = all.failure_of(Part::reading)) raise(*failure);
     return all;
   };
@@ -312,7 +306,7 @@ Array::Union Array::heal() const {
     unhealed[copy] = attempt([&] { complete_copy(all, copy); }).failure();
   };
   Union all = repair(copies_, context_.clock, read, write);
-  all.unhealed = std::move(unhealed);
+  for (std::size_t copy = 0; copy < all.copies.size(); ++copy) all.copies[copy].unhealed = unhealed[copy];
   return all;
 }
 
@@ -320,7 +314,7 @@ void Array::complete_copy(const Union& all, std::size_t copy) const {
   // Created empty: a line that is added late would come behind its removal. The rewriting compares.
   const Context& context = copies_.at(copy);
   const std::string header = journal_header(context.random.token()) + lost_segment_line();
-  if (all.missing[copy])
+  if (all.copies[copy].missing)
     static_cast<void>(context.cluster.execute(Request::add(kept_.key(), header, Exptime::never())));
   const auto add = [&](const std::vector<JournalLine>& lines) {
     return unite(all.lines, lines, Newer::second);
@@ -333,7 +327,7 @@ void Array::complete_copy(const Union& all, std::size_t copy) const {
 std::vector<std::optional<Failure>> Array::make_equal() const {
   const Union all = heal();
   std::vector<std::optional<Failure>> behind;
-  for (std::size_t copy = 0; copy < copies_.size(); ++copy) behind.push_back(all.behind(copy));
+  for (const Union::Copy& copy : all.copies) behind.push_back(copy.behind());
   return behind;
 }
 
@@ -354,10 +348,10 @@ Array::Contents Array::fetch_journals() const {
 // where that was dropped.
 std::optional<Array::Compacted> Array::compact_copies() {
   Union all = heal();
-  if (all.any_lacks()) all = heal();
+  if (all.any(&Union::Copy::lacks)) all = heal();
   if (!all.complete()) return std::nullopt;
-  for (const auto& away : all.failures) {
-    if (away) return Compacted{.lines_before = all.lines.size(), .lines = all.lines.size(), .away = away};
+  for (const Union::Copy& copy : all.copies) {
+    if (copy.failure) return Compacted{all.lines.size(), all.lines.size(), copy.failure};
   }
   const auto is_partial = [&](const JournalLine& line) { return all.partial.contains(line.id); };
   const auto is_clear = [](const JournalLine& line) { return line.change == Change::clear; };

@@ -71,7 +71,7 @@ std::map<std::string, std::int64_t> shards_named(const std::string& manifest) {
   std::map<std::string, std::int64_t> named;
   const auto root = decode_journal_root(manifest);
   if (!root) return named;
-  for (const JournalLine& line : decode_journal_lines(root->tail).lines) {
+  for (const JournalLine& line : decode_journal_lines(root->tail)) {
     if (line.change == Change::add)
       named.emplace(line.element.substr(0, line.element.find(':')), seconds_of(line));
   }

@@ -191,7 +191,7 @@ bool ElementIndex::take_back(const std::set<std::string>& names) const {
     const auto root = decode_journal_root(replies[i].value);
     if (!root || !root->segments.empty()) return false;
     const std::set<std::string>& allowed = i == 0 ? listed : ours;
-    for (const JournalLine& line : decode_journal_lines(root->tail).lines) {
+    for (const JournalLine& line : decode_journal_lines(root->tail)) {
       if (line.change == Change::add && !allowed.contains(line.element)) return false;
     }
     if (i != 0) listed.insert(manifest_entry(i - 1, root->incarnation));

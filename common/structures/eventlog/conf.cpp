@@ -107,6 +107,23 @@ std::vector<InUse> united(std::vector<InUse> conf, std::span<const InUse> added)
   return conf;
 }
 
+std::vector<InUse> continued(std::span<const InUse> conf, const LogMove& move) {
+  const std::string own = LogNumber{move.to}.text() + '/';
+  std::vector<InUse> lines;
+  std::vector<InUse> shapes;
+  for (const InUse& one : conf) {
+    if (one.what.starts_with(own)) {
+      shapes.push_back({one.what.substr(own.size()), one.until});
+    } else if (RingShape::parse(one.what)) {
+      lines.push_back({move.from.text() + '/' + one.what, one.until});
+      shapes.push_back(one);
+    } else if (one.what == move.text() || !LogMove::parse(one.what)) {
+      lines.push_back(one);
+    }
+  }
+  return united(std::move(lines), shapes);
+}
+
 std::vector<InUse> ConfCopies::all() const {
   std::vector<InUse> lines;
   for (const auto& copy : copies) {

@@ -33,6 +33,9 @@ struct LogNumber {
   std::int64_t ring() const;
   // `<namespace>eventlog:<name>`.
   std::string key(const Context& context, std::string_view name) const;
+  std::string conf_key(const Context& context, std::string_view name) const {
+    return key(context, name) + ":conf";
+  }
 };
 
 struct FormerRing {
@@ -55,6 +58,10 @@ std::vector<FormerRing> former_rings(std::span<const InUse> conf);
 std::optional<LogMove> last_move(std::span<const InUse> conf);
 // Whether it is the conf of a log that is kept in another number of copies by now.
 std::optional<LogMove> move_away(std::span<const InUse> conf, std::size_t copies);
+
+// What the conf says of a log that has left by `move`, of which this one did: the rings that it had, and the
+// shapes that it goes on with.
+std::vector<InUse> continued(std::span<const InUse> conf, const LogMove& move);
 
 // Lines of both, each until the later of its ends; of moves only the last, which counts as long as any former
 // ring: readers find that one's events late, and it must not seem to be the log's place then.

@@ -25,16 +25,6 @@ namespace {
 constexpr std::string_view magic = "mcds-eventlog-cursor ";
 constexpr std::uint64_t most_ring_numbers = 20000;  // of all rings
 
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  while (true) {
-    const std::size_t space = line.find(' ');
-    words.push_back(line.substr(0, space));
-    if (space == std::string_view::npos) return words;
-    line.remove_prefix(space + 1);
-  }
-}
-
 std::string text_of(const PartName& name) {
   return name.copy == 0 ? name.text() : name.text() + '/' + std::to_string(name.copy);
 }
@@ -63,7 +53,7 @@ void rename(CursorState& state, const To& to) {
 
 // False for a line that no cursor of ours contains.
 bool read_line(CursorState& state, std::string_view line) {
-  const auto words = words_of(line);
+  const auto words = split(line, ' ');
   if (words[0] == "log" && words.size() == 2) {
     state.ring = words[1];
     return true;

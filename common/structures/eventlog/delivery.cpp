@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "common/base/bytes.hpp"
 #include "common/base/rely.hpp"
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/read.hpp"
@@ -72,21 +73,17 @@ class ChunkDelivery {
   struct Part {
     PartName name;
     const PartText* text;
-    std::string_view incarnation;
-    std::size_t start;  // of the undelivered bytes
-    std::optional<EventId> last;
+    std::string_view incarnation = {};
+    std::size_t start = 0;  // of the undelivered bytes
+    std::optional<EventId> last = {};
     bool replaced = false;  // what had been consumed of it is not what stands there
   };
 
   std::vector<Part> open_parts(const ChunkText& chunk) {
     std::vector<Part> parts;
-    for (const auto& [number, text] : chunk.parts) {
+    for (const auto& [name, text] : chunk.parts) {
       if (text.unreachable) continue;
-      Part part{.name = {chunk.chunk, number.part, number.copy},
-                .text = &text,
-                .incarnation = {},
-                .start = 0,
-                .last = {}};
+      Part part{.name = name, .text = &text};
       const auto header = parse_part_header(text.value, part.name.stored());
       if (!header) {
         damage(part, "is not a part of an event log");
@@ -130,7 +127,7 @@ class ChunkDelivery {
     for (const Part& part : parts) {
       for (PartName before{chunk.chunk, part.name.part - 1, part.name.copy}; before.part >= 0;
            --before.part) {
-        if (chunk.parts.contains({before.copy, before.part})) break;
+        if (chunk.parts.contains(before)) break;
         const auto reported = state_.lost.lower_bound({before, ""});
         const bool again = reported != state_.lost.end() && reported->first == before;
         if (!again) all.emplace_back(before, unnamed);
@@ -147,7 +144,7 @@ class ChunkDelivery {
                             [&](const Part& part) { return part.replaced && !is_whole(chunk, part.name); });
     for (const auto& [name, incarnation] : expected(chunk, parts)) {
       if (is_whole(chunk, name)) continue;
-      const auto text = chunk.parts.find({name.copy, name.part});
+      const auto text = chunk.parts.find(name);
       if (text != chunk.parts.end() && text->second.unreachable) continue;
       const auto same = [&](const Part& part) {
         return part.name == name && part.incarnation == incarnation;
@@ -166,17 +163,9 @@ class ChunkDelivery {
     std::string_view rest = std::string_view(part.text->value).substr(part.start);
     Damages lines, data;
     const auto report = [&](bool whole) {
-      if (lines.count == 1)
-        damage(part, "has a line that is not an event, at byte " + std::to_string(lines.first));
-      if (lines.count > 1)
-        damage(part, "has " + std::to_string(lines.count) + " lines that are not events, the first at byte " +
-                         std::to_string(lines.first));
-      if (data.count == 1)
-        damage(part, "has an event that is not JSON, shown as bytes, at byte " + std::to_string(data.first));
-      if (data.count > 1)
-        damage(part, "has " + std::to_string(data.count) +
-                         " events that are not JSON, shown as bytes, the first at byte " +
-                         std::to_string(data.first));
+      tell(part, lines, "a line that is not an event", "lines that are not events");
+      tell(part, data, "an event that is not JSON, shown as bytes",
+           "events that are not JSON, shown as bytes");
       return whole;
     };
     while (!rest.empty()) {
@@ -268,6 +257,14 @@ class ChunkDelivery {
     }
     std::sort(before.begin(), before.end());
     return before;
+  }
+
+  void tell(const Part& part, const Damages& damages, const std::string& one, const std::string& many) {
+    if (damages.count == 0) return;
+    const std::string what = damages.count == 1
+                                 ? one + ", at byte "
+                                 : std::to_string(damages.count) + ' ' + many + ", the first at byte ";
+    damage(part, "has " + what + std::to_string(damages.first));
   }
 
   void damage(const Part& part, const std::string& what) {

@@ -117,8 +117,7 @@ class LogReader {
   std::unique_ptr<Parts> parts_;
 };
 
-// From now on the log is kept in the context's number of copies. Throws Failure if it is not certain that it
-// is; then it can be repeated.
+// From now on the log is kept in the context's number of copies. Throws as Kept::recopy().
 Kept::Recopied recopy_log(const Context& context, std::string_view name);
 
 // Ends the log in every number of copies: nothing of it is left. False: there was none.
@@ -197,34 +196,33 @@ std::vector<KeysOfRing> keys_of_log(const Context& context, std::string_view nam
 //
 // Changing the number of copies, from F to T (recopy)
 //   No event is moved. The log goes on under its new keys, and readers unite the rings that it had, chunk by
-//   chunk and by id, until all of their chunks have expired. The steps, each of them repeatable, by anyone:
-//     1 The conf key under F says that the log is kept in T now; its first copy by cas, which decides between
-//     rivals.
+//   chunk and by id, until all of their chunks have expired. Under the mark of several/recopying.hpp:
+//     1 The conf key under F says that the log is kept in T now. Each change has a number, one higher than
+//     those before, so that 1 → 2 → 3 → 1 within the time of one ring is as good as any.
 //     2 The conf key under T names the rings that the log had under F and before. It has the same shapes.
 //     3 All parts of the chunks that can be written now are filled under F, up to 4 MiB each. So the next put
 //       with F is refused by them, looks at the conf key as it does for any full part, and is refused: "is
 //       kept in T copies".
-//   Clients with F read the conf key with every read, and a put reads it with every look. Who finds that the
-//   log has left does step 2, and 3 if 2 was not done, before it is refused. Clients with T that find no conf
-//   key look for the others' (Kept), find that one has left for T, and do the same. Each change has a number,
-//   one higher than those before, so that
-//   1 → 2 → 3 → 1 within the time of one ring is as good as any.
-//   What a writer with F that looked before step 1 puts after it is in a ring that readers with T read. It
-//   may go on so for as long as its part has room, at most until the chunk after the next begins.
+//   Each step can be repeated: who finds the conf key under T missing waits for the mark, or completes what a
+//   mover that died has left. Clients with F read the conf key with every read, and a put reads it with every
+//   look. Nobody waits but for these steps, because what a writer with F that looked before step 1 puts after
+//   it is in a ring that readers with T read. It may go on so for as long as its part has room, at most until
+//   the chunk after the next begins.
 //   A cursor goes on: what it counted under F is counted as that of a former ring.
 //   Former rings are read, not restored: with F copies, what one copy loses stays in the others alone.
-//   If the conf key under T is evicted, readers and writers restore it from the one under F, with the next
-//   read or chunk; a copy of it from another copy, with the next fetch. If that under F is evicted, writers
-//   with F find at the next chunk that there is none, look, and are refused. If both are evicted before the
-//   log is used again, nobody knows that they belong together: each goes on under its own number, and a
-//   reader with T does not find what F has.
-//   A server that does not answer stops recopy: before the first step, and nothing is changed, or after it,
-//   and whoever comes next completes the rest. A client with T needs an answer from one copy of each conf key
-//   for that. A client that cannot reach the conf key of F which others can reach does not notice the change,
-//   and puts under F, where readers find it as long as anything of the time before the change, or of another
-//   such client, is there. With several copies, who reads while a server with a copy of a conf key is silent
-//   may miss what only that copy says: the change, or, if clients had to complete it without that server, the
-//   former rings. A cursor delivers these events later.
+//   If the conf key under T is evicted, or was never written by who did step 1 (before 0.3 nobody left a
+//   mark), readers and writers restore it from the one under F, with the next read or chunk; a copy of it
+//   from another copy, with the next fetch. If that under F is evicted, writers with F find at the next chunk
+//   that there is none, look, and are refused. If both are evicted before the log is used again, nobody knows
+//   that they belong together: each goes on under its own number, and a reader with T does not find what F
+//   has.
+//   A server that has a copy of either conf key and does not answer stops recopy before the first step, and
+//   nothing is changed; later, clients that miss something are told to try again until it answers. A client
+//   that cannot reach the conf key of F which others can reach does not notice the change, and puts under F,
+//   where readers find it as long as anything of the time before the change, or of another such client, is
+//   there. With several copies, who reads while a server with a copy of a conf key is silent may miss what
+//   only that copy says: the change, or, if clients restored the key without that server, the former rings. A
+//   cursor delivers these events later.
 //
 // When things fail
 //   Crash of a writer: its event is stored or not. A part that was listed but not created is reported as a

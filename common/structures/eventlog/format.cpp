@@ -281,11 +281,4 @@ std::vector<RingShape> parse_conf(std::string_view value, WallTime now) {
   return shapes;
 }
 
-std::string_view take_line(std::string_view& text) {
-  const std::size_t end = std::min(text.find('\n'), text.size());
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return line;
-}
-
 }  // namespace mcds

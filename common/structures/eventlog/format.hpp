@@ -103,7 +103,4 @@ std::optional<DirectoryLine> parse_directory_line(std::string_view line);
 // The shapes that the conf key's value (common/primitives/in_use.hpp) says are in use, the newest last.
 std::vector<RingShape> parse_conf(std::string_view value, WallTime now);
 
-// Takes the first line off `text`, without its line feed. The last line may lack one.
-std::string_view take_line(std::string_view& text);
-
 }  // namespace mcds

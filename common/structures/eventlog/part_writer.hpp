@@ -62,7 +62,7 @@ class PartWriter {
   void withdraw(const PartName& name, const std::string& incarnation);
 
  private:
-  enum class Stored { yes, refused, again, nowhere };
+  enum class Stored { yes, refused, again };
   enum class Look { stored, full, missing, again, nowhere, elsewhere, left };
 
   bool append_piece(std::int64_t chunk, const std::string& lines);

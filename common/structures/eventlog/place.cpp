@@ -39,7 +39,7 @@ LogPlace::LogPlace(Context of, std::string_view called, const std::optional<Ring
       kept(
           context, "eventlog", name, ":conf",
           [](const auto& one, const auto& other) { return share_a_shape(one, other); },
-          [this](Recopying& drop) { end_log(context, name, drop); },
+          [this](Recopying& change) { move_log(context, name, change); },
           [this](std::span<const std::string> confs, std::size_t number) {
             return has_left(confs, number, context.clock.wall());
           }),
@@ -72,10 +72,9 @@ std::optional<RingShape> LogPlace::newest_in_use() const {
 
 bool LogPlace::elsewhere() {
   bool found = kept.elsewhere();
-  if (!found) {
-    const auto move = complete_left(false);
-    if (move && move->to != copies.size()) kept.refuse(move->to);
-    found = move.has_value();
+  if (const auto move = restore_left()) {
+    if (move->to != copies.size()) kept.refuse(move->to);
+    found = true;
   }
   if (found) take_keys();
   let_begin();
@@ -93,15 +92,20 @@ void LogPlace::let_begin() {
   for (PartWriter& writer : writers) writer.may_begin();
 }
 
-std::optional<LogMove> LogPlace::complete_left(bool everywhere) {
+std::optional<LogMove> LogPlace::restore_left() {
   const auto move = last_move(united(kept.take_left(), context.clock.wall()));
-  if (move) complete_recopy(context, name, move->from, everywhere);
+  if (!move) return std::nullopt;
+  const LogNumber& from = move->from;
+  const auto conf = read_conf(from.in(context), from.conf_key(context, name), ConfAnswers::one).all();
+  const LogNumber to{move->to};
+  const Replicas theirs(to.in(context));
+  expect_any(theirs.each([&](std::size_t copy) {
+    add_to_conf(theirs.at(copy), to.conf_key(context, name), continued(conf, *move));
+  }));
   return move;
 }
 
 void LogPlace::refuse(const LogMove& move) {
-  // Who is told a number finds the log there, and what it had before.
-  complete_recopy(context, name, move.from, false);
   // It may have been changed again since.
   static_cast<void>(kept.elsewhere());
   kept.refuse(move.to);

@@ -28,8 +28,9 @@ struct LogPlace {
   bool elsewhere();
   // A copy of the conf key that is missing gets what the others say, and directories may be created.
   void let_begin();
-  // If the last look found only places that the log has left: what was begun then is completed.
-  std::optional<LogMove> complete_left(bool everywhere);
+  // If the last look found only places that the log has left: its conf key, which was lost, gets what they
+  // say.
+  std::optional<LogMove> restore_left();
   // Throws that the log is kept in another number of copies by now.
   [[noreturn]] void refuse(const LogMove& move);
 
@@ -52,11 +53,7 @@ struct LogPlace {
   void take_keys();
 };
 
-// Changing the number of copies (recopy.cpp; eventlog.hpp has the protocol): what follows the first step, for
-// who left `from` last. Throws if the new conf key cannot be written: with `everywhere` in every copy,
-// otherwise in any.
-void complete_recopy(const Context& context, std::string_view name, const LogNumber& from, bool everywhere);
-// Ends the log, by a change that has begun or was left by a client that died.
-void end_log(const Context& context, std::string_view name, Recopying& recopying);
+// Changes the number of copies, or ends the log: Kept::Move (recopy.cpp; eventlog.hpp has the protocol).
+void move_log(const Context& context, std::string_view name, Recopying& change);
 
 }  // namespace mcds

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "common/base/bytes.hpp"
 #include "common/base/rely.hpp"
 #include "common/base/units.hpp"
 #include "common/primitives/several/quorum.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/bounds.hpp"
+#include "common/base/bytes.hpp"
 
 namespace mcds {
 
@@ -88,8 +89,7 @@ class ChunkReader {
       const LogDirectory& directory = directory_of(chunk);
       chunk.named = directory.named(chunk.chunk, named_until);
       chunk.foreign = directory.is_foreign();
-      for (const auto& [number, part] : chunk.parts) {
-        const PartName name{chunk.chunk, number.part};
+      for (const auto& [name, part] : chunk.parts) {
         const auto header = parse_part_header(part.value, name);
         chunk.foreign = chunk.foreign || (!header && is_foreign(part.value));
         const bool known = !header || directory.unreachable || directory.knows(name, header->incarnation);
@@ -98,7 +98,7 @@ class ChunkReader {
       chunk.all_named = directory.named(chunk.chunk, WallTime::max());
       chunk.last_named = directory.last_part_of(chunk.chunk);
       // It goes on, and nobody says how far.
-      const auto first = chunk.parts.find({0, 0});
+      const auto first = chunk.parts.find({chunk.chunk});
       const bool begun = first != chunk.parts.end() && !first->second.unreachable;
       if (begun && directory.unreachable) chunk.last_named = most_parts;
     }
@@ -143,7 +143,7 @@ class ChunkReader {
     bool further = false;
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
       std::int64_t end = directory_of(chunks_[i]).last_part_of(chunks_[i].chunk) + 2;
-      const auto before = chunks_[i].parts.find({0, next_part_[i] - 1});
+      const auto before = chunks_[i].parts.find({chunks_[i].chunk, next_part_[i] - 1});
       const bool goes_on = before != chunks_[i].parts.end() && !before->second.unreachable;
       if (goes_on) end = std::max(end, next_part_[i] + 1);
       end = std::min({end, window_.end(), next_part_[i] + parts_per_round});
@@ -160,9 +160,11 @@ class ChunkReader {
     for (ChunkText& chunk : chunks_) {
       const std::int64_t named = directory_of(chunk).last_part_of(chunk.chunk);
       const std::int64_t end = window_.end();
-      chunk.goes_on = end < most_parts && (named >= end || chunk.parts.contains({0, end - 1}));
-      for (std::int64_t part = 0; part < window_.first; ++part) chunk.parts[{0, part}].unreachable = true;
-      for (std::int64_t part = end; part <= named; ++part) chunk.parts[{0, part}].unreachable = true;
+      chunk.goes_on = end < most_parts && (named >= end || chunk.parts.contains({chunk.chunk, end - 1}));
+      for (std::int64_t part = 0; part < window_.first; ++part)
+        chunk.parts[{chunk.chunk, part}].unreachable = true;
+      for (std::int64_t part = end; part <= named; ++part)
+        chunk.parts[{chunk.chunk, part}].unreachable = true;
     }
   }
 
@@ -173,7 +175,7 @@ class ChunkReader {
       const auto& parts = chunks_[i].parts;
       const std::int64_t last = parts.empty() ? 0 : parts.rbegin()->first.part;
       for (std::int64_t part = 0; part < last; ++part) {
-        if (!parts.contains({0, part})) ask(i, part);
+        if (!parts.contains({chunks_[i].chunk, part})) ask(i, part);
       }
     }
     send();
@@ -187,7 +189,7 @@ class ChunkReader {
       const std::int64_t chunk = chunks_[i].chunk;
       const std::int64_t end = std::min(directory_of(chunks_[i]).last_part_of(chunk) + 1, most_parts);
       for (std::int64_t part = 1; part < end; ++part) {
-        if (chunks_[i].parts.contains({0, part})) continue;
+        if (chunks_[i].parts.contains({chunk, part})) continue;
         Request request = keys_.get({chunk, part});
         const std::size_t server = context_.cluster.server_of(request);
         request.with.clear();
@@ -245,7 +247,7 @@ class ChunkReader {
   void take_part(const Asked& asked, Reply reply) {
     const bool known = usable(reply);
     if (known && reply.outcome != Outcome::hit) return;
-    chunks_[asked.position].parts[{0, asked.name.part}] = {std::move(reply.value), reply.server, !known};
+    chunks_[asked.position].parts[asked.name] = {std::move(reply.value), reply.server, !known};
   }
 
   void take_directory(std::int64_t group, const Reply& reply) {
@@ -266,8 +268,7 @@ class ChunkReader {
       const std::int64_t group = chunk.chunk / chunks_per_directory;
       const LogDirectory& directory = directories_.at(group);
       if (directory.unreachable) continue;
-      for (const auto& [number, text] : chunk.parts) {
-        const PartName name{chunk.chunk, number.part};
+      for (const auto& [name, text] : chunk.parts) {
         const auto header = parse_part_header(text.value, name);
         if (header && !directory.knows(name, header->incarnation)) groups.insert(group);
       }

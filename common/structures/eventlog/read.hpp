@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -64,16 +63,9 @@ struct PartText {
   bool unreachable = false;  // its contents are unknown
 };
 
-// Of which copy of the log, and which part; a copy's own text has copy 0 only.
-struct CopyPart {
-  std::int64_t copy = 0;
-  std::int64_t part = 0;
-  auto operator<=>(const CopyPart&) const = default;
-};
-
 struct ChunkText {
   std::int64_t chunk = 0;
-  std::map<CopyPart, PartText> parts;     // those that are there, or unreachable
+  std::map<PartName, PartText> parts;     // those that are there, or unreachable; of one copy: copy 0 only
   std::vector<NamedPart> all_named = {};  // also the newest, which may not be created yet
   std::vector<NamedPart> unnamed = {};    // parts that are there and not in the directory
   std::int64_t last_named = -1;  // the last part its directory names; any, if the directory does not answer

@@ -1,5 +1,5 @@
-// Changing the number of copies of a log: what is written into its conf keys, in an order in which everybody
-// can go on after any step. eventlog.hpp has the protocol.
+// Changing the number of copies of a log, and its end: what is written into its conf keys, in an order in
+// which everybody can go on after any step. eventlog.hpp has the protocol.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -18,7 +18,6 @@ namespace {
 constexpr std::size_t largest_filler = std::size_t{512} << 10;
 constexpr std::size_t smallest_filler = 16;
 constexpr std::int64_t directories_per_trip = 16;
-constexpr int most_recopies = 8;
 constexpr int most_fill_rounds = 4;  // an item much larger than usual is not filled
 
 // What is put by who looked before the log had left may still get into the chunk after the next.
@@ -42,97 +41,71 @@ std::uint64_t change_of(std::span<const InUse> conf) {
   return move ? move->change : 0;
 }
 
+// A change that has begun, or was left by a client that died: every step can be repeated.
 class LogRecopy {
  public:
-  LogRecopy(const Context& context, std::string_view name) : context_(context), name_(name) {}
+  LogRecopy(const Context& context, std::string_view name, Recopying& change)
+      : context_(context), name_(name), change_(change) {}
 
-  // Of all copies that answer.
-  std::vector<InUse> read(const LogNumber& number, bool everywhere) const {
-    return read_conf(number.in(context_), conf_key(number), everywhere ? ConfAnswers::all : ConfAnswers::one)
-        .all();
+  void run() {
+    try {
+      if (change_.mark().to == 0)
+        end();
+      else
+        change_number({change_.mark().from, change_.mark().from_unmarked}, {change_.mark().to});
+    } catch (const Failure&) {
+      if (!may_be_changed_) static_cast<void>(attempt([&] { change_.finish(); }));
+      throw;
+    }
+    change_.finish();
   }
 
-  // Step 1: the log leaves `from` for the context's number of copies. False: it had left before. Throws, and
-  // has changed nothing, if a server that has a copy of either conf key does not answer.
-  bool leave(const LogNumber& from) const {
-    const LogNumber to{context_.copies};
-    const std::vector<InUse> all = read(from, true);
-    const std::vector<InUse> theirs = read(to, true);
-    const LogMove move{std::max(change_of(all), change_of(theirs)) + 1, to.copies, from};
+ private:
+  void change_number(const LogNumber& from, const LogNumber& to) {
     rely_on(to.copies != from.copies || from.unmarked, "a log leaves for another number of copies");
-    const Replicas copies(from.in(context_));
-    // The first copy decides between several who do it.
-    return change_conf(copies.at(0), conf_key(from),
-                       [&](const std::vector<InUse>& seen) -> std::optional<std::vector<InUse>> {
-                         if (move_away(seen, from.copies) || change_of(seen) >= move.change)
-                           return std::nullopt;
-                         const WallTime now = context_.clock.wall();
-                         std::vector<InUse> conf = prolonged(united(seen, all), now);
-                         conf.push_back({move.text(), std::max(end_of(conf, now), end_of(theirs, now))});
-                         return united(std::move(conf), {});
-                       });
+    const std::vector<InUse> all = read(from), theirs = read(to);
+    // Behind the reading: what another mover does from now on has a higher number than this one gives.
+    change_.check();
+    may_be_changed_ = true;
+    leave(from, {std::max(change_of(all), change_of(theirs)) + 1, to.copies, from}, all, end_of(theirs, {}));
+    change_.keep_alive();
+    const std::vector<InUse> conf = read(from);
+    const auto left = last_move(conf);
+    // It had left for another before this change was begun by who died.
+    if (!left || left->to != to.copies || !(left->from == from)) return;
+    const std::vector<InUse> lines = continued(conf, *left);
+    on_all(to, [&](const Context& copy) { add_to_conf(copy, to.conf_key(context_, name_), lines); });
+    change_.keep_alive();
+    on_all(from, [&](const Context& copy) { close(copy, from, conf); });
   }
 
-  // What the new conf says: the rings that the log had, and the shapes that it goes on with.
-  std::vector<InUse> taken_over(std::span<const InUse> conf, const LogMove& move) const {
-    const std::string own = LogNumber{move.to}.text() + '/';
-    std::vector<InUse> lines;
-    std::vector<InUse> shapes;
-    for (const InUse& one : conf) {
-      if (one.what.starts_with(own)) {
-        shapes.push_back({one.what.substr(own.size()), one.until});
-      } else if (RingShape::parse(one.what)) {
-        lines.push_back({move.from.text() + '/' + one.what, one.until});
-        shapes.push_back(one);
-      } else if (!LogMove::parse(one.what)) {
-        lines.push_back(one);
-      }
-    }
-    lines = united(std::move(lines), shapes);
-    for (const InUse& one : conf) {
-      if (one.what == move.text()) lines.push_back(one);
-    }
-    return lines;
-  }
-
-  // False: everything stood there.
-  bool write(const LogNumber& number, std::span<const InUse> lines, bool everywhere) const {
-    const Replicas copies(number.in(context_));
-    bool wrote = false;
-    const auto written = expect_any(copies.each([&](std::size_t copy) {
-      if (add_to_conf(copies.at(copy), conf_key(number), lines)) wrote = true;
-    }));
-    if (everywhere) expect_all(written);
-    return wrote;
-  }
-
-  // The other steps, as far as they are not done.
-  void complete(const LogNumber& from, bool everywhere) const {
-    const std::vector<InUse> conf = read(from, everywhere);
-    const auto move = last_move(conf);
-    if (!move || move->to == from.copies || !(move->from == from)) return;
-    // The copies that the first step has not reached.
-    write(from, conf, everywhere);
-    const bool wrote = write({move->to}, taken_over(conf, *move), everywhere);
-    if (!wrote && !everywhere) return;
-    const auto closed = attempt([&] { close(from, conf); });
-    if (everywhere) closed.value();
+  // Unless it has left before. `all`: what the conf key says there.
+  void leave(const LogNumber& from, const LogMove& move, std::span<const InUse> all, WallTime least) const {
+    on_all(from, [&](const Context& copy) {
+      change_conf(copy, from.conf_key(context_, name_),
+                  [&](const std::vector<InUse>& seen) -> std::optional<std::vector<InUse>> {
+                    std::vector<InUse> conf = united(seen, all);
+                    if (!move_away(conf, from.copies) && change_of(conf) < move.change) {
+                      const WallTime now = context_.clock.wall();
+                      conf = prolonged(std::move(conf), now);
+                      const InUse left{move.text(), end_of(conf, std::max(now, least))};
+                      conf = united(std::move(conf), std::span(&left, 1));
+                    }
+                    return conf == seen ? std::nullopt : std::optional(std::move(conf));
+                  });
+    });
   }
 
   // Fills all parts of every chunk that a put can be for now, so that the next one looks at the conf: a
   // writer may still append to one that has no room for others' batches.
-  void close(const LogNumber& number, std::span<const InUse> conf) const {
-    const Replicas copies(number.in(context_));
-    expect_all(copies.each([&](std::size_t copy) {
-      for (const InUse& one : conf) {
-        const auto shape = RingShape::parse(one.what);
-        if (!shape) continue;
-        const LogKeys keys(number.key(context_, name_), *shape);
-        const std::int64_t now = shape->chunk_of(context_.clock.wall());
-        for (std::int64_t chunk = now - 1; chunk <= now + 1; ++chunk)
-          close_chunk(copies.at(copy), keys, chunk);
-      }
-    }));
+  void close(const Context& copy, const LogNumber& number, std::span<const InUse> conf) const {
+    for (const InUse& one : conf) {
+      const auto shape = RingShape::parse(one.what);
+      if (!shape) continue;
+      const LogKeys keys(number.key(context_, name_), *shape);
+      const std::int64_t now = shape->chunk_of(context_.clock.wall());
+      for (std::int64_t chunk = now - 1; chunk <= now + 1; ++chunk) close_chunk(copy, keys, chunk);
+    }
   }
 
   void close_chunk(const Context& copy, const LogKeys& keys, std::int64_t chunk) const {
@@ -162,7 +135,7 @@ class LogRecopy {
   std::string rings_in_use() const {
     std::set<std::string> rings;
     for (const LogNumber& number : numbers()) {
-      for (const InUse& one : read(number, true)) {
+      for (const InUse& one : read(number)) {
         if (RingShape::parse(one.what)) rings.insert(number.text() + '/' + one.what);
         if (one.what.find('/') != std::string::npos) rings.insert(one.what);
       }
@@ -172,49 +145,39 @@ class LogRecopy {
     return lines;
   }
 
-  // False: there was none. What no directory names ends with its ring.
-  bool drop() const {
-    if (rings_in_use().empty()) return false;
-    Recopying recopying(context_, "eventlog", name_);
-    recopying.begin(1, false, 0);
-    end(recopying);
-    return true;
-  }
-
   // The conf keys, so that who starts a chunk looks for the mark and waits; then every part that a directory
   // names, and the directories.
-  void end(Recopying& recopying) const {
+  void end() {
     // Before the conf keys go, which name the rings.
-    if (recopying.mark().moving.empty()) recopying.write(rings_in_use());
+    if (change_.mark().moving.empty()) change_.write(rings_in_use());
+    may_be_changed_ = true;
     for (const LogNumber& number : numbers()) {
-      for (const Reply& reply : execute_copies(number.in(context_), Request::remove(conf_key(number))))
+      for (const Reply& reply :
+           execute_copies(number.in(context_), Request::remove(number.conf_key(context_, name_))))
         static_cast<void>(expect(context_.cluster, reply));
     }
-    recopying.settle();
-    const std::string lines = recopying.mark().moving;
+    change_.settle();
+    const std::string lines = change_.mark().moving;
     for (const std::string_view line : split(lines, '\n')) {
       const std::size_t slash = line.find('/');
       if (slash == std::string_view::npos) continue;
       const auto number = LogNumber::parse(line.substr(0, slash));
       const auto shape = RingShape::parse(line.substr(slash + 1));
-      if (number && shape) remove_ring(recopying, *number, *shape);
+      if (number && shape) remove_ring(*number, *shape);
     }
-    recopying.finish();
   }
 
-  void remove_ring(Recopying& recopying, const LogNumber& number, const RingShape& shape) const {
-    const Replicas copies(number.in(context_));
+  void remove_ring(const LogNumber& number, const RingShape& shape) const {
     const LogKeys keys(number.key(context_, name_), shape);
     const std::int64_t now = shape.chunk_of(context_.clock.wall());
     const std::int64_t last = (now + 2) / chunks_per_directory;
     for (std::int64_t group = (now - shape.chunks - 2) / chunks_per_directory; group <= last;) {
-      recopying.check();
+      change_.check();
       const std::int64_t end = std::min(group + directories_per_trip, last + 1);
-      expect_all(copies.each([&](std::size_t copy) {
-        const Context& context = copies.at(copy);
+      on_all(number, [&](const Context& copy) {
         for (std::int64_t one = group; one < end; ++one)
-          in_rounds("the log", [&] { return remove_directory(context, keys, one); });
-      }));
+          in_rounds("the log", [&] { return remove_directory(copy, keys, one); });
+      });
       group = end;
     }
   }
@@ -238,62 +201,45 @@ class LogRecopy {
     return expect(copy.cluster, removed).outcome != Outcome::exists;
   }
 
-  // Whether nothing can have been missed in a look that found nothing.
-  void expect_answers() const {
-    const std::size_t most = std::min(context_.cluster.placement().pool().size(), most_copies);
-    for (std::size_t copies = 1; copies <= most; ++copies) {
-      const LogNumber number{copies};
-      if (context_.cluster.placement().servers_of(conf_key(number), copies).size() < copies) return;
-      static_cast<void>(read(number, true));
+  // Of every copy. Throws if one does not answer, or is another program's.
+  std::vector<InUse> read(const LogNumber& number) const {
+    const std::string key = number.conf_key(context_, name_);
+    std::vector<InUse> lines;
+    for (const Reply& reply : execute_copies(number.in(context_), Request::get(key))) {
+      expect_in_use(context_, key, expect_read(context_.cluster, reply));
+      lines = united(std::move(lines), parse_in_use(reply.value, context_.clock.wall()));
     }
+    return lines;
   }
 
- private:
-  std::string conf_key(const LogNumber& number) const { return number.key(context_, name_) + ":conf"; }
+  template <typename Work>
+  void on_all(const LogNumber& number, const Work& work) const {
+    const Replicas copies(number.in(context_));
+    expect_all(copies.each([&](std::size_t copy) { work(copies.at(copy)); }));
+  }
 
   const Context& context_;
   std::string_view name_;
+  Recopying& change_;
+  bool may_be_changed_ = change_.taken_over();
 };
 
 }  // namespace
 
-void complete_recopy(const Context& context, std::string_view name, const LogNumber& from, bool everywhere) {
-  LogRecopy(context, name).complete(from, everywhere);
-}
-
-void end_log(const Context& context, std::string_view name, Recopying& recopying) {
-  LogRecopy(context, name).end(recopying);
+void move_log(const Context& context, std::string_view name, Recopying& change) {
+  LogRecopy(context, name, change).run();
 }
 
 Kept::Recopied recopy_log(const Context& context, std::string_view name) {
   LogPlace log(context, name, RingShape{});
-  const LogRecopy recopy(context, name);
-  for (int attempt = 0; attempt < most_recopies; ++attempt) {
-    const auto place = log.kept.only_place();
-    if (!place) {
-      if (log.complete_left(true)) continue;
-      recopy.expect_answers();
-      return {};
-    }
-    if (place->copies == context.copies) {
-      // Whoever began it may not have come to its end.
-      if (const auto move = last_move(read_conf(context, log.keys.conf()).all()))
-        recopy.complete(move->from, true);
-      return {.found = true, .from = place->copies};
-    }
-    const LogNumber from{place->copies, place->unmarked};
-    const bool ours = recopy.leave(from);
-    recopy.complete(from, true);
-    if (ours) return {.found = true, .from = from.copies};
-  }
-  throw Contention("others change the number of copies of the eventlog '" + log.name + "'; try again");
+  if (log.kept.places().empty()) log.restore_left();
+  return log.kept.recopy();
 }
 
 bool drop_log(const Context& context, std::string_view name) {
-  // Another's, or one that was left, comes to its end first.
-  const bool begun = Recopying(context, "eventlog", name).look().has_value();
-  static_cast<void>(LogPlace(context, name, RingShape{}).kept.places());
-  return LogRecopy(context, name).drop() || begun;
+  LogPlace log(context, name, RingShape{});
+  if (log.kept.places().empty()) log.restore_left();
+  return log.kept.drop();
 }
 
 std::vector<KeysOfRing> keys_of_log(const Context& context, std::string_view name,

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "common/base/bytes.hpp"
 #include "common/base/rely.hpp"
 #include "common/primitives/several/quorum.hpp"
 #include "common/structures/eventlog/read.hpp"
@@ -22,7 +23,7 @@ std::vector<const ChunkText*> copies_of(const std::vector<std::vector<ChunkText>
 }
 
 bool has_part(const ChunkText& copy, const PartName& name, std::string_view incarnation) {
-  const auto part = copy.parts.find({0, name.part});
+  const auto part = copy.parts.find(name);
   if (part == copy.parts.end()) return false;
   const auto header = parse_part_header(part->second.value, name);
   return header && header->incarnation == incarnation;
@@ -32,9 +33,9 @@ bool has_part(const ChunkText& copy, const PartName& name, std::string_view inca
 // may be lost.
 bool has_all(const ChunkText& copy) {
   std::int64_t next = 0;
-  for (const auto& [number, part] : copy.parts) {
-    if (part.unreachable && number.part > copy.last_named) continue;
-    if (part.unreachable || number.part != next++) return false;
+  for (const auto& [name, part] : copy.parts) {
+    if (part.unreachable && name.part > copy.last_named) continue;
+    if (part.unreachable || name.part != next++) return false;
   }
   if (next == 0) return false;
   return std::all_of(copy.named.begin(), copy.named.end(),
@@ -71,14 +72,14 @@ UnitedChunk unite(std::span<const ChunkText* const> copies) {
     united.text.chunk = copy.chunk;
     united.text.directory_lost = (i == 0 || united.text.directory_lost) && copy.directory_lost;
     bool lacks_answer = false;
-    for (const auto& [number, part] : copy.parts) {
-      united.text.parts[{of_copy, number.part}] = part;
-      if (part.unreachable && number.part <= copy.last_named) lacks_answer = united.blocked = true;
+    for (const auto& [name, part] : copy.parts) {
+      united.text.parts[{name.chunk, name.part, of_copy}] = part;
+      if (part.unreachable && name.part <= copy.last_named) lacks_answer = united.blocked = true;
     }
     for (const auto& [name, incarnation] : copy.named) {
       united.text.named.push_back({{name.chunk, name.part, of_copy}, incarnation});
     }
-    const auto first = copy.parts.find({0, 0});
+    const auto first = copy.parts.find({copy.chunk});
     const bool is_silent = first != copy.parts.end() && first->second.unreachable;
     silent = silent && is_silent;
     united.text.whole = united.text.whole || has_all(copy);
@@ -96,7 +97,7 @@ UnitedChunk unite(std::span<const ChunkText* const> copies) {
 std::vector<NamedPart> lost_parts(const ChunkText& copy) {
   std::vector<NamedPart> lost;
   for (const auto& [name, incarnation] : copy.all_named) {
-    const auto part = copy.parts.find({0, name.part});
+    const auto part = copy.parts.find(name);
     const bool unreachable = part != copy.parts.end() && part->second.unreachable;
     if (!unreachable && !has_part(copy, name, incarnation)) lost.emplace_back(name, incarnation);
   }
@@ -316,8 +317,8 @@ void read_former(LogPlace& place, const FormerRing& former, std::span<const std:
     for (const auto& [name, incarnation] : chunk.named) name_loss(name, incarnation);
     if (chunk.directory_lost && chunk.parts.empty()) name_loss({chunk.chunk, 0}, std::string(16, '0'));
     if (!chunk.parts.empty()) until = std::max(until, place.shape.expiry_of(chunk.chunk));
-    for (auto& [number, part] : chunk.parts)
-      text.parts[{first_copy + number.copy, number.part}] = std::move(part);
+    for (auto& [name, part] : chunk.parts)
+      text.parts[{name.chunk, name.part, first_copy + name.copy}] = std::move(part);
   }
   if (!reading.refills || until <= former.until) return;
   const InUse longer{former.number.text() + '/' + place.shape.text(), until};

@@ -98,17 +98,24 @@ void Copier::begin_reading() {
   if (reading_.size() > 1) begin_writing();
 }
 
+// By our clock, of what ends so by the clock of its old server.
+WallTime Copier::end_of(std::uint32_t expires_s, std::size_t old_server) const {
+  const ClockLook here = old_clocks_[old_server].value_or(ClockLook{});
+  return WallTime(
+      std::chrono::round<std::chrono::microseconds>(std::chrono::seconds(expires_s) - here.ahead));
+}
+
 // False: it has ended. What ends is stored with its new server's time of that, so it does not matter when it
 // arrives.
 bool Copier::set_end(Item& item) const {
   if (item.record.expires_s == 0) return true;
-  const ClockLook here = old_clocks_[item.record.from].value_or(ClockLook{});
-  const std::int64_t end = item.record.expires_s;
-  item.end = WallTime(std::chrono::round<std::chrono::microseconds>(std::chrono::seconds(end) - here.ahead));
+  item.end = end_of(item.record.expires_s, item.record.from);
   const WallTime now = from_.clock.wall();
   if (item.end <= now) return false;
   const auto& there = new_clocks_[item.record.to];
-  const auto absolute = there ? Exptime::absolute(end + seconds_ahead(here, *there)) : std::nullopt;
+  const ClockLook here = old_clocks_[item.record.from].value_or(ClockLook{});
+  const auto absolute =
+      there ? Exptime::absolute(item.record.expires_s + seconds_ahead(here, *there)) : std::nullopt;
   // Else to the nearest second: a server's clock shows whole ones.
   item.exptime = absolute ? *absolute : Exptime::at(item.end - std::chrono::milliseconds(500), now);
   return true;
@@ -116,11 +123,8 @@ bool Copier::set_end(Item& item) const {
 
 // Or is about to.
 bool Copier::copy_has_ended(const Item& item) const {
-  if (item.before->expires_s == 0) return false;
-  const ClockLook here = old_clocks_[item.record.from].value_or(ClockLook{});
-  const WallTime end(std::chrono::round<std::chrono::microseconds>(
-      std::chrono::seconds(item.before->expires_s) - here.ahead));
-  return end <= from_.clock.wall() + std::chrono::seconds(tick_s);
+  return item.before->expires_s != 0 && end_of(item.before->expires_s, item.record.from) <=
+                                            from_.clock.wall() + std::chrono::seconds(tick_s);
 }
 
 // What to store it by; nullopt: there is nothing to store.
@@ -157,9 +161,9 @@ void Copier::begin_writing() {
   Reading reading = std::move(reading_.front());
   reading_.pop_front();
   std::vector<Reply> replies = reading.pending->finish();
-  std::vector<ListedEnd> ends;
-  for (Item& item : reading.items) ends.push_back({item.record.key, item.record.from, item.record.expires_s});
-  read_touched_again(from_.cluster, old_clocks_, ends, replies, {reading.asked, from_.clock.wall()});
+  std::vector<Spooled*> records;
+  for (Item& item : reading.items) records.push_back(&item.record);
+  read_touched_again(from_.cluster, old_clocks_, records, replies, reading.asked, from_.clock.wall());
   Writing writing;
   writing.first = ledger_.written();
   std::vector<Request> requests;

@@ -13,7 +13,6 @@
 #include "common/structures/move/map.hpp"
 #include "common/structures/move/roots.hpp"
 #include "common/structures/move/settler.hpp"
-#include "common/structures/move/tally.hpp"
 
 namespace mcds::moving {
 
@@ -44,6 +43,7 @@ class Copier {
   void begin_writing();
   void finish_writing();
   std::optional<Request> read(Item& item, Reply reply);
+  WallTime end_of(std::uint32_t expires_s, std::size_t old_server) const;
   bool set_end(Item& item) const;
   bool copy_has_ended(const Item& item) const;
   void keep_pace(std::size_t count);

@@ -21,6 +21,11 @@ std::int64_t rounded(Duration time) {
   return std::chrono::round<seconds>(time).count();
 }
 
+bool is_of_keeper(const Reply& statistics) {
+  return !statistics.failed() && statistic_number(statistics.value, "curr_items") &&
+         !statistic(statistics.value, "proxy_conn_requests");
+}
+
 }  // namespace
 
 ClockLook ClockLook::of(std::int64_t shown, WallTime before, WallTime after) {
@@ -42,49 +47,29 @@ bool agrees(const SeenEnd& seen, const ClockLook& clock) {
          read_at < seen.answered.time_since_epoch() + clock.ahead + slack;
 }
 
-// A ttl is what is left by the server's clock, so both together are exact, even where that clock is late.
-std::vector<ReadAgain> read_again(Cluster& cluster, std::size_t server,
-                                  const std::vector<std::string>& keys) {
-  std::vector<Request> requests{Request::stats(server)};
-  for (const std::string& key : keys) requests.push_back(Request::probe(key, server));
-  std::vector<Reply> replies = cluster.execute(requests);
-  const auto shown = is_of_keeper(replies[0]) ? statistic_number(replies[0].value, "time") : std::nullopt;
-  std::vector<ReadAgain> result;
-  for (std::size_t i = 1; i < replies.size(); ++i) {
-    ReadAgain one{std::move(replies[i]), std::nullopt};
-    if (one.reply.outcome == Outcome::hit && one.reply.age.ttl) {
-      const auto ttl = one.reply.age.ttl->count();
-      if (ttl < 0) one.end = 0;
-      if (ttl >= 0 && shown) one.end = static_cast<std::int64_t>(*shown) + ttl;
-    }
-    result.push_back(std::move(one));
-  }
-  return result;
-}
-
-// Their ends are not those that were listed.
-void read_touched_again(Cluster& cluster, const Clocks& clocks, std::span<const ListedEnd> items,
-                        std::vector<Reply>& replies, ReadingTime time) {
+void read_touched_again(Cluster& cluster, const Clocks& clocks, std::span<Spooled* const> items,
+                        std::vector<Reply>& replies, WallTime asked, WallTime answered) {
   std::map<std::size_t, std::vector<std::size_t>> touched;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const SeenEnd seen{items[i].expires_s, replies[i].age.ttl, time.asked, time.answered};
-    if (replies[i].outcome == Outcome::hit && !agrees(seen, clocks[items[i].server].value_or(ClockLook{})))
-      touched[items[i].server].push_back(i);
+    const SeenEnd seen{items[i]->expires_s, replies[i].age.ttl, asked, answered};
+    if (replies[i].outcome == Outcome::hit && !agrees(seen, clocks[items[i]->from].value_or(ClockLook{})))
+      touched[items[i]->from].push_back(i);
   }
   for (const auto& [server, places] : touched) {
-    std::vector<std::string> keys;
-    for (const std::size_t place : places) keys.push_back(items[place].key);
-    std::vector<ReadAgain> again = read_again(cluster, server, keys);
+    std::vector<Request> requests{Request::stats(server)};
+    for (const std::size_t place : places) requests.push_back(Request::probe(items[place]->key, server));
+    std::vector<Reply> again = cluster.execute(requests);
+    const auto shown = is_of_keeper(again[0]) ? statistic_number(again[0].value, "time") : std::nullopt;
     for (std::size_t k = 0; k < places.size(); ++k) {
-      if (again[k].end) items[places[k]].expires_s = static_cast<std::uint32_t>(*again[k].end);
-      replies[places[k]] = std::move(again[k].reply);
+      Reply& reply = replies[places[k]] = std::move(again[k + 1]);
+      if (reply.outcome != Outcome::hit || !reply.age.ttl) continue;
+      // A ttl is what is left by the server's clock, so both together are exact, even where that is late.
+      const auto ttl = reply.age.ttl->count();
+      if (ttl < 0) items[places[k]]->expires_s = 0;
+      if (ttl >= 0 && shown)
+        items[places[k]]->expires_s = static_cast<std::uint32_t>(static_cast<std::int64_t>(*shown) + ttl);
     }
   }
-}
-
-bool is_of_keeper(const Reply& statistics) {
-  return !statistics.failed() && statistic_number(statistics.value, "curr_items") &&
-         !statistic(statistics.value, "proxy_conn_requests");
 }
 
 std::vector<Reply> statistics_of_keepers(Cluster& cluster) {

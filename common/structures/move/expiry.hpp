@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
+#include "common/structures/move/spool.hpp"
 
 namespace mcds::moving {
 
@@ -35,33 +35,14 @@ struct SeenEnd {
 // False: it was touched since, or its server's clock stood still, as it does while the server is stopped.
 bool agrees(const SeenEnd& seen, const ClockLook& clock);
 
-// Reads items of one server anew, each with the end that its ttl means by the clock of that moment. unset: it
-// was not found, or there is no telling.
-struct ReadAgain {
-  Reply reply;
-  std::optional<std::int64_t> end;
-};
-std::vector<ReadAgain> read_again(Cluster& cluster, std::size_t server, const std::vector<std::string>& keys);
-
-// An item that was listed, and when it ends.
-struct ListedEnd {
-  const std::string& key;
-  std::size_t server;
-  std::uint32_t& expires_s;  // as listed; put right where it was touched since
-};
-// Reads those anew whose ttl does not agree with their end, with their values. `replies`: of the probes, one
-// for each.
+// Reads those anew whose ttl does not agree with their end, as listed, and puts both right: they were touched
+// since. `replies`: of their probes, one for each; `asked` and `answered`: when, the whole batch.
 using Clocks = std::vector<std::optional<ClockLook>>;
-struct ReadingTime {
-  WallTime asked, answered;  // of the whole batch
-};
-void read_touched_again(Cluster& cluster, const Clocks& clocks, std::span<const ListedEnd> items,
-                        std::vector<Reply>& replies, ReadingTime time);
+void read_touched_again(Cluster& cluster, const Clocks& clocks, std::span<Spooled* const> items,
+                        std::vector<Reply>& replies, WallTime asked, WallTime answered);
 
-// Whether statistics are those of a server that stores items itself: a proxy shows its own clock and none of
-// its servers' evictions.
-bool is_of_keeper(const Reply& statistics);
-// Of all servers of a cluster's pool that are such.
+// Of the servers of a cluster's pool that store items themselves: a proxy shows its own clock and none of its
+// servers' evictions.
 std::vector<Reply> statistics_of_keepers(Cluster& cluster);
 
 // Of all servers of a cluster's pool. unset: that one tells no time, or is another's voice.

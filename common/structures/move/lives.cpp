@@ -7,6 +7,19 @@ namespace mcds::moving {
 
 namespace {
 
+// Unset: it does not tell, or is a proxy.
+std::vector<std::optional<Life>> look_at_lives(Cluster& cluster) {
+  std::vector<std::optional<Life>> lives(cluster.placement().pool().size());
+  for (const Reply& reply : statistics_of_keepers(cluster)) {
+    const auto number = [&](std::string_view name) { return statistic_number(reply.value, name); };
+    const auto time = number("time"), uptime = number("uptime");
+    if (!time || !uptime) continue;
+    lives[reply.server] = Life{*time - *uptime, number("cmd_flush").value_or(0),
+                               static_cast<std::uint32_t>(number("pid").value_or(0))};
+  }
+  return lives;
+}
+
 enum class Side { old_server, new_server };
 
 // Each side by itself: an old server need not hold what was copied.
@@ -25,21 +38,42 @@ std::vector<std::uint64_t> since(Ledger& ledger, Cluster& cluster, Side side) {
 
 }  // namespace
 
-std::vector<std::optional<Life>> look_at_lives(Cluster& cluster) {
-  std::vector<std::optional<Life>> lives(cluster.placement().pool().size());
-  for (const Reply& reply : statistics_of_keepers(cluster)) {
-    const auto number = [&](std::string_view name) { return statistic_number(reply.value, name); };
-    const auto time = number("time"), uptime = number("uptime");
-    if (!time || !uptime) continue;
-    lives[reply.server] = Life{*time - *uptime, number("cmd_flush").value_or(0),
-                               static_cast<std::uint32_t>(number("pid").value_or(0))};
-  }
-  return lives;
-}
-
 Since::Since(Ledger& ledger, Cluster& from, Cluster& to)
     : old_servers(since(ledger, from, Side::old_server)), new_servers(since(ledger, to, Side::new_server)) {
   ledger.write();
+}
+
+Incidents::Incidents(Cluster& cluster) : cluster_(cluster), before_(counters()) {}
+
+std::vector<std::optional<Incidents::Counters>> Incidents::counters() const {
+  std::vector<std::optional<Counters>> all(cluster_.placement().pool().size());
+  for (const Reply& reply : statistics_of_keepers(cluster_)) {
+    const auto evictions = statistic_number(reply.value, "evictions");
+    if (!evictions) continue;
+    const auto number = [&](std::string_view name) {
+      return statistic_number(reply.value, name).value_or(0);
+    };
+    // A page that is given to larger or smaller items takes those that are left on it along, uncounted by the
+    // first.
+    all[reply.server] = {*evictions + number("slab_reassign_evictions_nomem"), number("cmd_flush"),
+                         number("pid"), number("uptime")};
+  }
+  return all;
+}
+
+std::vector<std::optional<ServerIncidents>> Incidents::look() const {
+  const auto now = counters();
+  std::vector<std::optional<ServerIncidents>> result(now.size());
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    if (!before_[i] || !now[i]) continue;
+    const Counters &before = *before_[i], &after = *now[i];
+    const bool restarted = after.pid != before.pid || after.uptime_s < before.uptime_s;
+    const bool reset = after.evicted < before.evicted;  // stats reset
+    result[i] = {.evicted = after.evicted - (restarted || reset ? 0 : before.evicted),
+                 .restarted = restarted,
+                 .flushed = !restarted && after.flushes > before.flushes};
+  }
+  return result;
 }
 
 }  // namespace mcds::moving

@@ -64,6 +64,17 @@ void describe(const NameInNamespace& ours, View rest, bool named_namespace, Fate
 
 }  // namespace
 
+Spooled record_of(const LiveKey& key, const Fate& fate) {
+  Spooled record{static_cast<std::uint16_t>(key.server), static_cast<std::uint16_t>(fate.to), fate.kind};
+  record.size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(key.size_bytes, UINT32_MAX));
+  if (key.expires_at >= 0)
+    record.expires_s = static_cast<std::uint32_t>(std::clamp<std::int64_t>(key.expires_at, 1, UINT32_MAX));
+  record.cas = key.cas;
+  record.key = key.key;
+  record.copy = fate.copy;
+  return record;
+}
+
 std::string identity_of(const Placement& from, const Placement& to, const std::string& key_prefix) {
   std::string text;
   for (const Placement* one : {&from, &to}) {
@@ -149,14 +160,8 @@ Fate Map::of(std::string_view key, std::size_t server) const {
   Fate described;
   if (ours) describe(*ours, rest, ours->key_prefix == key_prefix_, described);
   if (described.what == Fate::What::lock) return described;
-  const std::size_t most = std::min(from_.pool().size(), to_.pool().size());
-  Fate fate;
-  if (ours) {
-    const Keeping kept = keeping(key);
-    fate = placed_fate(kept.placed_by, kept.copies, server);
-  } else {
-    fate = placed_fate(key, std::min(copies_, most), server);
-  }
+  const Keeping kept = keeping(key);
+  Fate fate = placed_fate(kept.placed_by, kept.copies, server);
   fate.kind = described.kind;
   fate.pass = described.pass;
   return fate;

@@ -8,18 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "common/cluster/keys/live.hpp"
 #include "common/placement/placement.hpp"
+#include "common/structures/move/spool.hpp"
 
 namespace mcds::moving {
-
-// What decides how two values under one key become one.
-enum class Kind : std::uint8_t {
-  plain,      // the new one stays
-  locklike,   // copied unless its value is a lock's
-  journal,    // a root, whose segments go before it
-  log_part,   // events, line by line
-  directory,  // of an event log: lines
-};
 
 struct Fate {
   enum class What : std::uint8_t {
@@ -35,6 +28,9 @@ struct Fate {
   std::size_t to = 0;     // of the new pool
   std::uint8_t copy = 0;  // of those of this key that move
 };
+
+// Of what has to go from where it was listed.
+Spooled record_of(const LiveKey& key, const Fate& fate);
 
 // What a move's journal belongs to: another move must not take it for its own.
 std::string identity_of(const Placement& from, const Placement& to, const std::string& key_prefix);

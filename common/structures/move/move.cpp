@@ -6,8 +6,8 @@
 #include "common/cluster/statistics.hpp"
 #include "common/primitives/several/recopying.hpp"
 #include "common/structures/move/copier.hpp"
-#include "common/structures/move/incidents.hpp"
 #include "common/structures/move/ledger.hpp"
+#include "common/structures/move/lives.hpp"
 #include "common/structures/move/map.hpp"
 #include "common/structures/move/spool.hpp"
 
@@ -85,13 +85,7 @@ void Move::Parts::take(const LiveKey& key) {
   ++pair.keys;
   pair.size_bytes += key.size_bytes;
   if (options.dry_run) return;
-  Spooled record{static_cast<std::uint16_t>(key.server), static_cast<std::uint16_t>(fate.to), fate.kind};
-  record.size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(key.size_bytes, UINT32_MAX));
-  if (key.expires_at >= 0)
-    record.expires_s = static_cast<std::uint32_t>(std::clamp<std::int64_t>(key.expires_at, 1, UINT32_MAX));
-  record.cas = key.cas;
-  record.key = key.key;
-  record.copy = fate.copy;
+  Spooled record = moving::record_of(key, fate);
   spool(fate.pass, ledger->part_of(moving::hash_of(key.key, fate.copy))).add(record);
 }
 

@@ -74,14 +74,20 @@ struct OldPlaces::Parts {
     bool may_be_same;
     const Reply* seen;
   };
-  enum class Finding { removable, gone, failed, only_there, differs, touched, rooted, without_cas };
-  Finding judge(const Copies& copies, std::size_t i) const;
-  Finding compare(const Spooled& record, const Reply& here, const Reply& there, Duration apart) const;
+  // Why an item stays; nullopt: it can go.
+  struct Stays {
+    std::uint64_t Report::*count;
+    const char* reason;  // nullptr: nothing is there to be told of
+    std::string message;
+  };
+  std::optional<Stays> judge(const Copies& copies, std::size_t i) const;
+  std::optional<Stays> compare(const Spooled& record, const Reply& here, const Reply& there,
+                               Duration apart) const;
   bool not_written_since(const Spooled& record, const Reply& here) const;
   bool is_segment(const Spooled& record) const {
     return record.kind == Kind::plain && map.vouching(record.key) != record.key;
   }
-  void count(Finding finding, const Spooled& record, const Copies& copies, std::size_t i);
+  void count(const std::optional<Stays>& stays, const Spooled& record, bool may_be_same);
   void left(const Spooled& record, const char* reason, const std::string& message) const {
     watch->left({record.key, record.from, record.to, reason, message});
   }
@@ -117,10 +123,7 @@ void OldPlaces::Parts::take(const LiveKey& key) {
   report.locks += fate.what == Fate::What::lock ? 1 : 0;
   if (fate.what != Fate::What::moves) return;
   ++report.on_old;
-  Spooled record{static_cast<std::uint16_t>(key.server), static_cast<std::uint16_t>(fate.to), fate.kind};
-  record.size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(key.size_bytes, UINT32_MAX));
-  record.key = key.key;
-  record.copy = fate.copy;
+  const Spooled record = moving::record_of(key, fate);
   if (is_segment(record)) return segments.add(record);
   spools[ledger->part_of(moving::hash_of(record.key, record.copy))].add(record);
 }
@@ -176,86 +179,66 @@ bool OldPlaces::Parts::not_written_since(const Spooled& record, const Reply& her
          copied->index >= since[record.from];
 }
 
-OldPlaces::Parts::Finding OldPlaces::Parts::compare(const Spooled& record, const Reply& here,
-                                                    const Reply& there, Duration apart) const {
+std::optional<OldPlaces::Parts::Stays> OldPlaces::Parts::compare(const Spooled& record, const Reply& here,
+                                                                 const Reply& there, Duration apart) const {
   if (here.flags == there.flags && here.value == there.value) {
     const auto never = std::chrono::seconds::max();
     const auto ttl = [&](const Reply& reply) { return reply.age.ttl->count() < 0 ? never : *reply.age.ttl; };
     const auto most = ttl_wobble + std::chrono::ceil<std::chrono::seconds>(apart);
     const bool known = here.age.ttl && there.age.ttl;
-    return known && ttl(there) != never && (ttl(here) == never || ttl(here) > ttl(there) + most)
-               ? Finding::touched
-               : Finding::removable;
+    if (!known || ttl(there) == never || (ttl(here) != never && ttl(here) <= ttl(there) + most))
+      return std::nullopt;
+    return Stays{&Report::differs, "differs",
+                 "it has the value of the one on its new server, but lasts longer: it was touched by the old "
+                 "list; --even-different removes it"};
   }
-  if (not_written_since(record, here)) return Finding::removable;
-  if (!moving::Roots::is_of(record.kind, here.value) || !moving::Roots::is_of(record.kind, there.value))
-    return Finding::differs;
-  const auto has_all = attempt([&] {
-    return moving::Roots(from, to).has_all({record.key, record.from, record.to}, record.kind, here.value);
-  });
-  return !has_all.failure() && has_all.value() ? Finding::removable : Finding::differs;
+  if (not_written_since(record, here)) return std::nullopt;
+  if (moving::Roots::is_of(record.kind, here.value) && moving::Roots::is_of(record.kind, there.value)) {
+    const auto has_all = attempt([&] {
+      return moving::Roots(from, to).has_all({record.key, record.from, record.to}, record.kind, here.value);
+    });
+    if (!has_all.failure() && has_all.value()) return std::nullopt;
+  }
+  return Stays{
+      &Report::differs, "differs",
+      "it differs from the one on its new server, and may be newer; give the move's --journal, which "
+      "tells, or compare them with mcds where --probe; --even-different removes it"};
 }
 
-OldPlaces::Parts::Finding OldPlaces::Parts::judge(const Copies& copies, std::size_t i) const {
+std::optional<OldPlaces::Parts::Stays> OldPlaces::Parts::judge(const Copies& copies, std::size_t i) const {
   const Spooled& record = *copies.records[i];
   const Reply &here = copies.old_ones[i], &there = copies.new_ones[i];
   const auto& root = copies.roots[i];
-  if (here.failed() || there.failed() || (root && root->failed())) return Finding::failed;
-  if (here.outcome != Outcome::hit) return Finding::gone;
-  const bool needed = root && root->outcome == Outcome::hit &&
-                      !roots_to_go.contains(std::to_string(record.from) + ' ' + map.vouching(record.key));
-  if (needed) return Finding::rooted;
-  if (there.outcome != Outcome::hit && !even_last) return Finding::only_there;
-  if (here.cas.value == 0 && !options.without_cas) return Finding::without_cas;
-  if (there.outcome != Outcome::hit || root || options.even_different) return Finding::removable;
+  for (const Reply* reply : {&here, &there, root ? &*root : &here}) {
+    if (reply->failed()) return Stays{&Report::failed, "unavailable", reply->failure->message};
+  }
+  if (here.outcome != Outcome::hit) return Stays{&Report::changed, nullptr, {}};
+  if (root && root->outcome == Outcome::hit &&
+      !roots_to_go.contains(std::to_string(record.from) + ' ' + map.vouching(record.key)))
+    return Stays{&Report::differs, "differs", "it is a part of what stays there"};
+  const bool only_there = there.outcome != Outcome::hit;
+  if (only_there && !even_last)
+    return Stays{&Report::only_there, "only_there", "its new server has none; it may be the only one"};
+  if (here.cas.value == 0 && !options.without_cas)
+    return Stays{&Report::failed, "without_cas",
+                 "its server runs without cas (-C), so a write at the same moment would be lost; stop the "
+                 "writers and give --without-cas"};
+  if (only_there || root || options.even_different) return std::nullopt;
   return compare(record, here, there, copies.took);
 }
 
 // What stays, or would go.
-void OldPlaces::Parts::count(Finding finding, const Spooled& record, const Copies& copies, std::size_t i) {
-  switch (finding) {
-    case Finding::failed: {
-      const Reply* failed = &copies.old_ones[i];
-      if (!failed->failed()) failed = &copies.new_ones[i];
-      if (!failed->failed()) failed = &*copies.roots[i];
-      ++report.failed;
-      return left(record, "unavailable", failed->failure->message);
-    }
-    case Finding::gone:
-      ++report.changed;
-      return;
-    case Finding::only_there:
-      ++report.only_there;
-      return left(record, "only_there", "its new server has none; it may be the only one");
-    case Finding::differs:
-      ++report.differs;
-      return left(
-          record, "differs",
-          "it differs from the one on its new server, and may be newer; give the move's --journal, which "
-          "tells, or compare them with mcds where --probe; --even-different removes it");
-    case Finding::touched:
-      ++report.differs;
-      return left(
-          record, "differs",
-          "it has the value of the one on its new server, but lasts longer: it was touched by the old "
-          "list; --even-different removes it");
-    case Finding::rooted:
-      ++report.differs;
-      return left(record, "differs", "it is a part of what stays there");
-    case Finding::without_cas:
-      ++report.failed;
-      return left(record, "without_cas",
-                  "its server runs without cas (-C), so a write at the same moment would be lost; stop the "
-                  "writers and give --without-cas");
-    case Finding::removable:
-      break;
-  }
-  if (copies.may_be_same[i]) {
+void OldPlaces::Parts::count(const std::optional<Stays>& stays, const Spooled& record, bool may_be_same) {
+  if (stays) {
+    ++(report.*stays->count);
+    if (stays->reason != nullptr) left(record, stays->reason, stays->message);
+  } else if (may_be_same) {
     ++report.failed;
-    return left(record, "same", why_kept(Sameness::Answer::unknown));
+    left(record, "same", why_kept(Sameness::Answer::unknown));
+  } else {
+    ++report.removed;
+    if (record.kind == Kind::journal) roots_to_go.insert(std::to_string(record.from) + ' ' + record.key);
   }
-  ++report.removed;
-  if (record.kind == Kind::journal) roots_to_go.insert(std::to_string(record.from) + ' ' + record.key);
 }
 
 // Sets the cas uniques of those that are another item, and tells the others.
@@ -293,11 +276,11 @@ void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, int attempt) {
   const Copies copies(*this, batch);
   std::vector<Removing> removed;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    const Finding finding = judge(copies, i);
-    if (finding == Finding::removable && !options.dry_run)
+    const auto stays = judge(copies, i);
+    if (!stays && !options.dry_run)
       removed.push_back({&batch[i], copies.old_ones[i].cas, copies.may_be_same[i], &copies.old_ones[i]});
     else
-      count(finding, batch[i], copies, i);
+      count(stays, batch[i], copies.may_be_same[i]);
   }
   std::vector<Spooled> again;
   const auto try_again = [&](const Spooled& record) {

@@ -5,6 +5,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/cluster/decorators.hpp"
 #include "common/primitives/journal/journal.hpp"
 #include "common/structures/array/array.hpp"
 
@@ -14,10 +15,6 @@ namespace {
 
 constexpr int most_looks = 8;
 constexpr std::size_t segments_per_trip = 8;
-
-std::string_view first_line(std::string_view value) {
-  return value.substr(0, value.find('\n'));
-}
 
 // The lines of `wanted` that `have` lacks, each with its line feed.
 std::string lines_lacking(std::string_view have, std::string_view wanted) {
@@ -30,19 +27,44 @@ std::string lines_lacking(std::string_view have, std::string_view wanted) {
   return lacking;
 }
 
-// `E1 <part> <incarnation> *<checksum>`
-std::string_view incarnation_of(std::string_view header) {
-  const auto words = split(header, ' ');
+// Of a log's part: `E1 <part> <incarnation> *<checksum>`, then its lines.
+std::string_view incarnation_of(std::string_view part) {
+  const auto words = split(take_line(part), ' ');
   return words.size() == 4 ? words[2] : std::string_view();
 }
 
-}  // namespace
-
-std::vector<Reply> OneServer::execute(std::span<const Request> batch) {
-  std::vector<Request> there(batch.begin(), batch.end());
-  for (Request& request : there) request.server = server_;
-  return inner().execute(there);
+std::string_view without_header(std::string_view part) {
+  take_line(part);
+  return part;
 }
+
+// A cluster in which everything is on one server.
+class OneServer final : public Decorator {
+ public:
+  OneServer(Cluster& inner, std::size_t server) : Decorator(inner), server_(server) {}
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    std::vector<Request> there(batch.begin(), batch.end());
+    for (Request& request : there) request.server = server_;
+    return inner().execute(there);
+  }
+
+ private:
+  std::size_t server_;
+};
+
+struct BothPlaces {
+  BothPlaces(const Context& from, Cluster& to, const Roots::Place& place)
+      : old_server(from.cluster, place.from),
+        new_server(to, place.to),
+        old_one{old_server, from.clock, from.random, "", 1},
+        new_one{new_server, from.clock, from.random, "", 1} {}
+
+  OneServer old_server, new_server;
+  Context old_one, new_one;
+};
+
+}  // namespace
 
 bool Roots::has_segments(std::string_view value) {
   const auto root = decode_journal_root(value);
@@ -54,7 +76,7 @@ bool Roots::is_of(Kind kind, std::string_view value) {
     case Kind::journal:
       return decode_journal_root(value).has_value();
     case Kind::log_part:
-      return value.starts_with("E1 ") && incarnation_of(first_line(value)).size() == 16;
+      return value.starts_with("E1 ") && incarnation_of(value).size() == 16;
     case Kind::directory:
       return value.starts_with("N ") || value.starts_with("W ");
     case Kind::plain:
@@ -104,15 +126,13 @@ Reply Roots::with_segments(const Place& place, Reply root) const {
 }
 
 void Roots::unite_journals(const Place& place) const {
-  OneServer old_server(from_.cluster, place.from), new_server(to_, place.to);
-  const Context old_context{old_server, from_.clock, from_.random, "", 1};
-  const Context new_context{new_server, from_.clock, from_.random, "", 1};
-  const JournalContents contents = Journal(old_context, place.key).read();
+  const BothPlaces both(from_, to_, place);
+  const JournalContents contents = Journal(both.old_one, place.key).read();
   if (!contents.found) return;
   // What is lost on either side goes on being told.
   Journal::Options options;
-  options.lossy = contents.loss.any() || Journal(new_context, place.key).read().loss.any();
-  Journal(new_context, place.key, options)
+  options.lossy = contents.loss.any() || Journal(both.new_one, place.key).read().loss.any();
+  Journal(both.new_one, place.key, options)
       .compact(
           [&](const std::vector<JournalLine>& lines) {
             return mcds::unite(contents.lines, lines, Newer::second);
@@ -134,17 +154,14 @@ void Roots::unite_lines(const Place& place, Kind kind, std::string_view old_valu
   const Reply now = to_.execute(Request::get(place.key).on(place.to));
   if (expect_read(to_, now).outcome != Outcome::hit)
     throw Failure(ErrorCode::try_again, "it went while it was united; run the move again");
-  std::string_view wanted = old_value;
-  const std::string_view header = first_line(wanted);
-  const bool other_life = kind == Kind::log_part && header != first_line(now.value);
-  if (other_life) wanted.remove_prefix(std::min(header.size() + 1, wanted.size()));
-  const std::string lacking = lines_lacking(now.value, wanted);
+  const bool other_life = kind == Kind::log_part && incarnation_of(old_value) != incarnation_of(now.value);
+  const std::string lacking = lines_lacking(now.value, other_life ? without_header(old_value) : old_value);
   if (!lacking.empty()) {
     const Reply reply = expect(to_, to_.execute(Request::append(place.key, lacking).on(place.to)));
     if (reply.outcome != Outcome::stored)
       throw Failure(ErrorCode::refused, "the new one has no room for the lines that only the old one has");
   }
-  if (other_life) withdraw(place, incarnation_of(header));
+  if (other_life) withdraw(place, incarnation_of(old_value));
 }
 
 void Roots::unite(const Place& place, Kind kind, std::string_view old_value) const {
@@ -154,20 +171,16 @@ void Roots::unite(const Place& place, Kind kind, std::string_view old_value) con
 
 bool Roots::has_all(const Place& place, Kind kind, std::string_view old_value) const {
   if (kind == Kind::journal) {
-    OneServer old_server(from_.cluster, place.from), new_server(to_, place.to);
-    const Context old_context{old_server, from_.clock, from_.random, "", 1};
-    const Context new_context{new_server, from_.clock, from_.random, "", 1};
+    const BothPlaces both(from_, to_, place);
     std::unordered_set<std::string> known;
-    for (const JournalLine& line : Journal(new_context, place.key).read().lines) known.insert(line.id);
-    const std::vector<JournalLine> lines = Journal(old_context, place.key).read().lines;
+    for (const JournalLine& line : Journal(both.new_one, place.key).read().lines) known.insert(line.id);
+    const std::vector<JournalLine> lines = Journal(both.old_one, place.key).read().lines;
     return std::all_of(lines.begin(), lines.end(),
                        [&](const JournalLine& line) { return known.contains(line.id); });
   }
   const Reply now = to_.execute(Request::get(place.key).on(place.to));
   if (expect_read(to_, now).outcome != Outcome::hit) return false;
-  const std::string_view header = first_line(old_value);
-  if (kind == Kind::log_part) old_value.remove_prefix(std::min(header.size() + 1, old_value.size()));
-  return lines_lacking(now.value, old_value).empty();
+  return lines_lacking(now.value, kind == Kind::log_part ? without_header(old_value) : old_value).empty();
 }
 
 }  // namespace mcds::moving

@@ -5,22 +5,10 @@
 #include <optional>
 #include <string>
 
-#include "common/cluster/decorators.hpp"
 #include "common/primitives/context.hpp"
 #include "common/structures/move/map.hpp"
 
 namespace mcds::moving {
-
-// A cluster in which everything is on one server.
-class OneServer final : public Decorator {
- public:
-  OneServer(Cluster& inner, std::size_t server) : Decorator(inner), server_(server) {}
-  using Cluster::execute;
-  std::vector<Reply> execute(std::span<const Request> batch) override;
-
- private:
-  std::size_t server_;
-};
 
 class Roots {
  public:

@@ -9,16 +9,84 @@ namespace {
 constexpr const char* ended_meanwhile =
     "it ended or was removed on its new server at the same moment; run the move again";
 
+// Asks the new servers for the items in this state, in one trip, and judges each by its replies.
+template <typename State, typename Ask, typename Judge>
+void ask_for(Cluster& to, std::vector<State>& states, State wanted, const Ask& ask, const Judge& judge) {
+  std::vector<std::size_t> asked;
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (states[i] != wanted) continue;
+    asked.push_back(i);
+    for (Request& request : ask(i)) requests.push_back(std::move(request));
+  }
+  if (asked.empty()) return;
+  const std::vector<Reply> replies = to.execute(requests);
+  const std::size_t each = replies.size() / asked.size();
+  for (std::size_t k = 0; k < asked.size(); ++k) judge(asked[k], std::span(replies).subspan(k * each, each));
+}
+
 }  // namespace
+
+void Tally::left(const Item& item, const char* reason, std::string message) {
+  ++pair_of(item).left;
+  watch_.left({item.record.key, item.record.from, item.record.to, reason, std::move(message)});
+}
+
+void Tally::left(const Item& item, const Failure& failure) {
+  const char* reason = failure.code() == ErrorCode::refused           ? "refused"
+                       : failure.code() == ErrorCode::bad_data        ? "damaged"
+                       : failure.code() == ErrorCode::try_again       ? "busy"
+                       : failure.code() == ErrorCode::unknown_outcome ? "unknown"
+                                                                      : "unavailable";
+  const std::string at = failure.server().empty() ? "" : failure.server() + ": ";
+  left(item, reason, at + failure.what());
+}
+
+void Tally::done(std::size_t count) {
+  report_.done += count;
+  watch_.progress(report_.done);
+}
+
+Failure failure_of(const Cluster& cluster, const Reply& reply) {
+  const auto expected = attempt([&] { expect(cluster, reply); });
+  return expected.failure().value_or(Failure(ErrorCode::internal, "a reply that did not fail"));
+}
 
 std::vector<bool> Settler::settle(Items& items, std::span<const Request> batch,
                                   std::span<const Reply> replies) {
   std::vector<State> states;
   states.reserve(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) states.push_back(judge(items[i], batch[i], replies[i]));
-  add_again(items, batch, states);
-  update(items, batch, states);
-  touch(items, states);
+  const auto get = [&](std::size_t i, auto by) { return by(items[i].key).on(items[i].record.to); };
+  // What is not there although it was added: why, an add by itself says.
+  ask_for(
+      to_, states, State::missing,
+      [&](std::size_t i) {
+        Request add = batch[i];
+        add.op = Op::add;
+        return std::vector{std::move(add), get(i, Request::get)};
+      },
+      [&](std::size_t i, std::span<const Reply> of_item) {
+        states[i] = judge_added(items[i], batch[i], of_item[0], of_item[1]);
+      });
+  // Changed on the old server since it was copied, and not on the new one.
+  std::vector<Reply> now(items.size());
+  ask_for(
+      to_, states, State::changed, [&](std::size_t i) { return std::vector{get(i, Request::gets)}; },
+      [&](std::size_t i, std::span<const Reply> of_item) { now[i] = of_item[0]; });
+  ask_for(
+      to_, states, State::changed,
+      [&](std::size_t i) { return std::vector{update_of(items[i], batch[i], now[i])}; },
+      [&](std::size_t i, std::span<const Reply> of_item) {
+        states[i] = judge_update(items[i], batch[i], now[i], of_item[0]);
+      });
+  // The same value with another end.
+  ask_for(
+      to_, states, State::touched,
+      [&](std::size_t i) {
+        return std::vector{Request::touch(items[i].key, items[i].exptime).on(items[i].record.to)};
+      },
+      [&](std::size_t i, std::span<const Reply> of_item) { states[i] = judge_touch(items[i], of_item[0]); });
   std::vector<bool> settled;
   settled.reserve(items.size());
   for (const State state : states) settled.push_back(state == State::settled);
@@ -53,26 +121,6 @@ Settler::State Settler::judge_found(const Item& item, const Request& add, const 
   }
   if (item.before && item.before->may_be(digest)) return State::changed;
   return judge_other(item, add, seen);
-}
-
-// What is not there although it was added: why, an add by itself says.
-void Settler::add_again(Items& items, std::span<const Request> batch, std::vector<State>& states) {
-  std::vector<std::size_t> missing;
-  std::vector<Request> requests;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (states[i] != State::missing) continue;
-    missing.push_back(i);
-    Request add = batch[i];
-    add.op = Op::add;
-    requests.push_back(std::move(add));
-    requests.push_back(Request::get(items[i].key).on(items[i].record.to));
-  }
-  if (missing.empty()) return;
-  const std::vector<Reply> replies = to_.execute(requests);
-  for (std::size_t k = 0; k < missing.size(); ++k) {
-    states[missing[k]] =
-        judge_added(items[missing[k]], batch[missing[k]], replies[2 * k], replies[2 * k + 1]);
-  }
 }
 
 Settler::State Settler::judge_added(const Item& item, const Request& add, const Reply& added,
@@ -114,84 +162,40 @@ Settler::State Settler::judge_other(const Item& item, const Request& add, const 
   return State::settled;
 }
 
-// Changed on the old server since it was copied, and not on the new one.
-void Settler::update(Items& items, std::span<const Request> batch, std::vector<State>& states) {
-  std::vector<std::size_t> changed;
-  std::vector<Request> gets;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (states[i] != State::changed) continue;
-    changed.push_back(i);
-    gets.push_back(Request::gets(items[i].key).on(items[i].record.to));
-  }
-  if (changed.empty()) return;
-  const std::vector<Reply> now = to_.execute(gets);
-  std::vector<Request> changes;
-  for (std::size_t k = 0; k < changed.size(); ++k) {
-    const Item& item = items[changed[k]];
-    const Request& add = batch[changed[k]];
-    const bool no_cas = now[k].cas.value == 0;
-    Request request = no_cas ? Request::set(item.key, add.value, item.exptime)
-                             : Request::compare_and_set(item.key, add.value, item.exptime, now[k].cas);
-    request.flags = add.flags;
-    request = std::move(request).on(item.record.to);
-    const bool still = now[k].outcome == Outcome::hit &&
-                       item.before->may_be(digest_of(now[k].value, now[k].flags)) &&
-                       (!no_cas || without_cas_);
-    // In vain on purpose: what is no more as it was copied stays.
-    if (!still) request = Request::get(item.key).on(item.record.to);
-    changes.push_back(std::move(request));
-  }
-  const std::vector<Reply> replies = to_.execute(changes);
-  for (std::size_t k = 0; k < changed.size(); ++k) {
-    const Item& item = items[changed[k]];
-    State& state = states[changed[k]];
-    if (replies[k].failed()) {
-      state = left(item, failure_of(to_, replies[k]));
-    } else if (replies[k].outcome == Outcome::stored) {
-      ++tally_.pair_of(item).updated;
-      state = State::settled;
-    } else if (now[k].outcome == Outcome::miss || replies[k].outcome == Outcome::not_found) {
-      state = left(item, "busy", ended_meanwhile);
-    } else if (now[k].cas.value == 0 && !without_cas_) {
-      state =
-          left(item, "without_cas",
-               "its new server runs without cas (-C), so its copy cannot be compared and replaced; stop the "
-               "writers and give --without-cas");
-    } else {
-      state = judge_other(item, batch[changed[k]], now[k]);
-    }
-  }
+Request Settler::update_of(const Item& item, const Request& add, const Reply& now) const {
+  const bool no_cas = now.cas.value == 0;
+  const bool still = now.outcome == Outcome::hit && item.before->may_be(digest_of(now.value, now.flags)) &&
+                     (!no_cas || without_cas_);
+  // In vain on purpose: what is no more as it was copied stays.
+  if (!still) return Request::get(item.key).on(item.record.to);
+  Request request = no_cas ? Request::set(item.key, add.value, item.exptime)
+                           : Request::compare_and_set(item.key, add.value, item.exptime, now.cas);
+  request.flags = add.flags;
+  return std::move(request).on(item.record.to);
 }
 
-// The same value with another end.
-void Settler::touch(Items& items, std::vector<State>& states) {
-  std::vector<std::size_t> touched;
-  std::vector<Request> touches;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (states[i] != State::touched) continue;
-    touched.push_back(i);
-    touches.push_back(Request::touch(items[i].key, items[i].exptime).on(items[i].record.to));
-  }
-  if (touched.empty()) return;
-  const std::vector<Reply> replies = to_.execute(touches);
-  for (std::size_t k = 0; k < touched.size(); ++k) {
-    const Item& item = items[touched[k]];
-    if (replies[k].failed()) {
-      states[touched[k]] = left(item, failure_of(to_, replies[k]));
-      continue;
-    }
-    if (replies[k].outcome != Outcome::stored && has_ended(item)) {
-      ++tally_.pair_of(item).gone;
-      states[touched[k]] = State::settled;
-      continue;
-    }
-    if (replies[k].outcome != Outcome::stored) {
-      states[touched[k]] = left(item, "busy", ended_meanwhile);
-      continue;
-    }
+Settler::State Settler::judge_update(const Item& item, const Request& add, const Reply& now,
+                                     const Reply& changed) {
+  if (changed.failed()) return left(item, failure_of(to_, changed));
+  if (changed.outcome == Outcome::stored) {
     ++tally_.pair_of(item).updated;
-    states[touched[k]] = State::settled;
+    return State::settled;
   }
+  if (now.outcome == Outcome::miss || changed.outcome == Outcome::not_found)
+    return left(item, "busy", ended_meanwhile);
+  if (now.cas.value == 0 && !without_cas_)
+    return left(item, "without_cas",
+                "its new server runs without cas (-C), so its copy cannot be compared and replaced; stop the "
+                "writers and give --without-cas");
+  return judge_other(item, add, now);
+}
+
+Settler::State Settler::judge_touch(const Item& item, const Reply& touched) {
+  if (touched.failed()) return left(item, failure_of(to_, touched));
+  if (touched.outcome != Outcome::stored && !has_ended(item)) return left(item, "busy", ended_meanwhile);
+  MovedPair& pair = tally_.pair_of(item);
+  ++(touched.outcome == Outcome::stored ? pair.updated : pair.gone);
+  return State::settled;
 }
 
 }  // namespace mcds::moving

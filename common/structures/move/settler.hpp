@@ -1,15 +1,55 @@
 // What becomes of the items of a batch once the new servers have answered: stored, there before, united,
-// replaced because they changed on the old servers alone, or left.
+// replaced because they changed on the old servers alone, or left. All are counted.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "common/base/clock.hpp"
+#include "common/base/result.hpp"
+#include "common/cluster/cluster.hpp"
+#include "common/structures/move/ledger.hpp"
+#include "common/structures/move/move.hpp"
 #include "common/structures/move/roots.hpp"
-#include "common/structures/move/tally.hpp"
 
 namespace mcds::moving {
+
+constexpr WallTime never_ends = WallTime::max();
+
+struct Item {
+  Spooled record;
+  std::string key = {};  // in the new place
+  KeyHash hash = {};
+  std::optional<Copied> before = {};  // what the journal says of it
+  std::uint64_t digest = 0;           // of what was read
+  Exptime exptime = Exptime::never();
+  WallTime end = never_ends;  // by our clock
+  bool only_touched = false;  // since it was copied; the copy may have ended
+};
+using Items = std::vector<Item>;
+
+class Tally {
+ public:
+  Tally(MoveReport& report, const Move::Watch& watch) : report_(report), watch_(watch) {}
+
+  MovedPair& pair_of(const Item& item) { return report_.pairs[{item.record.from, item.record.to}]; }
+  // It is not copied, and is told with the reason.
+  void left(const Item& item, const char* reason, std::string message);
+  void left(const Item& item, const Failure& failure);
+  // So many more items are through, whatever became of them.
+  void done(std::size_t count);
+
+ private:
+  MoveReport& report_;
+  const Move::Watch& watch_;
+};
+
+// Of a reply that failed.
+Failure failure_of(const Cluster& cluster, const Reply& reply);
 
 class Settler {
  public:
@@ -18,8 +58,7 @@ class Settler {
       : clock_(clock), to_(to), roots_(roots), tally_(tally), without_cas_(without_cas) {}
 
   // `batch` and `replies`: for each item an add_and_get; of those that were only touched a get. Returns which
-  // are settled:
-  // nothing has to be done for them by another run.
+  // are settled: nothing has to be done for them by another run.
   std::vector<bool> settle(Items& items, std::span<const Request> batch, std::span<const Reply> replies);
 
  private:
@@ -35,9 +74,9 @@ class Settler {
   State judge_added(const Item& item, const Request& add, const Reply& added, const Reply& seen);
   State judge_found(const Item& item, const Request& add, const Reply& seen);
   State judge_other(const Item& item, const Request& add, const Reply& seen);
-  void add_again(Items& items, std::span<const Request> batch, std::vector<State>& states);
-  void update(Items& items, std::span<const Request> batch, std::vector<State>& states);
-  void touch(Items& items, std::vector<State>& states);
+  State judge_update(const Item& item, const Request& add, const Reply& now, const Reply& changed);
+  State judge_touch(const Item& item, const Reply& touched);
+  Request update_of(const Item& item, const Request& add, const Reply& now) const;
 
   bool has_ended(const Item& item) const;
 

@@ -9,9 +9,17 @@
 #include <string_view>
 
 #include "common/base/descriptors.hpp"
-#include "common/structures/move/map.hpp"
 
 namespace mcds::moving {
+
+// What decides how two values under one key become one.
+enum class Kind : std::uint8_t {
+  plain,      // the new one stays
+  locklike,   // copied unless its value is a lock's
+  journal,    // a root, whose segments go before it
+  log_part,   // events, line by line
+  directory,  // of an event log: lines
+};
 
 struct Spooled {
   std::uint16_t from = 0, to = 0;
