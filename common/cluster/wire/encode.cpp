@@ -35,13 +35,14 @@ Command encode_gets(std::span<const Request* const> requests, std::size_t first,
                     const Wording& wording) {
   const std::size_t longest = wording.long_lines ? longest_get_line : longest_short_line;
   const std::size_t start = out.size();
+  const Op op = requests[first]->op;
   Command command{first, 0, wording};
-  out += "get";
+  out += op == Op::get ? "get" : "gets";
   while (first + command.count < requests.size()) {
     const Request& request = *requests[first + command.count];
     const bool fits = command.count == 0 || out.size() - start + 1 + request.key.size() <= longest;
     const bool wanted = command.count == 0 || !wording.one_key_a_line;
-    if (request.op != Op::get || !fits || !wanted || is_in_base64(request)) break;
+    if (request.op != op || !fits || !wanted || is_in_base64(request)) break;
     append_all(out, {" ", request.key});
     ++command.count;
   }
@@ -140,6 +141,8 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
     case Op::get:
       return encode_gets(requests, first, out, wording);
     case Op::gets:
+      if (wording.stamps) return encode_gets(requests, first, out, wording);
+      [[fallthrough]];
     case Op::probe:
       append_all(out, {wording.meta ? "mg " : "gets ", request.key, wording.meta ? " k v f c" : "",
                        wording.meta && request.op == Op::probe ? " t l u\r\n" : "\r\n"});
