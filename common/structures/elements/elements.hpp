@@ -34,9 +34,9 @@ class Elements {
   // do not, whatever was said before. Throws InvalidInput for a ttl of several copies, or of 0.
   std::vector<ElementResult> set(std::span<const Element> elements, bool relist = false,
                                  std::optional<Duration> ttl = {});
-  // The same in two steps: while the elements of one batch are on their way, the next one's can be listed.
-  // What is returned waits for the answers; it is called once, in the order of the batches, and the elements
-  // outlive it. Dropped uncalled, a batch may be applied.
+  // The same in two steps: while the elements of one batch are on their way, and the names of the next, that
+  // behind it can be begun. What is returned waits for the answers; it is called once, in the order of the
+  // batches, and the elements outlive it. Dropped uncalled, a batch may be applied.
   using Answers = std::function<std::vector<ElementResult>()>;
   Answers begin_set(std::span<const Element> elements, bool relist = false, std::optional<Duration> ttl = {});
   std::vector<ElementResult> get(std::span<const std::string> names) const;
@@ -118,11 +118,24 @@ class Elements {
   bool elsewhere(bool certainly = false) const;
   void take_keys() const;
   std::vector<std::string> keys_of(std::span<const std::string> names) const;
+  using Indexes = std::vector<std::shared_ptr<ElementIndex>>;
   std::map<std::size_t, ElementIndex::There> shards_there(
-      const EachResult<ElementIndex::Listing>& listings) const;
+      const Indexes& indexes, const EachResult<ElementIndex::Listing>& listings) const;
   bool is_being_created(const ElementIndex::There& there) const;
   // Per name, of each copy: none, listed. Empty: listed in all.
-  std::vector<std::vector<std::optional<Failure>>> list(std::span<const std::string* const> names) const;
+  using Listed = std::vector<std::vector<std::optional<Failure>>>;
+  Listed list(std::span<const std::string* const> names) const;
+  // list in two steps; the second may be taken after the keys have changed.
+  struct Listings {
+    Indexes indexes;
+    std::vector<ElementIndex::Share> shares;
+    std::vector<ElementIndex::Attempts> attempts;  // per copy
+    std::unique_ptr<Pending> replies;
+  };
+  Listings begin_list(std::span<const std::string* const> names) const;
+  Listed finish_list(Listings begun) const;
+  Listed complete_list(const Indexes& indexes, EachResult<ElementIndex::Listing> listings,
+                       std::size_t names) const;
   std::vector<bool> present(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_here(std::span<const std::string> names) const;
   void remove_again(std::span<const std::string> names, const std::vector<std::size_t>& places,
@@ -137,10 +150,11 @@ class Elements {
   Replicas copies_;
   Versions versions_;
   mutable Kept kept_;                                           // looks for other copies if nothing was found
-  mutable std::vector<std::unique_ptr<ElementIndex>> indexes_;  // per copy
-  mutable bool began_ = false;                                  // listing has created the index
+  mutable Indexes indexes_;          // per copy
+  mutable std::size_t moves_ = 0;    // how often elsewhere() was true
+  mutable bool began_ = false;       // listing has created the index
   bool were_new_ = false;  // all of the last batch: the next one's are taken for new
-  std::weak_ptr<Setting> on_its_way_;
+  std::vector<std::weak_ptr<Setting>> on_their_way_;  // in order
 };
 
 }  // namespace mcds

@@ -35,30 +35,40 @@ class Elements::Setting {
     const auto has = [this](const One& one) {
       return std::binary_search(hashes_.begin(), hashes_.end(), hash_of(one));
     };
-    return next.guesses() && std::none_of(next.ones_.begin(), next.ones_.end(), has);
+    return step_ == Step::done || std::none_of(next.ones_.begin(), next.ones_.end(), has);
   }
 
+  // When all of the last batch were new, step 1 is left out, or with several copies on its way during 2: to
+  // list one that exists is harmless, and `add` finds it there, or the reading, and what follows replaces it.
+  bool guesses() const { return elements_.were_new_; }
+
   void begin(bool relist) {
-    if (relist) static_cast<void>(elements_.elsewhere());
+    if (relist) static_cast<void>(elsewhere());
     if (relist) list(all([](const One&) { return true; }));
-    if (!guesses() || !list_unread()) return run();
-    if (versioned())
-      begin_copies();
-    else if (asked_ = open(); !asked_.empty())
-      adding_ = elements_.context_.cluster.begin(additions());
-    for (const One& one : ones_) hashes_.push_back(hash_of(one));
-    std::sort(hashes_.begin(), hashes_.end());
+    guesses() ? begin_unread() : run();
+  }
+
+  // Begins to write what is listed by now.
+  void proceed() {
+    if (step_ != Step::listing) return;
+    stepping([&] {
+      if (!finish_unread()) return run();
+      step_ = Step::writing;
+      if (versioned())
+        begin_copies();
+      else if (asked_ = open(); !asked_.empty())
+        adding_ = elements_.context_.cluster.begin(additions());
+    });
   }
 
   void finish() {
-    const auto adding = std::exchange(adding_, nullptr);
-    auto writing = std::exchange(writing_, std::nullopt);
-    if (adding == nullptr && !writing) return;
-    const auto finished = attempt([&] {
-      adding != nullptr ? added(adding->finish()) : finish_copies(std::move(*writing));
+    proceed();
+    if (step_ != Step::writing) return;
+    stepping([&] {
+      if (adding_ != nullptr) added(std::exchange(adding_, nullptr)->finish());
+      if (writing_) finish_copies(std::move(*std::exchange(writing_, std::nullopt)));
       run();
     });
-    failure_ = finished.failure();
   }
 
   std::vector<ElementResult> results() {
@@ -122,9 +132,12 @@ class Elements::Setting {
   bool any_missing() const {
     return std::any_of(ones_.begin(), ones_.end(), [](const One& one) { return one.open() && one.to_list; });
   }
-  // True: the same again, perhaps under other keys.
+  // True: the same again, perhaps under other keys. Another batch may have been told so first.
   bool elsewhere() {
-    const auto moved = attempt([&] { return elements_.elsewhere(); });
+    const auto moved = attempt([&] {
+      static_cast<void>(elements_.elsewhere());
+      return std::exchange(moves_, elements_.moves_) != elements_.moves_;
+    });
     if (moved.failure() && !all([](const One& one) { return !one.open() || one.partly; }).empty()) {
       for (One* one : open()) one->failure = moved.failure();
       return false;
@@ -150,26 +163,38 @@ class Elements::Setting {
 
   static std::size_t hash_of(const One& one) { return std::hash<std::string>()(one.element->name); }
 
-  // When all of the last batch were new, step 1 is left out, or with several copies on its way during 2: to
-  // list one that exists is harmless, and `add` finds it there, or the reading, and what follows replaces it.
-  bool guesses() const { return elements_.were_new_; }
+  // Of a failure that ends it the answers are told.
+  template <typename Work>
+  void stepping(const Work& work) {
+    failure_ = attempt(work).failure();
+    if (failure_) step_ = Step::done;
+  }
 
-  // As list_missing(); then it is read, and nothing written yet.
-  bool list_unread() {
+  // As list_missing(), while it is read in several copies.
+  void begin_unread() {
     take_for_missing();
+    if (any_missing() && elsewhere()) return run();
     asked_ = open();
-    const auto reading =
-        versioned() && !asked_.empty() ? elements_.versions_.begin_read(keys_of(asked_)) : nullptr;
-    const auto listed = attempt([&] { return list_missing(); });
-    if (reading != nullptr) {
-      auto items = elements_.versions_.finish_read(*reading);
-      if (!listed.failure() && listed.value()) take(asked_, std::move(items));
-    }
-    return listed.value();
+    if (versioned() && !asked_.empty()) reading_ = elements_.versions_.begin_read(keys_of(asked_));
+    begin_list(to_be_listed());
+    step_ = Step::listing;
+    for (const One& one : ones_) hashes_.push_back(hash_of(one));
+    std::sort(hashes_.begin(), hashes_.end());
+  }
+
+  // Nothing is written yet; false: the same again.
+  bool finish_unread() {
+    std::vector<VersionedItem> items;
+    if (reading_ != nullptr) items = elements_.versions_.finish_read(*std::exchange(reading_, nullptr));
+    finish_list();
+    if (any_missing() && elsewhere()) return false;
+    if (versioned()) take(asked_, std::move(items));
+    return true;
   }
 
   // What is left of the steps.
   void run() {
+    step_ = Step::done;
     list(all([](const One& one) { return one.written_late(); }));
     for (int round = 0; round < most_rounds && !open().empty(); ++round) {
       look();
@@ -185,8 +210,12 @@ class Elements::Setting {
   // False: the same again, perhaps under other keys.
   bool list_missing() {
     if (any_missing() && elsewhere()) return false;
-    list(all([](const One& one) { return one.open() && one.to_list && !one.listed_at; }));
+    list(to_be_listed());
     return !(any_missing() && elsewhere());  // it may have taken long
+  }
+
+  std::vector<One*> to_be_listed() {
+    return all([](const One& one) { return one.open() && one.to_list && !one.listed_at; });
   }
 
   void look() { versioned() ? read() : replace(); }
@@ -312,15 +341,36 @@ class Elements::Setting {
     }
   }
 
-  // In as many copies as a change must be: which servers answer may be others for the index than for the
-  // element.
   void list(const std::vector<One*>& ones) {
     if (ones.empty()) return;
-    std::vector<const std::string*> names;
-    for (const One* one : ones) names.push_back(&one->element->name);
     const SteadyTime before = elements_.context_.clock.steady();
     elements_.began_ = false;
-    auto lists = elements_.list(names);
+    take_lists(ones, before, elements_.list(names_of(ones)));
+  }
+
+  void begin_list(std::vector<One*> ones) {
+    listed_ = std::move(ones);
+    if (listed_.empty()) return;
+    listing_at_ = elements_.context_.clock.steady();
+    listings_ = elements_.begin_list(names_of(listed_));
+  }
+
+  void finish_list() {
+    if (!listings_) return;
+    elements_.began_ = false;
+    take_lists(listed_, listing_at_, elements_.finish_list(*std::exchange(listings_, std::nullopt)));
+  }
+
+  static std::vector<const std::string*> names_of(const std::vector<One*>& ones) {
+    std::vector<const std::string*> names;
+    names.reserve(ones.size());
+    for (const One* one : ones) names.push_back(&one->element->name);
+    return names;
+  }
+
+  // In as many copies as a change must be: which servers answer may be others for the index than for the
+  // element.
+  void take_lists(const std::vector<One*>& ones, SteadyTime before, Elements::Listed lists) {
     began_ = began_ || elements_.began_;
     for (std::size_t i = 0; i < ones.size(); ++i) {
       One& one = *ones[i];
@@ -376,8 +426,14 @@ class Elements::Setting {
   std::vector<One> ones_;
   bool began_ = false;  // listing has created the index
   std::optional<Failure> failure_;
+  enum class Step { listing, writing, done } step_ = Step::done;  // what is on its way
+  std::size_t moves_ = elements_.moves_;
+  std::vector<One*> listed_;
+  SteadyTime listing_at_;
+  std::optional<Elements::Listings> listings_;
   std::vector<One*> asked_;
   std::unique_ptr<Pending> adding_;  // of one copy; of several:
+  std::unique_ptr<Pending> reading_;
   std::vector<VersionedWrite> writes_;
   std::optional<Versions::Writing> writing_;
   std::vector<std::size_t> hashes_;  // sorted; of the names that are being added
@@ -391,10 +447,18 @@ std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool
 Elements::Answers Elements::begin_set(std::span<const Element> elements, bool relist,
                                       std::optional<Duration> ttl) {
   const auto setting = std::make_shared<Setting>(*this, elements, ttl);
-  if (const auto before = on_its_way_.lock(); before && (relist || !before->leaves_alone(*setting)))
-    before->finish();
+  std::vector<std::shared_ptr<Setting>> before;
+  for (const auto& one : std::exchange(on_their_way_, {})) {
+    if (const auto still = one.lock()) before.push_back(still);
+  }
+  const bool waits = relist || !setting->guesses() || std::any_of(before.begin(), before.end(), [&](const auto& one) { return !one->leaves_alone(*setting); });
+  for (const auto& one : before) {
+    if (waits) one->finish();
+  }
   setting->begin(relist);
-  on_its_way_ = setting;
+  for (const auto& one : before) one->proceed();
+  on_their_way_.assign(before.begin(), before.end());
+  on_their_way_.push_back(setting);
   return [setting] {
     setting->finish();
     return setting->results();

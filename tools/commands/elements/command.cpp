@@ -266,6 +266,8 @@ Batch<Element> element_batch(AskElements ask, AnswerElement answer) {
   batch.begin = [ask = std::move(ask), answer = std::move(answer)](const Window<Element>& window) -> Answers {
     return [&window, &answer, results = ask(window.items)] { answer_each(window, results(), answer); };
   };
+  batch.ahead = 2;
+  batch.most_bytes = std::size_t{2} << 20;
   batch.bytes_of = [](const Element& element) { return element.name.size() + element.value.size(); };
   return batch;
 }
