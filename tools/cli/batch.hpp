@@ -142,8 +142,9 @@ struct Batch {
   // Instead: only sends them, and the answers are printed while so many later windows are in flight.
   std::function<Answers(Window<Item>& window)> begin = {};
   std::size_t ahead = 1;
-  // A window is sent before it has more than that.
+  // A window is sent before it has more than that; of a long list later ones are larger, up to the other.
   std::size_t most_items = 1024;
+  std::size_t most_items_later = 0;
   std::function<std::size_t(const Item&)> bytes_of = {};
   std::size_t most_bytes = std::size_t{4} << 20;
 
@@ -178,7 +179,12 @@ class BatchRun {
     filling_->items.push_back(std::move(*item));
     numbers_->push_back(lines_.number());
     bytes_ += bytes;
-    if (filling_->items.size() >= batch_.most_items) send();
+    if (filling_->items.size() >= most_items()) send();
+  }
+
+  std::size_t most_items() const {
+    constexpr std::size_t share = 16;  // of all lines so far
+    return std::max(batch_.most_items, std::min(batch_.most_items_later, lines_.number() / share));
   }
 
   void begin() {

@@ -1,3 +1,5 @@
+#include <array>
+#include <charconv>
 #include <string>
 
 #include "common/base/bytes.hpp"
@@ -27,8 +29,16 @@ std::string text(Exptime exptime) {
 
 void storage(std::string& out, std::string_view command, const Request& request,
              std::string_view extra = {}) {
-  append_all(out, {command, request.key, " ", text(request.flags), " ", text(request.exptime), " ",
-                   text(request.value.size()), extra, "\r\n", request.value, "\r\n"});
+  std::array<char, 64> numbers;
+  char* to = numbers.data();
+  char* const end = to + numbers.size();
+  for (const std::int64_t number : {std::int64_t{request.flags}, request.exptime.wire(),
+                                    static_cast<std::int64_t>(request.value.size())}) {
+    *to++ = ' ';
+    to = std::to_chars(to, end, number).ptr;
+  }
+  const std::string_view said(numbers.data(), static_cast<std::size_t>(to - numbers.data()));
+  append_all(out, {command, request.key, said, extra, "\r\n", request.value, "\r\n"});
 }
 
 Command encode_gets(std::span<const Request* const> requests, std::size_t first, std::string& out,
