@@ -269,7 +269,10 @@ bool is_error(std::string_view line) {
 }
 
 void ReplyReader::reset() {
-  *this = ReplyReader();
+  wanted_ = answered_ = told_ = 0;
+  if (!std::exchange(half_, false)) return;
+  existed_ = false;
+  before_ = Reply();
 }
 
 Step ReplyReader::read(const Command& command, std::span<const Request* const> requests,

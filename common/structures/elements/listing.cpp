@@ -61,7 +61,8 @@ std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::st
       shares.push_back({.shard = shard, .operation = line_operation()});
     }
     Share& share = shares[*open[shard]];
-    line.id = journal_line_id(share.operation, share.places.size());
+    line.id.clear();
+    append_all(line.id, {share.operation, ".", std::to_string(share.places.size())});
     line.element = quote_bytes(*names[i]);
     append_line(share.lines, line);
     share.places.push_back(i);

@@ -23,19 +23,23 @@ class Elements::Setting {
       : elements_(elements), batch_(batch), ttl_(ttl) {
     if (ttl_ && versioned()) throw InvalidInput("an element that expires has one copy");
     if (ttl_ && *ttl_ <= Duration::zero()) throw InvalidInput("the ttl must be longer than 0");
-    for (const Element& element : batch) {
-      One one;
-      one.element = &element;
-      ones_.push_back(std::move(one));
+    ones_.resize(batch.size());
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      ones_[i].element = &batch[i];
+      hashes_.push_back(std::hash<std::string>()(batch[i].name));
     }
+    std::sort(hashes_.begin(), hashes_.end());
   }
 
   // Whether the next batch may begin while this one is on its way.
   bool leaves_alone(const Setting& next) const {
-    const auto has = [this](const One& one) {
-      return std::binary_search(hashes_.begin(), hashes_.end(), hash_of(one));
-    };
-    return step_ == Step::done || std::none_of(next.ones_.begin(), next.ones_.end(), has);
+    if (step_ == Step::done) return true;
+    auto one = hashes_.begin();
+    for (const std::size_t other : next.hashes_) {
+      while (one != hashes_.end() && *one < other) ++one;
+      if (one != hashes_.end() && *one == other) return false;
+    }
+    return true;
   }
 
   // When all of the last batch were new, step 1 is left out, or with several copies on its way during 2: to
@@ -161,8 +165,6 @@ class Elements::Setting {
   bool versioned() const { return elements_.versions_.in_use(); }
   std::string key_of(const One& one) const { return elements_.key_of(one.element->name); }
 
-  static std::size_t hash_of(const One& one) { return std::hash<std::string>()(one.element->name); }
-
   // Of a failure that ends it the answers are told.
   template <typename Work>
   void stepping(const Work& work) {
@@ -175,17 +177,16 @@ class Elements::Setting {
     take_for_missing();
     if (any_missing() && elsewhere()) return run();
     asked_ = open();
-    if (versioned() && !asked_.empty()) reading_ = elements_.versions_.begin_read(keys_of(asked_));
+    if (versioned() && !asked_.empty()) reading_ = elements_.versions_.begin_read(keys_ = keys_of(asked_));
     begin_list(to_be_listed());
     step_ = Step::listing;
-    for (const One& one : ones_) hashes_.push_back(hash_of(one));
-    std::sort(hashes_.begin(), hashes_.end());
   }
 
   // Nothing is written yet; false: the same again.
   bool finish_unread() {
     std::vector<VersionedItem> items;
-    if (reading_ != nullptr) items = elements_.versions_.finish_read(*std::exchange(reading_, nullptr));
+    if (const auto reading = std::exchange(reading_, nullptr))
+      items = elements_.versions_.finish_read(*reading, std::move(keys_));
     finish_list();
     if (any_missing() && elsewhere()) return false;
     if (versioned()) take(asked_, std::move(items));
@@ -434,9 +435,10 @@ class Elements::Setting {
   std::vector<One*> asked_;
   std::unique_ptr<Pending> adding_;  // of one copy; of several:
   std::unique_ptr<Pending> reading_;
+  std::vector<std::string> keys_;  // being read
   std::vector<VersionedWrite> writes_;
   std::optional<Versions::Writing> writing_;
-  std::vector<std::size_t> hashes_;  // sorted; of the names that are being added
+  std::vector<std::size_t> hashes_;  // of the names, sorted
 };
 
 std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool relist,
