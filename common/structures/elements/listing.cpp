@@ -113,7 +113,8 @@ ElementIndex::Listing ElementIndex::take_appended(std::span<const Share> shares,
     if (replies[i].outcome == Outcome::not_stored) again.push_back(attempts[i].request);
   }
   if (!again.empty()) {
-    auto anew = context_.cluster.execute(again).begin();
+    std::vector<Reply> told = context_.cluster.execute(again);
+    auto anew = told.begin();
     for (Reply& reply : replies) {
       if (reply.outcome == Outcome::not_stored) reply = std::move(*anew++);
     }

@@ -31,7 +31,7 @@ class Elements::Setting {
     std::sort(hashes_.begin(), hashes_.end());
   }
 
-  // Whether the next batch may begin while this one is on its way.
+  // Whether the next batch may begin while this one is on its way: they have no name in common.
   bool leaves_alone(const Setting& next) const {
     if (step_ == Step::done) return true;
     auto one = hashes_.begin();
@@ -42,8 +42,9 @@ class Elements::Setting {
     return true;
   }
 
-  // When all of the last batch were new, step 1 is left out, or with several copies on its way during 2: to
-  // list one that exists is harmless, and `add` finds it there, or the reading, and what follows replaces it.
+  // When all of the last batch that ended were new, step 1 is left out, or with several copies on its way
+  // during 2: to list one that exists is harmless, and `add` finds it there, or the reading, and what follows
+  // replaces it.
   bool guesses() const { return elements_.were_new_; }
 
   void begin(bool relist) {
@@ -129,12 +130,17 @@ class Elements::Setting {
     }
     return found;
   }
-  std::vector<One*> open() {
-    return all([](const One& one) { return one.open(); });
+  template <typename Test>
+  bool any(const Test& test) const {
+    return std::any_of(ones_.begin(), ones_.end(), test);
   }
+  std::vector<One*> open() {
+    return all(is_open);
+  }
+  static bool is_open(const One& one) { return one.open(); }
   // In all copies, or in one.
   bool any_missing() const {
-    return std::any_of(ones_.begin(), ones_.end(), [](const One& one) { return one.open() && one.to_list; });
+    return any([](const One& one) { return one.open() && one.to_list; });
   }
   // True: the same again, perhaps under other keys. Another batch may have been told so first.
   bool elsewhere() {
@@ -142,7 +148,7 @@ class Elements::Setting {
       static_cast<void>(elements_.elsewhere());
       return std::exchange(moves_, elements_.moves_) != elements_.moves_;
     });
-    if (moved.failure() && !all([](const One& one) { return !one.open() || one.partly; }).empty()) {
+    if (moved.failure() && any([](const One& one) { return !one.open() || one.partly; })) {
       for (One* one : open()) one->failure = moved.failure();
       return false;
     }
@@ -174,9 +180,9 @@ class Elements::Setting {
 
   // As list_missing(), while it is read in several copies.
   void begin_unread() {
-    take_for_missing();
-    if (any_missing() && elsewhere()) return run();
     asked_ = open();
+    for (One* one : asked_) one->missing = one->to_list = true;
+    if (any_missing() && elsewhere()) return run();
     if (versioned() && !asked_.empty()) reading_ = elements_.versions_.begin_read(keys_ = keys_of(asked_));
     begin_list(to_be_listed());
     step_ = Step::listing;
@@ -197,7 +203,7 @@ class Elements::Setting {
   void run() {
     step_ = Step::done;
     list(all([](const One& one) { return one.written_late(); }));
-    for (int round = 0; round < most_rounds && !open().empty(); ++round) {
+    for (int round = 0; round < most_rounds && any(is_open); ++round) {
       look();
       if (!list_missing()) continue;
       write();
@@ -205,7 +211,7 @@ class Elements::Setting {
     }
     if (began_) confirm();
     elements_.were_new_ =
-        !ones_.empty() && all([this](const One& one) { return !one.done || !created(one); }).empty();
+        !ones_.empty() && !any([this](const One& one) { return !one.done || !created(one); });
   }
 
   // False: the same again, perhaps under other keys.
@@ -224,10 +230,6 @@ class Elements::Setting {
     if (!versioned()) return add();
     begin_copies();
     finish_copies(std::move(*std::exchange(writing_, std::nullopt)));
-  }
-
-  void take_for_missing() {
-    for (One* one : open()) one->missing = one->to_list = true;
   }
 
   // The only copy: done are those that exist.
@@ -312,7 +314,9 @@ class Elements::Setting {
       }
       one.write = VersionedWrite{.item = &one.item, .number = *number, .value = one.element->value};
     }
-    for (One* one : open()) one->to_list = !one->item.live_everywhere();
+    for (One& one : ones_) {
+      if (one.open()) one.to_list = !one.item.live_everywhere();
+    }
   }
 
   void begin_copies() {
@@ -406,11 +410,10 @@ class Elements::Setting {
 
   // Nothing of it may be executed late.
   bool is_certain() {
-    return all([](const One& one) {
+    return !any([](const One& one) {
              return (one.failure && one.failure->code() == ErrorCode::unknown_outcome) ||
                     one.item.any_failed();
-           })
-        .empty();
+           });
   }
 
   // Whether no copy had it before: of several clients that create it at once, the one that writes the first
