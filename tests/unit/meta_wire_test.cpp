@@ -125,8 +125,7 @@ TEST_CASE("meta wire: a run of gets with uniques is one line where the server is
   for (const Request& request : requests) all.push_back(&request);
   const meta::Wording memcached{.long_lines = true, .stamps = true};
   std::string out;
-  for (std::size_t first = 0; first < all.size();)
-    first += meta::encode(all, first, out, memcached).count;
+  for (std::size_t first = 0; first < all.size();) first += meta::encode(all, first, out, memcached).count;
   CHECK(out == "gets a b\r\nget c\r\nmg ZCBl b k v f c\r\n");
 }
 

@@ -235,8 +235,8 @@ void Versions::put_request(const VersionedWrite& write, const VersionedCopy& cop
   request.key = write.item->key;
   request.value = write.value;
   request.flags = write.number + (write.removed ? removed_flag : 0);
-  request.exptime = write.exptime.value_or(
-      write.removed ? Exptime::after(removed_for, context_.clock.wall()) : Exptime::never());
+  request.exptime = write.exptime.value_or(write.removed ? Exptime::after(removed_for, context_.clock.wall())
+                                                         : Exptime::never());
   request.cas = copy.cas;
   request.server = copy.server;
   request.must_compare = !copy.found;

@@ -96,13 +96,14 @@ std::vector<std::string> Elements::index_keys() const {
 
 Elements::Listed Elements::list(std::span<const std::string* const> names) const {
   const auto shares = indexes_.front()->shares_of(names);
-  return complete_list(
-      indexes_, copies_.each([&](std::size_t copy) { return indexes_[copy]->begin_list(shares); }),
-      names.size());
+  return complete_list(indexes_,
+                       copies_.each([&](std::size_t copy) { return indexes_[copy]->begin_list(shares); }),
+                       names.size());
 }
 
 Elements::Listings Elements::begin_list(std::span<const std::string* const> names) const {
-  Listings begun{.indexes = indexes_, .shares = indexes_.front()->shares_of(names), .attempts = {}, .replies = {}};
+  Listings begun{
+      .indexes = indexes_, .shares = indexes_.front()->shares_of(names), .attempts = {}, .replies = {}};
   std::vector<Request> batch;
   for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
     for (const auto& attempt : begun.attempts.emplace_back(indexes_[copy]->attempts_at(begun.shares))) {

@@ -149,11 +149,11 @@ class Elements {
   Journal::Options options_;  // of the index's journals
   Replicas copies_;
   Versions versions_;
-  mutable Kept kept_;                                           // looks for other copies if nothing was found
-  mutable Indexes indexes_;          // per copy
-  mutable std::size_t moves_ = 0;    // how often elsewhere() was true
-  mutable bool began_ = false;       // listing has created the index
-  bool were_new_ = false;  // all of the last batch: the next one's are taken for new
+  mutable Kept kept_;              // looks for other copies if nothing was found
+  mutable Indexes indexes_;        // per copy
+  mutable std::size_t moves_ = 0;  // how often elsewhere() was true
+  mutable bool began_ = false;     // listing has created the index
+  bool were_new_ = false;          // all of the last batch: the next one's are taken for new
   std::vector<std::weak_ptr<Setting>> on_their_way_;  // in order
 };
 

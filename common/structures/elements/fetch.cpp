@@ -55,7 +55,7 @@ class Elements::Fetching {
   struct Window {
     explicit Window(std::size_t copies) : listed(copies) {}
     std::vector<std::string> names;
-    std::vector<std::string> keys;  // being read
+    std::vector<std::string> keys;          // being read
     std::vector<std::vector<bool>> listed;  // per copy: whether its index has the names
     std::unique_ptr<Pending> replies;
   };

@@ -68,8 +68,8 @@ std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::st
     share.places.push_back(i);
   }
   for (Share& share : shares)
-    share.birth = encode({Change::remove, journal_line_id(share.operation, share.places.size()),
-                          std::string(born_mark)});
+    share.birth = encode(
+        {Change::remove, journal_line_id(share.operation, share.places.size()), std::string(born_mark)});
   return shares;
 }
 
@@ -89,8 +89,7 @@ Journal ElementIndex::journal_of(const Share& share, bool lossy) const {
 ElementIndex::Attempts ElementIndex::attempts_at(std::span<const Share> shares, bool lossy) const {
   Attempts attempts;
   for (const Share& share : shares)
-    attempts.push_back(
-        journal_of(share, lossy).attempt_of(share.lines, journal_line_id(share.operation, 0)));
+    attempts.push_back(journal_of(share, lossy).attempt_of(share.lines, journal_line_id(share.operation, 0)));
   return attempts;
 }
 

@@ -134,9 +134,7 @@ class Elements::Setting {
   bool any(const Test& test) const {
     return std::any_of(ones_.begin(), ones_.end(), test);
   }
-  std::vector<One*> open() {
-    return all(is_open);
-  }
+  std::vector<One*> open() { return all(is_open); }
   static bool is_open(const One& one) { return one.open(); }
   // In all copies, or in one.
   bool any_missing() const {
@@ -411,9 +409,8 @@ class Elements::Setting {
   // Nothing of it may be executed late.
   bool is_certain() {
     return !any([](const One& one) {
-             return (one.failure && one.failure->code() == ErrorCode::unknown_outcome) ||
-                    one.item.any_failed();
-           });
+      return (one.failure && one.failure->code() == ErrorCode::unknown_outcome) || one.item.any_failed();
+    });
   }
 
   // Whether no copy had it before: of several clients that create it at once, the one that writes the first
@@ -456,7 +453,9 @@ Elements::Answers Elements::begin_set(std::span<const Element> elements, bool re
   for (const auto& one : std::exchange(on_their_way_, {})) {
     if (const auto still = one.lock()) before.push_back(still);
   }
-  const bool waits = relist || !setting->guesses() || std::any_of(before.begin(), before.end(), [&](const auto& one) { return !one->leaves_alone(*setting); });
+  const bool waits = relist || !setting->guesses() ||
+                     std::any_of(before.begin(), before.end(),
+                                 [&](const auto& one) { return !one->leaves_alone(*setting); });
   for (const auto& one : before) {
     if (waits) one->finish();
   }
