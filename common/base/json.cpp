@@ -96,6 +96,11 @@ JsonObject& JsonObject::fields(std::initializer_list<std::string_view> pieces) {
   return *this;
 }
 
+JsonObject& JsonObject::more(std::initializer_list<std::string_view> pieces) {
+  append_all(body_, pieces);
+  return *this;
+}
+
 JsonObject& JsonObject::number(std::string_view name, std::uint64_t value) {
   return raw(name, std::to_string(value));
 }

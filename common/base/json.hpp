@@ -38,6 +38,8 @@ class JsonObject {
   JsonObject& strings(std::string_view name, const std::vector<std::string>& values);
   // Fields as they are written, in pieces: of what is the same in many objects the text is made once.
   JsonObject& fields(std::initializer_list<std::string_view> pieces);
+  // More of the last of them: what is added then is in an object that they have opened.
+  JsonObject& more(std::initializer_list<std::string_view> pieces);
   // `json` must already be valid JSON.
   JsonObject& raw(std::string_view name, std::string_view json);
 

@@ -23,7 +23,7 @@ std::optional<std::string> refusal_before_sending(const Request& request) {
   if (has_key(request.op)) {
     if (request.key.empty()) return "the key is empty; give it a name";
     if (request.key.size() > max_key_size) return "the key is longer than 250 bytes; use a shorter name";
-    if (!is_plain_key(request.key) && !goes_in_base64(request.op))
+    if (!goes_in_base64(request.op) && !is_plain_key(request.key))
       return "the key has a space or control character: it can be read, touched, removed, added and set, but "
              "not "
              "changed otherwise; use another name";

@@ -207,17 +207,20 @@ Owners ProfilePlacement::owners_of(std::string_view key) const {
 
 std::vector<std::size_t> ProfilePlacement::servers_of(std::string_view key, std::size_t count) const {
   count = std::min(count, pool_.size());
-  std::vector<std::size_t> servers{server_of(key)};
-  if (const Continuum* ring = continuum(); ring != nullptr && count > 1) {
+  if (count < 2) return std::vector<std::size_t>(count, server_of(key));
+  const Place place = place_of(key);
+  std::vector<std::size_t> servers;
+  servers.reserve(count);
+  servers.push_back(place.server);
+  if (const Continuum* ring = continuum(); ring != nullptr) {
     const auto& points = ring->points();
-    const std::size_t from = ring->find(hash_of(key));
+    const std::size_t from = ring->find(place.hash);
     for (std::size_t i = 1; i < points.size() && servers.size() < count; ++i) {
       add_once(servers, points[(from + i) % points.size()].server);
     }
   }
   for (std::size_t i = 1; servers.size() < count; ++i)
     add_once(servers, (servers.front() + i) % pool_.size());
-  if (count < servers.size()) servers.resize(count);
   return servers;
 }
 

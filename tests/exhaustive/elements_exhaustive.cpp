@@ -94,7 +94,7 @@ void compact_wrongly(Context& context, const std::string& structure, Elements& e
 }
 
 // One client's operations, as letters: s sets n to its own value (a table's are all 1), e the same to expire
-// in two seconds (hashes only), b the same while a third is on its way, g gets it, r removes it, f fetches,
+// in two seconds (hashes only), b the same while a third is on its way and a fourth is listed, g gets it, r removes it, f fetches,
 // c compacts, o sets another element of the same shard.
 class User {
  public:
@@ -149,12 +149,14 @@ class User {
   }
 
   ElementResult set_behind_another(const Element& element) {
-    const Element third{"third", "1"};
+    const Element third{"third", "1"}, last{"fourth", "1"};
     const auto before = elements_.begin_set(std::span(&third, 1));
     const auto answers = elements_.begin_set(std::span(&element, 1));
+    const auto behind = elements_.begin_set(std::span(&last, 1));
     const auto one = before();
     auto other = answers();
     static_cast<void>(answer(one.front()));
+    static_cast<void>(answer(behind().front()));
     return other.front();
   }
 

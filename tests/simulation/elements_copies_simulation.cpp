@@ -69,15 +69,19 @@ class Writer {
     if (!doubtful_ && prompt) history_.settled[name] = choice == 1 ? std::nullopt : std::optional(value);
   }
 
-  // While a batch of one that is new is on its way, taken for new as well.
+  // While a batch of one that is new is on its way, taken for new as well; it is written when another is
+  // listed.
   ElementResult set_behind_another(const Element& element) {
     const std::string own = "fresh" + std::to_string(client_.index()) + ' ' + std::to_string(fresh_++);
-    const Element first{own + 'a', "1"}, second{own + 'b', "1"};
+    const Element first{own + 'a', "1"}, second{own + 'b', "1"}, third{own + 'c', "1"};
     static_cast<void>(elements_.set(std::span(&first, 1)));
     const auto before = elements_.begin_set(std::span(&second, 1));
     const auto answers = elements_.begin_set(std::span(&element, 1));
+    const auto behind = elements_.begin_set(std::span(&third, 1));
     static_cast<void>(before());
-    return answers().front();
+    const ElementResult result = answers().front();
+    static_cast<void>(behind());
+    return result;
   }
 
   ElementResult removed(const std::string& name) {

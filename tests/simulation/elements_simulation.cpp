@@ -182,15 +182,20 @@ class Client {
     }
   }
 
-  // While a batch of one that is new is on its way, taken for new as well.
+  // While a batch of one that is new is on its way, taken for new as well; it is written when another is
+  // listed.
   std::optional<Failure> set_behind_another(const Element& element) {
     const Element first{own_ + " first " + std::to_string(fresh_), "1"};
-    const Element second{own_ + " second " + std::to_string(fresh_++), "1"};
+    const Element second{own_ + " second " + std::to_string(fresh_), "1"};
+    const Element third{own_ + " third " + std::to_string(fresh_++), "1"};
     static_cast<void>(elements_.set(std::span(&first, 1)));
     const auto before = elements_.begin_set(std::span(&second, 1));
     const auto answers = elements_.begin_set(std::span(&element, 1), false, ttl_);
+    auto behind = attempt([&] { return elements_.begin_set(std::span(&third, 1)); });
     static_cast<void>(before());
-    return answers().front().failure;
+    const auto failure = answers().front().failure;
+    static_cast<void>(attempt([&] { return behind.value()(); }));
+    return failure;
   }
 
   void remove(const std::string& name, bool own) {

@@ -122,6 +122,17 @@ TEST_CASE("meta wire: a run of gets is one line, as long as it stays short") {
   CHECK(out.ends_with("\r\n"));
 }
 
+TEST_CASE("meta wire: a run of gets with uniques is one line where the server is memcached") {
+  const std::vector<Request> requests{Request::gets("a"), Request::gets("b"), Request::get("c"),
+                                      Request::gets("d e")};
+  std::vector<const Request*> all;
+  for (const Request& request : requests) all.push_back(&request);
+  const meta::Wording memcached{.long_lines = true, .stamps = true};
+  std::string out;
+  for (std::size_t first = 0; first < all.size();) first += meta::encode(all, first, out, memcached).count;
+  CHECK(out == "gets a b\r\nget c\r\nmg ZCBl b k v f c\r\n");
+}
+
 TEST_CASE(
     "meta wire: a run of adds has one line of gets behind it, quiet where the unique says what was stored") {
   const std::vector<Request> requests{Request::add_and_get("a", "1", never),

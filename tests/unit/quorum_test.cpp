@@ -36,10 +36,10 @@ TEST_CASE("quorum: of two copies one is enough, and an answer that rests on it i
   CHECK(code_of(Part::changing, {doubtful, refusing}) == ErrorCode::unknown_outcome);
   CHECK(code_of(Part::changing, {silent, refusing}) == ErrorCode::unavailable);
   CHECK(code_of(Part::answering, {full, silent}) == fine);
-  using Failures = std::vector<std::optional<Failure>>;
-  CHECK(is_degraded(Failures{{}, silent.failure}));
-  CHECK_FALSE(is_degraded(Failures{{}, {}}));
-  CHECK_FALSE(is_degraded(Failures{{}, {}, silent.failure}));
+  using Copies = std::vector<CopyState>;
+  CHECK(is_degraded(Copies{full, silent}));
+  CHECK_FALSE(is_degraded(Copies{full, full}));
+  CHECK_FALSE(is_degraded(Copies{full, full, silent}));
 }
 
 TEST_CASE(

@@ -19,28 +19,18 @@ void add_copies(JsonObject& line, Session& session, const AnswerFrom& from) {
   const auto copies = told(from.copies);
   if (copies.empty() && from.or_one && session.copies() > 1) line.number("copies", 1);
   if (copies.empty()) return;
-  std::string list;
-  JsonObject entry;
-  std::vector<std::optional<Failure>> failures;
+  line.fields({"\"copies\":[{"});
   for (const CopyOutcome& copy : copies) {
-    failures.push_back(copy.failure);
-    if (!copy.yes && !copy.number && !copy.failure) {  // as it nearly always is
-      append_all(list, {list.empty() ? "[{" : ",{", session.server_field(copy.server), "}"});
-      continue;
-    }
-    entry.cut(0);
-    entry.fields({session.server_field(copy.server)});
-    if (copy.yes) entry.boolean(from.yes, *copy.yes);
-    if (copy.number) entry.number("value", *copy.number);
+    line.more({&copy == copies.data() ? "" : "},{", session.server_field(copy.server)});
+    if (copy.yes) line.boolean(from.yes, *copy.yes);
+    if (copy.number) line.number("value", *copy.number);
     if (copy.failure) {
       JsonObject error("code", name_of(copy.failure->code()));
-      entry.object("error", error.bytes("message", copy.failure->what()));
+      line.object("error", error.bytes("message", copy.failure->what()));
     }
-    list += list.empty() ? '[' : ',';
-    entry.write([&](std::string_view part) { list += part; });
   }
-  line.raw("copies", list += ']');
-  if (is_degraded(failures)) line.boolean("degraded", true);
+  line.more({"}]"});
+  if (is_degraded(copies)) line.boolean("degraded", true);
 }
 
 void warn_of_copies(Session& session, std::span<const CopyOutcome> copies) {

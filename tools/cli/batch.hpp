@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -138,14 +139,16 @@ struct Batch {
   std::function<std::optional<Item>(std::string&& line)> parse;
   // Sends the window's items and prints the answers. A Failure that it throws is that of all its items.
   std::function<void(Window<Item>& window)> run = {};
-  // Instead: only sends them, and the answers are printed while the next window is in flight.
+  // Instead: only sends them, and the answers are printed while so many later windows are in flight.
   std::function<Answers(Window<Item>& window)> begin = {};
-  // A window is sent before it has more than that.
+  std::size_t ahead = 1;
+  // A window is sent before it has more than that; of a long list later ones are larger, up to the other.
   std::size_t most_items = 1024;
+  std::size_t most_items_later = 0;
   std::function<std::size_t(const Item&)> bytes_of = {};
   std::size_t most_bytes = std::size_t{4} << 20;
 
-  // In windows; the answers to one are printed while the next is in flight.
+  // In windows.
   LinesDone of_lines(Session& session, LineOptions options) const;
   // All as one window; `words` name the items. What `run` throws ends it.
   ExitStatus of_words(Session& session, std::vector<Item> items, const std::vector<std::string>& words) const;
@@ -162,7 +165,7 @@ class BatchRun {
     return lines_.each([this](std::string&& line) { take(std::move(line)); },
                        [this] {
                          send();
-                         print();
+                         print(0);
                        });
   }
 
@@ -176,7 +179,12 @@ class BatchRun {
     filling_->items.push_back(std::move(*item));
     numbers_->push_back(lines_.number());
     bytes_ += bytes;
-    if (filling_->items.size() >= batch_.most_items) send();
+    if (filling_->items.size() >= most_items()) send();
+  }
+
+  std::size_t most_items() const {
+    constexpr std::size_t share = 16;  // of all lines so far
+    return std::max(batch_.most_items, std::min(batch_.most_items_later, lines_.number() / share));
   }
 
   void begin() {
@@ -197,8 +205,8 @@ class BatchRun {
     with_failures_of(*window, [&] {
       batch_.run ? batch_.run(*window) : static_cast<void>(answers = batch_.begin(*window));
     });
-    print();
-    if (answers) in_flight_ = [window, answers] { with_failures_of(*window, answers); };
+    if (answers) in_flight_.push_back([window, answers] { with_failures_of(*window, answers); });
+    print(batch_.ahead);
   }
 
   template <typename Step>
@@ -211,8 +219,13 @@ class BatchRun {
     }
   }
 
-  void print() {
-    if (const Answers answers = std::exchange(in_flight_, {})) answers();
+  // But the last `kept` windows.
+  void print(std::size_t kept) {
+    while (in_flight_.size() > kept) {
+      const Answers answers = std::move(in_flight_.front());
+      in_flight_.pop_front();
+      answers();
+    }
   }
 
   const Batch<Item>& batch_;
@@ -220,7 +233,7 @@ class BatchRun {
   std::unique_ptr<Window<Item>> filling_;
   std::shared_ptr<std::vector<std::size_t>> numbers_;  // of the lines in `filling_`
   std::size_t bytes_ = 0;                              // in it
-  Answers in_flight_;
+  std::deque<Answers> in_flight_;
 };
 
 template <typename Item>

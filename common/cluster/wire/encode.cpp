@@ -1,3 +1,5 @@
+#include <array>
+#include <charconv>
 #include <string>
 
 #include "common/base/bytes.hpp"
@@ -27,21 +29,30 @@ std::string text(Exptime exptime) {
 
 void storage(std::string& out, std::string_view command, const Request& request,
              std::string_view extra = {}) {
-  append_all(out, {command, request.key, " ", text(request.flags), " ", text(request.exptime), " ",
-                   text(request.value.size()), extra, "\r\n", request.value, "\r\n"});
+  std::array<char, 64> numbers;
+  char* to = numbers.data();
+  char* const end = to + numbers.size();
+  for (const std::int64_t number : {std::int64_t{request.flags}, request.exptime.wire(),
+                                    static_cast<std::int64_t>(request.value.size())}) {
+    *to++ = ' ';
+    to = std::to_chars(to, end, number).ptr;
+  }
+  const std::string_view said(numbers.data(), static_cast<std::size_t>(to - numbers.data()));
+  append_all(out, {command, request.key, said, extra, "\r\n", request.value, "\r\n"});
 }
 
 Command encode_gets(std::span<const Request* const> requests, std::size_t first, std::string& out,
                     const Wording& wording) {
   const std::size_t longest = wording.long_lines ? longest_get_line : longest_short_line;
   const std::size_t start = out.size();
+  const Op op = requests[first]->op;
   Command command{first, 0, wording};
-  out += "get";
+  out += op == Op::get ? "get" : "gets";
   while (first + command.count < requests.size()) {
     const Request& request = *requests[first + command.count];
     const bool fits = command.count == 0 || out.size() - start + 1 + request.key.size() <= longest;
     const bool wanted = command.count == 0 || !wording.one_key_a_line;
-    if (request.op != Op::get || !fits || !wanted || is_in_base64(request)) break;
+    if (request.op != op || !fits || !wanted || is_in_base64(request)) break;
     append_all(out, {" ", request.key});
     ++command.count;
   }
@@ -145,6 +156,8 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
     case Op::get:
       return encode_gets(requests, first, out, wording);
     case Op::gets:
+      if (wording.stamps) return encode_gets(requests, first, out, wording);
+      [[fallthrough]];
     case Op::probe:
       append_all(out, {wording.meta ? "mg " : "gets ", request.key, wording.meta ? " k v f c" : "",
                        wording.meta && request.op == Op::probe ? " t l u\r\n" : "\r\n"});

@@ -418,15 +418,21 @@ void Lane::read_replies(SteadyTime now) {
 }
 
 void Lane::finish_command(const Command& command, SteadyTime now) {
-  for (std::size_t i = 0; i < command.count; ++i) fill_in(*replies_[command.first + i], now);
+  for (std::size_t i = command.first; i < command.first + command.count; ++i) {
+    fill_in(*replies_[i], now);
+    note_unique(*requests_[i], *replies_[i]);
+  }
   answered_ += command.count;
   heard_ = met_ = true;
-  const Request& request = *requests_[command.first];
-  const Reply& reply = *replies_[command.first];
-  if (request.op == Op::add_and_get) return tell_created(command);
+  if (requests_[command.first]->op == Op::add_and_get) tell_created(command);
+}
+
+// What is known of the uniques on this connection.
+void Lane::note_unique(const Request& request, const Reply& reply) {
+  if (connections_ <= 1 || request.op == Op::add_and_get) return;
   const bool fetched = request.op == Op::gets || request.op == Op::probe;
   const bool stamped = fetched ? reply.outcome == Outcome::hit : reply.cas.value != 0;
-  if (stamped && connections_ > 1) remember_unique(request.key, reply.cas.value);
+  if (stamped) remember_unique(request.key, reply.cas.value);
   if (compares(request.op)) uniques_.erase(request.key);
 }
 

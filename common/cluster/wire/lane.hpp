@@ -90,6 +90,7 @@ class Lane {
   // Fails everything unanswered, of which nothing was applied.
   void refuse_all(ReplyFailure::Kind kind, const std::string& why);
   bool known_unique(const Request& request) const;
+  void note_unique(const Request& request, const Reply& reply);
   void remember_unique(const std::string& key, std::uint64_t unique);
 
   const Server& server_;

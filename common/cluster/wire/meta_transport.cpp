@@ -194,7 +194,8 @@ class WireTransport final : public Transport {
         lane = &lane_of(replies[i].server);
         lane->begin(incr_form);
       }
-      replies[i] = Reply::of(Outcome::failed, replies[i].server);
+      if (replies[i].outcome != Outcome::failed || replies[i].failure)
+        replies[i] = Reply::of(Outcome::failed, replies[i].server);
       lane->add(batch[i], replies[i]);
     }
     Trip trip;

@@ -28,7 +28,7 @@ bool is_fetch(Op op) {
 bool in_meta(const Request& request, const Wording& wording) {
   if (is_in_base64(request)) return true;
   const Op op = request.op;
-  if (!wording.meta || !needs_meta(op)) return false;
+  if (!wording.meta || !needs_meta(op) || (op == Op::gets && wording.stamps)) return false;
   if (op == Op::remove_if) return wording.compares_in_md;
   return op != Op::incr_or_create || wording.incr_form != IncrForm::incr_only;
 }
@@ -271,7 +271,10 @@ bool is_error(std::string_view line) {
 }
 
 void ReplyReader::reset() {
-  *this = ReplyReader();
+  wanted_ = answered_ = told_ = 0;
+  if (!std::exchange(half_, false)) return;
+  existed_ = false;
+  before_ = Reply();
 }
 
 Step ReplyReader::read(const Command& command, std::span<const Request* const> requests,

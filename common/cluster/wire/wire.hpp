@@ -6,7 +6,8 @@
 // classic cannot do in one round trip: incr-or-create (ma), compare-and-delete (md), probes without touching
 // the LRU (mg). Where they are missing, gets reads and a cas that expires at once compares and deletes;
 // incr-or-create is not to be had.
-// Runs of plain gets travel as one multi-key get, the fastest read of 1.6.18 (half the cost of pipelined mg).
+// Runs of plain gets travel as one multi-key get, the fastest read of 1.6.18 (half the cost of pipelined mg);
+// those with a unique too where the server is memcached: nothing at all is said of what is missing.
 // Runs of add_and_get travel as adds and one multi-key get behind them; where the uniques show what was
 // stored, the adds are sent with noreply, which halves their cost.
 #pragma once
@@ -34,12 +35,12 @@ struct Wording {
   bool compares_in_md = true;
   bool long_lines = false;
   bool one_key_a_line = false;  // proxies answer several in the order of their backends
-  bool stamps = false;          // its gets shows cas uniques, which grow with every store
+  bool stamps = false;          // memcached: its gets shows cas uniques, which grow with every store
   bool quiet = false;  // add_and_get: nothing is said to the adds; the caller knows what is new by its unique
   IncrForm incr_form = IncrForm::whole;
 };
 
-// One command on the wire and the requests it answers: several only for a run of gets, or of add_and_get.
+// One command on the wire and the requests it answers: several only for a run of get, gets or add_and_get.
 struct Command {
   std::size_t first = 0;  // index into the lane's requests
   std::size_t count = 1;

@@ -86,17 +86,13 @@ JournalContents Journal::read() const {
   return JournalReader::read(context_, std::span(&key_, 1)).take(0);
 }
 
-// One change that is being appended to a journal.
-struct Journal::Attempt {
-  std::span<const JournalLine> lines;
-  std::string incarnation;  // the journal's, if this change creates it; the same in every attempt
-  Request request;
-};
-
-Journal::Attempt Journal::first_attempt(std::span<const JournalLine> lines) const {
+Journal::Attempt Journal::attempt_of(std::span<const JournalLine> lines) const {
   for (std::size_t i = 1; i < lines.size(); ++i)
     rely_on(lines[i].id != lines[i - 1].id, "the lines of a change have ids of their own");
-  std::string text = encode_all(lines);
+  return attempt_of(encode_all(lines), lines.front().id);
+}
+
+Journal::Attempt Journal::attempt_of(std::string text, std::string id) const {
   if (text.size() > options_.largest_change) {
     throw InvalidInput("one atomic change with its elements may have at most 256 KiB; split it");
   }
@@ -105,15 +101,14 @@ Journal::Attempt Journal::first_attempt(std::span<const JournalLine> lines) cons
       key_, journal_header(incarnation) + (options_.lossy ? lost_segment_line() : "") + options_.birth,
       std::move(text), Exptime::never());
   request.must_compare = options_.compares;
-  return {lines, std::move(incarnation), std::move(request)};
+  return {std::move(id), std::move(incarnation), std::move(request)};
 }
 
 // After a lost reply: how it went, if the change is there.
 std::optional<Journal::Appended> Journal::look_up(const Attempt& attempt) const {
   const JournalContents contents = read();
-  const std::string& id = attempt.lines.front().id;
   const bool there = std::any_of(contents.lines.begin(), contents.lines.end(),
-                                 [&](const JournalLine& line) { return line.id == id; });
+                                 [&](const JournalLine& line) { return line.id == attempt.id; });
   if (!there) return std::nullopt;
   const bool created = contents.incarnation == attempt.incarnation;
   return Appended{.created = created,
@@ -190,7 +185,7 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
 
 Journal::Appended Journal::append(std::span<const JournalLine> lines,
                                   const std::function<bool()>& may_create) {
-  Attempt one = first_attempt(lines);
+  Attempt one = attempt_of(lines);
   if (!may_create) return settle(one, context_.cluster.execute(one.request));
   one.request = Request::append(key_, std::move(one.request.value));
   Reply reply = context_.cluster.execute(one.request);
@@ -201,27 +196,6 @@ Journal::Appended Journal::append(std::span<const JournalLine> lines,
   if (!full.value()) return {.declined = true, .incarnation = {}, .server = reply.server};
   if (!reply.unknown()) reply = context_.cluster.execute(one.request);
   return settle(one, std::move(reply));
-}
-
-std::vector<Result<Journal::Appended>> Journal::append_each(const Context& context,
-                                                            std::span<const Addition> additions,
-                                                            const Options& options) {
-  std::vector<Attempt> attempts;
-  std::vector<Request> batch;
-  for (const Addition& addition : additions) {
-    Options one = options;
-    one.birth = addition.birth;
-    attempts.push_back(Journal(context, addition.key, one).first_attempt(addition.lines));
-    batch.push_back(attempts.back().request);
-  }
-  auto replies = context.cluster.execute(batch);
-  std::vector<Result<Appended>> results;
-  for (std::size_t i = 0; i < additions.size(); ++i) {
-    results.push_back(attempt([&] {
-      return Journal(context, additions[i].key, options).settle(attempts[i], std::move(replies[i]));
-    }));
-  }
-  return results;
 }
 
 }  // namespace mcds

@@ -72,16 +72,17 @@ class Journal {
   // As append, for lines of which the first removes everything: they may be any number.
   Appended replace(std::span<const JournalLine> lines, const std::function<bool()>& may_create = {});
 
-  // Many journals in one round trip, as long as none is new or full: one result per change, in order. Of
-  // equal keys the order stays. Throws only InvalidInput.
-  struct Addition {
-    std::string key;
-    std::span<const JournalLine> lines;
-    std::string birth = {};  // see Options
+  // A change that is being appended.
+  struct Attempt {
+    std::string id;           // of its first line
+    std::string incarnation;  // the journal's, if this change creates it; the same in every attempt
+    Request request;
   };
-  static std::vector<Result<Appended>> append_each(const Context& context,
-                                                   std::span<const Addition> additions,
-                                                   const Options& options);
+  // As append, for many journals at once: the caller sends the requests of the attempts, each to its own
+  // journal, and settle() says how it went. `text`: the lines as they are stored, under ids of their own, of
+  // which `id` is the first.
+  Attempt attempt_of(std::string text, std::string id) const;
+  Appended settle(const Attempt& attempt, Reply reply);
 
   // Throws NotApplied, CorruptData.
   JournalContents read() const;
@@ -116,9 +117,7 @@ class Journal {
   void drop_staged(const std::string& root) const;
 
  private:
-  struct Attempt;
-  Attempt first_attempt(std::span<const JournalLine> lines) const;
-  Appended settle(const Attempt& attempt, Reply reply);
+  Attempt attempt_of(std::span<const JournalLine> lines) const;
   Appended settle(const Attempt& attempt, Reply reply, int& lookups);
   std::optional<Appended> look_up(const Attempt& attempt) const;
   Appended replace_by(const std::vector<SegmentName>& added, const std::function<bool()>& may_create);

@@ -70,8 +70,4 @@ std::optional<Failure> failure_of(Part part, std::span<const std::optional<Failu
   return failure_of(part, states);
 }
 
-bool is_degraded(std::span<const std::optional<Failure>> copies) {
-  return copies.size() == 2 && copies[0].has_value() != copies[1].has_value();
-}
-
 }  // namespace mcds

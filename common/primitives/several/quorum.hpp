@@ -49,8 +49,11 @@ std::optional<Failure> failure_of(Part part, const Copies& copies, const Has& ha
 // The same where every copy that answered has what it is asked for.
 std::optional<Failure> failure_of(Part part, std::span<const std::optional<Failure>> copies);
 
-// Whether an answer rests on one copy of two.
-bool is_degraded(std::span<const std::optional<Failure>> copies);
+// Whether an answer rests on one copy of two, each with its `failure`.
+template <typename Copies>
+bool is_degraded(const Copies& copies) {
+  return copies.size() == 2 && copies[0].failure.has_value() != copies[1].failure.has_value();
+}
 
 }  // namespace mcds
 

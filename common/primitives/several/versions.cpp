@@ -158,8 +158,12 @@ std::vector<Request> Versions::gets(std::span<const std::string> keys) const {
       batch.push_back(Request::get(key));
       continue;
     }
-    for (const std::size_t server : copy_servers(context_, key))
-      batch.push_back({.op = Op::gets, .key = key, .server = server});
+    for (const std::size_t server : copy_servers(context_, key)) {
+      Request& request = batch.emplace_back();
+      request.op = Op::gets;
+      request.key = key;
+      request.server = server;
+    }
   }
   return batch;
 }
@@ -169,27 +173,24 @@ std::unique_ptr<Pending> Versions::begin_read(std::span<const std::string> keys)
 }
 
 std::vector<VersionedItem> Versions::read(std::span<const std::string> keys) const {
-  return finish_read(*begin_read(keys));
+  return finish_read(*begin_read(keys), {keys.begin(), keys.end()});
 }
 
-std::vector<VersionedItem> Versions::finish_read(Pending& pending) const {
+std::vector<VersionedItem> Versions::finish_read(Pending& pending, std::vector<std::string> keys) const {
   std::vector<Reply> replies = pending.finish();
-  const std::span<const Request> batch = pending.batch();
-  std::vector<VersionedItem> items(replies.size() / context_.copies);
-  for (std::size_t i = 0; i < replies.size(); ++i) {
-    VersionedItem& item = items[i / context_.copies];
-    if (item.copies.empty()) {
-      item.key = batch[i].key;
-      item.copies.reserve(context_.copies);
-    }
-    take(item.copies.emplace_back(), std::move(replies[i]));
+  std::vector<VersionedItem> items(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    items[i].key = std::move(keys[i]);
+    items[i].copies.resize(context_.copies);
+    for (std::size_t copy = 0; copy < context_.copies; ++copy)
+      take(items[i].copies[copy], std::move(replies[i * context_.copies + copy]));
   }
   return items;
 }
 
 VersionedItem Versions::item_of(std::string key, std::span<const Reply> replies) const {
   VersionedItem item{.key = std::move(key), .copies = {}};
-  for (const Reply& reply : replies) take(item.copies.emplace_back(), reply);
+  for (const Reply& reply : replies) take(item.copies.emplace_back(), Reply(reply));
   return item;
 }
 
@@ -198,16 +199,22 @@ bool is_removal(std::string_view value, std::uint32_t flags) {
   return flags >= removed_flag && (value.empty() || value == "0" || value.starts_with(removed_by));
 }
 
-void Versions::take(VersionedCopy& copy, Reply reply) const {
-  const bool written = copy.written;
-  copy = {.server = reply.server, .written = written};
+// Whether we have written it stays known.
+void Versions::take(VersionedCopy& copy, Reply&& reply) const {
+  copy.server = reply.server;
+  copy.found = reply.outcome == Outcome::hit;
+  copy.removed = false;
+  copy.number = copy.flags = 0;
+  copy.cas = reply.cas;
+  copy.failure.reset();
+  copy.flood = false;
   if (reply.failed()) {
+    copy.cas = {};
+    copy.value.clear();
     copy.failure = attempt([&] { expect_read(context_.cluster, reply); }).failure();
     copy.flood = reply.failure->flood;
     return;
   }
-  copy.found = reply.outcome == Outcome::hit;
-  copy.cas = reply.cas;
   if (!in_use()) copy.flags = reply.flags;
   if (in_use() && copy.found) {
     const bool before = reply.flags == removed_before_versions && reply.value.empty();
@@ -217,21 +224,22 @@ void Versions::take(VersionedCopy& copy, Reply reply) const {
   copy.value = std::move(reply.value);
 }
 
-Request Versions::request_for(const VersionedWrite& write, const VersionedCopy& copy) const {
+void Versions::put_request(const VersionedWrite& write, const VersionedCopy& copy,
+                           std::vector<Request>& batch) const {
   if (copy.found && copy.cas.value == 0) {
     throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
                      context_.cluster.address_of(copy.server));
   }
-  const Exptime exptime = write.exptime.value_or(
-      write.removed ? Exptime::after(removed_for, context_.clock.wall()) : Exptime::never());
-  return {.op = copy.found ? Op::cas : Op::add,
-          .key = write.item->key,
-          .value = write.value,
-          .flags = write.number + (write.removed ? removed_flag : 0),
-          .exptime = exptime,
-          .cas = copy.cas,
-          .server = copy.server,
-          .must_compare = !copy.found};
+  Request& request = batch.emplace_back();
+  request.op = copy.found ? Op::cas : Op::add;
+  request.key = write.item->key;
+  request.value = write.value;
+  request.flags = write.number + (write.removed ? removed_flag : 0);
+  request.exptime = write.exptime.value_or(write.removed ? Exptime::after(removed_for, context_.clock.wall())
+                                                         : Exptime::never());
+  request.cas = copy.cas;
+  request.server = copy.server;
+  request.must_compare = !copy.found;
 }
 
 // Whether a copy is to be sent something now; if not, nothing is due, or its failure says why.
@@ -296,7 +304,7 @@ std::vector<Request> Versions::due(Writing& writing) const {
     for (VersionedCopy& copy : write.item->copies) {
       if (is_due(write, copy, writing.round_ == most_rounds)) {
         try {
-          batch.push_back(request_for(write, copy));
+          put_request(write, copy, batch);
           writing.sent_.push_back({&write, &copy});
         } catch (const Failure& failure) {
           copy.failure = failure;
@@ -315,12 +323,11 @@ void Versions::take_written(Writing& writing, std::span<const Reply> replies) co
   for (std::size_t i = 0; i < replies.size(); ++i) {
     const auto& [write, copy] = writing.sent_[i];
     if (replies[i].outcome == Outcome::stored) {
-      *copy = {.server = copy->server,
-               .found = true,
-               .removed = write->removed,
-               .written = true,
-               .number = write->number,
-               .value = write->value};
+      copy->found = copy->written = true;
+      copy->removed = write->removed;
+      copy->number = write->number;
+      copy->value = write->value;
+      copy->cas = {};
     } else if (replies[i].failed()) {
       copy->failure = copy_outcome(context_, replies[i]).failure;
     } else if (write->once) {

@@ -122,9 +122,9 @@ class Versions {
   bool in_use() const { return context_.copies > 1 || single_ == Single::versioned; }
 
   std::vector<VersionedItem> read(std::span<const std::string> keys) const;
-  // read in two steps.
+  // read in two steps, of the same keys.
   std::unique_ptr<Pending> begin_read(std::span<const std::string> keys) const;
-  std::vector<VersionedItem> finish_read(Pending& pending) const;
+  std::vector<VersionedItem> finish_read(Pending& pending, std::vector<std::string> keys) const;
 
   void write(std::span<VersionedWrite> writes) const;
   // write in two steps: what each copy is due is on its way between them. Writes and items stay where they
@@ -146,8 +146,8 @@ class Versions {
 
  private:
   std::vector<Request> gets(std::span<const std::string> keys) const;
-  void take(VersionedCopy& copy, Reply reply) const;
-  Request request_for(const VersionedWrite& write, const VersionedCopy& copy) const;
+  void take(VersionedCopy& copy, Reply&& reply) const;
+  void put_request(const VersionedWrite& write, const VersionedCopy& copy, std::vector<Request>& batch) const;
   bool is_due(VersionedWrite& write, VersionedCopy& copy, bool too_often) const;
   std::vector<Request> due(Writing& writing) const;
   void take_written(Writing& writing, std::span<const Reply> replies) const;

@@ -63,7 +63,7 @@ Elements::Elements(const Context& context, std::string_view structure, std::stri
 void Elements::take_keys() const {
   indexes_.clear();
   for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
-    indexes_.push_back(std::make_unique<ElementIndex>(
+    indexes_.push_back(std::make_shared<ElementIndex>(
         copies_.at(copy), kept_.key(), [this](std::span<const std::string> names) { return present(names); },
         versions_.in_use(), options_));
   }
@@ -72,6 +72,7 @@ void Elements::take_keys() const {
 bool Elements::elsewhere(bool certainly) const {
   const std::string before = kept_.key();
   if (!kept_.elsewhere(certainly)) return false;
+  ++moves_;
   if (kept_.key() != before) take_keys();
   return true;
 }
@@ -93,16 +94,47 @@ std::vector<std::string> Elements::index_keys() const {
   return indexes_.front()->keys();
 }
 
-std::vector<std::vector<std::optional<Failure>>> Elements::list(
-    std::span<const std::string* const> names) const {
+Elements::Listed Elements::list(std::span<const std::string* const> names) const {
   const auto shares = indexes_.front()->shares_of(names);
-  auto listings = copies_.each([&](std::size_t copy) { return indexes_[copy]->begin_list(shares); });
-  const auto there = shards_there(listings);
+  return complete_list(indexes_,
+                       copies_.each([&](std::size_t copy) { return indexes_[copy]->begin_list(shares); }),
+                       names.size());
+}
+
+Elements::Listings Elements::begin_list(std::span<const std::string* const> names) const {
+  Listings begun{
+      .indexes = indexes_, .shares = indexes_.front()->shares_of(names), .attempts = {}, .replies = {}};
+  std::vector<Request> batch;
+  for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
+    for (const auto& attempt : begun.attempts.emplace_back(indexes_[copy]->attempts_at(begun.shares))) {
+      const auto server = copy_servers(context_, attempt.request.key)[copy];
+      batch.push_back(ElementIndex::append_of(attempt).on(server));
+    }
+  }
+  begun.replies = context_.cluster.begin(std::move(batch));
+  return begun;
+}
+
+Elements::Listed Elements::finish_list(Listings begun) const {
+  std::vector<Reply> replies = begun.replies->finish();
+  const auto shares = static_cast<std::ptrdiff_t>(begun.shares.size());
+  std::size_t names = 0;
+  for (const ElementIndex::Share& share : begun.shares) names += share.places.size();
+  const auto of_copy = [&](std::size_t copy) {
+    const auto first = std::make_move_iterator(replies.begin() + static_cast<std::ptrdiff_t>(copy) * shares);
+    return begun.indexes[copy]->take_appended(begun.shares, begun.attempts[copy], {first, first + shares});
+  };
+  return complete_list(begun.indexes, copies_.each(of_copy), names);
+}
+
+Elements::Listed Elements::complete_list(const Indexes& indexes, EachResult<ElementIndex::Listing> listings,
+                                         std::size_t names) const {
+  const auto there = shards_there(indexes, listings);
   const auto finished =
-      copies_.each([&](std::size_t copy) { indexes_[copy]->finish_list(listings[copy].value(), there); });
+      copies_.each([&](std::size_t copy) { indexes[copy]->finish_list(listings[copy].value(), there); });
   for (const auto& listing : listings) began_ = began_ || (!listing.failure() && listing.value().began);
-  std::vector<std::vector<std::optional<Failure>>> lists(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  Listed lists(names);
+  for (std::size_t i = 0; i < names; ++i) {
     const auto failure_in = [&](std::size_t copy) -> const std::optional<Failure>& {
       const auto& failure = finished[copy].failure();
       return failure ? failure : listings[copy].value().failures[i];
@@ -120,7 +152,7 @@ std::vector<std::vector<std::optional<Failure>>> Elements::list(
 // its writer is not done listing it.
 // Where they are too many to be asked for, all were listed just now.
 std::map<std::size_t, ElementIndex::There> Elements::shards_there(
-    const EachResult<ElementIndex::Listing>& listings) const {
+    const Indexes& indexes, const EachResult<ElementIndex::Listing>& listings) const {
   std::map<std::size_t, ElementIndex::There> there;
   for (const auto& listing : listings) {
     if (listing.failure()) continue;
@@ -135,7 +167,7 @@ std::map<std::size_t, ElementIndex::There> Elements::shards_there(
   std::vector<std::map<std::size_t, ElementIndex::There>> found(listings.size());
   static_cast<void>(copies_.each([&](std::size_t copy) {
     for (const std::size_t shard : listings[copy].value().there) {
-      if (there.contains(shard)) found[copy][shard] = indexes_[copy]->what_is_there(shard);
+      if (there.contains(shard)) found[copy][shard] = indexes[copy]->what_is_there(shard);
     }
   }));
   for (auto& of_copy : found) {

@@ -34,9 +34,9 @@ class Elements {
   // do not, whatever was said before. Throws InvalidInput for a ttl of several copies, or of 0.
   std::vector<ElementResult> set(std::span<const Element> elements, bool relist = false,
                                  std::optional<Duration> ttl = {});
-  // The same in two steps: while the elements of one batch are on their way, the next one's can be listed.
-  // What is returned waits for the answers; it is called once, in the order of the batches, and the elements
-  // outlive it. Dropped uncalled, a batch may be applied.
+  // The same in two steps: while the elements of one batch are on their way, and the names of the next, that
+  // behind it can be begun. What is returned waits for the answers; it is called once, in the order of the
+  // batches, and the elements outlive it. Dropped uncalled, a batch may be applied.
   using Answers = std::function<std::vector<ElementResult>()>;
   Answers begin_set(std::span<const Element> elements, bool relist = false, std::optional<Duration> ttl = {});
   std::vector<ElementResult> get(std::span<const std::string> names) const;
@@ -118,11 +118,24 @@ class Elements {
   bool elsewhere(bool certainly = false) const;
   void take_keys() const;
   std::vector<std::string> keys_of(std::span<const std::string> names) const;
+  using Indexes = std::vector<std::shared_ptr<ElementIndex>>;
   std::map<std::size_t, ElementIndex::There> shards_there(
-      const EachResult<ElementIndex::Listing>& listings) const;
+      const Indexes& indexes, const EachResult<ElementIndex::Listing>& listings) const;
   bool is_being_created(const ElementIndex::There& there) const;
   // Per name, of each copy: none, listed. Empty: listed in all.
-  std::vector<std::vector<std::optional<Failure>>> list(std::span<const std::string* const> names) const;
+  using Listed = std::vector<std::vector<std::optional<Failure>>>;
+  Listed list(std::span<const std::string* const> names) const;
+  // list in two steps; the second may be taken after the keys have changed.
+  struct Listings {
+    Indexes indexes;
+    std::vector<ElementIndex::Share> shares;
+    std::vector<ElementIndex::Attempts> attempts;  // per copy
+    std::unique_ptr<Pending> replies;
+  };
+  Listings begin_list(std::span<const std::string* const> names) const;
+  Listed finish_list(Listings begun) const;
+  Listed complete_list(const Indexes& indexes, EachResult<ElementIndex::Listing> listings,
+                       std::size_t names) const;
   std::vector<bool> present(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_here(std::span<const std::string> names) const;
   void remove_again(std::span<const std::string> names, const std::vector<std::size_t>& places,
@@ -136,11 +149,12 @@ class Elements {
   Journal::Options options_;  // of the index's journals
   Replicas copies_;
   Versions versions_;
-  mutable Kept kept_;                                           // looks for other copies if nothing was found
-  mutable std::vector<std::unique_ptr<ElementIndex>> indexes_;  // per copy
-  mutable bool began_ = false;                                  // listing has created the index
-  bool were_new_ = false;  // all of the last batch: the next one's are taken for new
-  std::weak_ptr<Setting> on_its_way_;
+  mutable Kept kept_;              // looks for other copies if nothing was found
+  mutable Indexes indexes_;        // per copy
+  mutable std::size_t moves_ = 0;  // how often elsewhere() was true
+  mutable bool began_ = false;     // listing has created the index
+  bool were_new_ = false;          // all of the last batch: the next one's are taken for new
+  std::vector<std::weak_ptr<Setting>> on_their_way_;  // in order
 };
 
 }  // namespace mcds
@@ -162,9 +176,10 @@ class Elements {
 //     4 `add` the key                 stored: acknowledged, and listed since 2
 //                                     exists: a rival was first; back to 1
 //     5 if 4 was acknowledged more than 2 s after 2, list the name again before answering
-//   Of batches of one client the next is at 2 and 3 while this one is at 4: a crash there leaves names listed
-//   without keys, of two batches. Batches with a name in common, and those that do not begin at 2, wait. Of
-//   several copies the next is read meanwhile, too, and written only when that is known (Copies).
+//   Of batches of one client the next is at 2 while this one is at 4, and before the next goes on, that behind
+//   it is at 2 as well: a crash leaves names listed without keys, of at most three batches. Batches with a
+//   name in common, and those that do not begin at 2, wait. Of several copies they are read meanwhile, too,
+//   and written only when that is known (Copies).
 //   Removing deletes the key: one step, the linearization point. The line stays until compaction.
 //   Compaction drops a line only if it finds the element absent *after* it has read the shard, and only if
 //   the line is older than the grace of 60 s. A client between 2 and 4 has a younger line, or lists the name
@@ -177,8 +192,8 @@ class Elements {
 //   an end from a loss.
 // Round trips, for any number of elements
 //   get, remove 1; set, with a ttl or without, of existing ones 1, else 3 (4 if a shard is new, 5 if it is
-//   the first); 2 if all of the batch before were new (then 3 if one of these exists; in several copies 2:
-//   set.cpp), of which the second overlaps the first of the next batch. fetch 2, one more per window of
+//   the first); 2 if all of the batch that ended last were new (then 3 if one of these exists; in several
+//   copies 2: set.cpp), of which the second overlaps the first of the next batch. fetch 2, one more per window of
 //   elements and per shard that has outgrown one item. The first missing element, part of the index or copy
 //   in a second costs one more, because the structure may be kept in another number of copies, or be on its
 //   way there; with several copies, so does the first removal.
@@ -197,7 +212,9 @@ class Elements {
 //   so even if it turns out to be there. While that batch's writes are on their way, a reader finds them in
 //   some copies and heals the others, a rival finds a version and raises it, and a crash leaves elements of
 //   which a copy lacks some and names without elements, as it does between any two copies' writes; only that
-//   they are those of one batch, and the names also those of the next. What was overtaken is settled when
+//   they are those of one batch, and the names also those of the next two. Their number of copies is looked
+//   for before a name is listed and again before an element is written: if it has changed between, the batch
+//   begins anew. What was overtaken is settled when
 //   the batch is finished; what such a begun write could not even be sent is not tried again, and its copy
 //   is named as lagging. Every copy has an index of its own, on other servers,
 //   written in parallel. A name is listed if any copy's index lists it, and compaction drops only names that

@@ -55,6 +55,7 @@ class Elements::Fetching {
   struct Window {
     explicit Window(std::size_t copies) : listed(copies) {}
     std::vector<std::string> names;
+    std::vector<std::string> keys;          // being read
     std::vector<std::vector<bool>> listed;  // per copy: whether its index has the names
     std::unique_ptr<Pending> replies;
   };
@@ -119,17 +120,22 @@ class Elements::Fetching {
 
   // Asks for one window before it takes the one asked for before: servers work while we do.
   void flush() {
-    filling_.replies = elements_.versions_.begin_read(elements_.keys_of(filling_.names));
+    ask(filling_);
     take_asked();
     asked_ = std::exchange(filling_, Window(compared_));
     if (std::exchange(first_, false)) take_asked();
+  }
+
+  void ask(Window& window) const {
+    window.keys = elements_.keys_of(window.names);
+    window.replies = elements_.versions_.begin_read(window.keys);
   }
 
   // What is reported was written back first.
   void take_asked() {
     if (!asked_) return;
     Window window = *std::exchange(asked_, std::nullopt);
-    std::vector<VersionedItem> items = elements_.versions_.finish_read(*window.replies);
+    auto items = elements_.versions_.finish_read(*window.replies, std::move(window.keys));
     const bool flood = std::any_of(items.begin(), items.end(), [](const VersionedItem& item) {
       return std::any_of(item.copies.begin(), item.copies.end(),
                          [](const VersionedCopy& copy) { return copy.flood; });
@@ -171,7 +177,7 @@ class Elements::Fetching {
       Window some(compared_);
       some.names = piece(window.names);
       for (std::size_t copy = 0; copy < compared_; ++copy) some.listed[copy] = piece(window.listed[copy]);
-      some.replies = elements_.versions_.begin_read(elements_.keys_of(some.names));
+      ask(some);
       asked_ = std::move(some);
       take_asked();
     }

@@ -65,10 +65,10 @@ class ElementIndex {
   // the lines are the same.
   struct Share {
     std::size_t shard = 0;
+    std::string operation = {};
     std::vector<std::size_t> places = {};  // in list()'s names
-    std::vector<JournalLine> lines = {};
+    std::string lines = {};                // as they are stored
     std::string birth = {};
-    std::size_t bytes = 0;
   };
   std::vector<Share> shares_of(std::span<const std::string* const> names) const;
   // `lossy`: what is created is incomplete (journal.hpp).
@@ -82,6 +82,12 @@ class ElementIndex {
     bool just_now = true;                 // they were all listed in the last seconds
   };
   Listing begin_list(std::span<const Share> shares, bool lossy = false);
+  // begin_list in two steps, for shards that are there: what is sent in between may be sent with anything
+  // else, each to the server of its key's copy.
+  using Attempts = std::vector<Journal::Attempt>;
+  Attempts attempts_at(std::span<const Share> shares, bool lossy = false) const;
+  static Request append_of(const Journal::Attempt& attempt);
+  Listing take_appended(std::span<const Share> shares, const Attempts& attempts, std::vector<Reply> replies);
   void finish_list(Listing& listing, const std::map<std::size_t, There>& there);
   There what_is_there(std::size_t shard) const;
 
@@ -149,7 +155,10 @@ class ElementIndex {
 
  private:
   std::unique_ptr<Roots> roots(bool despite_failures) const;
-  void list_in_pieces(const Share& share, Journal::Options options, Listing& listing) const;
+  Journal journal_of(const Share& share, bool lossy) const;
+  Listing take(std::span<const Share> shares, const Attempts& attempts, std::vector<Reply> replies,
+               bool lossy);
+  void list_in_pieces(const Share& share, bool lossy, Listing& listing) const;
   bool restore(std::size_t shard, const There& there) const;
   void mark_lossy(std::size_t shard) const;
   bool name_in_manifest(std::size_t shard, const std::string& incarnation) const;

@@ -52,24 +52,24 @@ Request ElementIndex::mark(std::size_t shard, const std::string& incarnation) co
 std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::string* const> names) const {
   std::vector<Share> shares;
   std::array<std::optional<std::size_t>, index_shards> open{};
+  JournalLine line{Change::add, {}, {}};
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::size_t shard = shard_of(*names[i]);
-    if (!open[shard] || shares[*open[shard]].lines.size() >= lines_per_change ||
-        shares[*open[shard]].bytes >= bytes_per_change) {
+    if (!open[shard] || shares[*open[shard]].places.size() >= lines_per_change ||
+        shares[*open[shard]].lines.size() >= bytes_per_change) {
       open[shard] = shares.size();
-      shares.push_back({.shard = shard});
+      shares.push_back({.shard = shard, .operation = line_operation()});
     }
     Share& share = shares[*open[shard]];
+    line.id.clear();
+    append_all(line.id, {share.operation, ".", std::to_string(share.places.size())});
+    line.element = quote_bytes(*names[i]);
+    append_line(share.lines, line);
     share.places.push_back(i);
-    share.lines.push_back({Change::add, {}, quote_bytes(*names[i])});
-    share.bytes += share.lines.back().element.size() + line_overhead;
   }
-  for (Share& share : shares) {
-    const std::string operation = line_operation();
-    for (std::size_t n = 0; n < share.lines.size(); ++n) share.lines[n].id = journal_line_id(operation, n);
-    share.birth =
-        encode({Change::remove, journal_line_id(operation, share.lines.size()), std::string(born_mark)});
-  }
+  for (Share& share : shares)
+    share.birth = encode(
+        {Change::remove, journal_line_id(share.operation, share.places.size()), std::string(born_mark)});
   return shares;
 }
 
@@ -79,39 +79,78 @@ std::vector<std::optional<Failure>> ElementIndex::list(std::span<const std::stri
   return std::move(listing.failures);
 }
 
-ElementIndex::Listing ElementIndex::begin_list(std::span<const Share> shares, bool lossy) {
-  std::vector<Journal::Addition> additions;
-  std::size_t names = 0;
-  for (const Share& share : shares) {
-    additions.push_back({shard_key(share.shard), share.lines, share.birth});
-    names += share.places.size();
-  }
+Journal ElementIndex::journal_of(const Share& share, bool lossy) const {
   Journal::Options options = options_;
   options.lossy = lossy;
-  const auto results = Journal::append_each(context_, additions, options);
+  options.birth = share.birth;
+  return {context_, shard_key(share.shard), options};
+}
+
+ElementIndex::Attempts ElementIndex::attempts_at(std::span<const Share> shares, bool lossy) const {
+  Attempts attempts;
+  for (const Share& share : shares)
+    attempts.push_back(journal_of(share, lossy).attempt_of(share.lines, journal_line_id(share.operation, 0)));
+  return attempts;
+}
+
+ElementIndex::Listing ElementIndex::begin_list(std::span<const Share> shares, bool lossy) {
+  const Attempts attempts = attempts_at(shares, lossy);
+  std::vector<Request> batch;
+  for (const Journal::Attempt& attempt : attempts) batch.push_back(attempt.request);
+  return take(shares, attempts, context_.cluster.execute(batch), lossy);
+}
+
+Request ElementIndex::append_of(const Journal::Attempt& attempt) {
+  return Request::append(attempt.request.key, attempt.request.value);
+}
+
+// What could not be appended is missing, or full.
+ElementIndex::Listing ElementIndex::take_appended(std::span<const Share> shares, const Attempts& attempts,
+                                                  std::vector<Reply> replies) {
+  std::vector<Request> again;
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    if (replies[i].outcome == Outcome::not_stored) again.push_back(attempts[i].request);
+  }
+  if (!again.empty()) {
+    std::vector<Reply> told = context_.cluster.execute(again);
+    auto anew = told.begin();
+    for (Reply& reply : replies) {
+      if (reply.outcome == Outcome::not_stored) reply = std::move(*anew++);
+    }
+  }
+  return take(shares, attempts, std::move(replies), false);
+}
+
+ElementIndex::Listing ElementIndex::take(std::span<const Share> shares, const Attempts& attempts,
+                                         std::vector<Reply> replies, bool lossy) {
   Listing listing;
+  std::size_t names = 0;
+  for (const Share& share : shares) names += share.places.size();
   listing.failures.resize(names);
   listing.shards.resize(names);
   for (std::size_t i = 0; i < shares.size(); ++i) {
-    const auto& failure = results[i].failure();
-    for (const std::size_t place : shares[i].places) {
+    const Share& share = shares[i];
+    const auto result =
+        attempt([&] { return journal_of(share, lossy).settle(attempts[i], std::move(replies[i])); });
+    const auto& failure = result.failure();
+    for (const std::size_t place : share.places) {
       listing.failures[place] = failure;
-      listing.shards[place] = shares[i].shard;
+      listing.shards[place] = share.shard;
     }
     if (!failure)
-      listing.note(shares[i].shard, results[i].value());
-    else if (failure->code() == ErrorCode::refused && shares[i].lines.size() > 1)
-      list_in_pieces(shares[i], options, listing);
+      listing.note(share.shard, result.value());
+    else if (failure->code() == ErrorCode::refused && share.places.size() > 1)
+      list_in_pieces(share, lossy, listing);
   }
   return listing;
 }
 
-void ElementIndex::list_in_pieces(const Share& share, Journal::Options options, Listing& listing) const {
-  options.birth = share.birth;
-  Journal journal(context_, shard_key(share.shard), options);
+void ElementIndex::list_in_pieces(const Share& share, bool lossy, Listing& listing) const {
+  Journal journal = journal_of(share, lossy);
+  const std::vector<JournalLine> lines = decode_journal_lines(share.lines).lines;
   const auto listed = attempt([&] {
-    in_pieces(share.lines.size(), [&](std::size_t first, std::size_t last) {
-      listing.note(share.shard, journal.append(std::span(share.lines).subspan(first, last - first)));
+    in_pieces(lines.size(), [&](std::size_t first, std::size_t last) {
+      listing.note(share.shard, journal.append(std::span(lines).subspan(first, last - first)));
       for (std::size_t i = first; i < last; ++i) listing.failures[share.places[i]].reset();
     });
   });

@@ -23,42 +23,57 @@ class Elements::Setting {
       : elements_(elements), batch_(batch), ttl_(ttl) {
     if (ttl_ && versioned()) throw InvalidInput("an element that expires has one copy");
     if (ttl_ && *ttl_ <= Duration::zero()) throw InvalidInput("the ttl must be longer than 0");
-    for (const Element& element : batch) {
-      One one;
-      one.element = &element;
-      ones_.push_back(std::move(one));
+    ones_.resize(batch.size());
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      ones_[i].element = &batch[i];
+      hashes_.push_back(std::hash<std::string>()(batch[i].name));
     }
-  }
-
-  // Whether the next batch may begin while this one is on its way.
-  bool leaves_alone(const Setting& next) const {
-    const auto has = [this](const One& one) {
-      return std::binary_search(hashes_.begin(), hashes_.end(), hash_of(one));
-    };
-    return next.guesses() && std::none_of(next.ones_.begin(), next.ones_.end(), has);
-  }
-
-  void begin(bool relist) {
-    if (relist) static_cast<void>(elements_.elsewhere());
-    if (relist) list(all([](const One&) { return true; }));
-    if (!guesses() || !list_unread()) return run();
-    if (versioned())
-      begin_copies();
-    else if (asked_ = open(); !asked_.empty())
-      adding_ = elements_.context_.cluster.begin(additions());
-    for (const One& one : ones_) hashes_.push_back(hash_of(one));
     std::sort(hashes_.begin(), hashes_.end());
   }
 
+  // Whether the next batch may begin while this one is on its way: they have no name in common.
+  bool leaves_alone(const Setting& next) const {
+    if (step_ == Step::done) return true;
+    auto one = hashes_.begin();
+    for (const std::size_t other : next.hashes_) {
+      while (one != hashes_.end() && *one < other) ++one;
+      if (one != hashes_.end() && *one == other) return false;
+    }
+    return true;
+  }
+
+  // When all of the last batch that ended were new, step 1 is left out, or with several copies on its way
+  // during 2: to list one that exists is harmless, and `add` finds it there, or the reading, and what follows
+  // replaces it.
+  bool guesses() const { return elements_.were_new_; }
+
+  void begin(bool relist) {
+    if (relist) static_cast<void>(elsewhere());
+    if (relist) list(all([](const One&) { return true; }));
+    guesses() ? begin_unread() : run();
+  }
+
+  // Begins to write what is listed by now.
+  void proceed() {
+    if (step_ != Step::listing) return;
+    stepping([&] {
+      if (!finish_unread()) return run();
+      step_ = Step::writing;
+      if (versioned())
+        begin_copies();
+      else if (asked_ = open(); !asked_.empty())
+        adding_ = elements_.context_.cluster.begin(additions());
+    });
+  }
+
   void finish() {
-    const auto adding = std::exchange(adding_, nullptr);
-    auto writing = std::exchange(writing_, std::nullopt);
-    if (adding == nullptr && !writing) return;
-    const auto finished = attempt([&] {
-      adding != nullptr ? added(adding->finish()) : finish_copies(std::move(*writing));
+    proceed();
+    if (step_ != Step::writing) return;
+    stepping([&] {
+      if (adding_ != nullptr) added(std::exchange(adding_, nullptr)->finish());
+      if (writing_) finish_copies(std::move(*std::exchange(writing_, std::nullopt)));
       run();
     });
-    failure_ = finished.failure();
   }
 
   std::vector<ElementResult> results() {
@@ -115,17 +130,23 @@ class Elements::Setting {
     }
     return found;
   }
-  std::vector<One*> open() {
-    return all([](const One& one) { return one.open(); });
+  template <typename Test>
+  bool any(const Test& test) const {
+    return std::any_of(ones_.begin(), ones_.end(), test);
   }
+  std::vector<One*> open() { return all(is_open); }
+  static bool is_open(const One& one) { return one.open(); }
   // In all copies, or in one.
   bool any_missing() const {
-    return std::any_of(ones_.begin(), ones_.end(), [](const One& one) { return one.open() && one.to_list; });
+    return any([](const One& one) { return one.open() && one.to_list; });
   }
-  // True: the same again, perhaps under other keys.
+  // True: the same again, perhaps under other keys. Another batch may have been told so first.
   bool elsewhere() {
-    const auto moved = attempt([&] { return elements_.elsewhere(); });
-    if (moved.failure() && !all([](const One& one) { return !one.open() || one.partly; }).empty()) {
+    const auto moved = attempt([&] {
+      static_cast<void>(elements_.elsewhere());
+      return std::exchange(moves_, elements_.moves_) != elements_.moves_;
+    });
+    if (moved.failure() && any([](const One& one) { return !one.open() || one.partly; })) {
       for (One* one : open()) one->failure = moved.failure();
       return false;
     }
@@ -148,30 +169,39 @@ class Elements::Setting {
   bool versioned() const { return elements_.versions_.in_use(); }
   std::string key_of(const One& one) const { return elements_.key_of(one.element->name); }
 
-  static std::size_t hash_of(const One& one) { return std::hash<std::string>()(one.element->name); }
+  // Of a failure that ends it the answers are told.
+  template <typename Work>
+  void stepping(const Work& work) {
+    failure_ = attempt(work).failure();
+    if (failure_) step_ = Step::done;
+  }
 
-  // When all of the last batch were new, step 1 is left out, or with several copies on its way during 2: to
-  // list one that exists is harmless, and `add` finds it there, or the reading, and what follows replaces it.
-  bool guesses() const { return elements_.were_new_; }
-
-  // As list_missing(); then it is read, and nothing written yet.
-  bool list_unread() {
-    take_for_missing();
+  // As list_missing(), while it is read in several copies.
+  void begin_unread() {
     asked_ = open();
-    const auto reading =
-        versioned() && !asked_.empty() ? elements_.versions_.begin_read(keys_of(asked_)) : nullptr;
-    const auto listed = attempt([&] { return list_missing(); });
-    if (reading != nullptr) {
-      auto items = elements_.versions_.finish_read(*reading);
-      if (!listed.failure() && listed.value()) take(asked_, std::move(items));
-    }
-    return listed.value();
+    for (One* one : asked_) one->missing = one->to_list = true;
+    if (any_missing() && elsewhere()) return run();
+    if (versioned() && !asked_.empty()) reading_ = elements_.versions_.begin_read(keys_ = keys_of(asked_));
+    begin_list(to_be_listed());
+    step_ = Step::listing;
+  }
+
+  // Nothing is written yet; false: the same again.
+  bool finish_unread() {
+    std::vector<VersionedItem> items;
+    if (const auto reading = std::exchange(reading_, nullptr))
+      items = elements_.versions_.finish_read(*reading, std::move(keys_));
+    finish_list();
+    if (any_missing() && elsewhere()) return false;
+    if (versioned()) take(asked_, std::move(items));
+    return true;
   }
 
   // What is left of the steps.
   void run() {
+    step_ = Step::done;
     list(all([](const One& one) { return one.written_late(); }));
-    for (int round = 0; round < most_rounds && !open().empty(); ++round) {
+    for (int round = 0; round < most_rounds && any(is_open); ++round) {
       look();
       if (!list_missing()) continue;
       write();
@@ -179,14 +209,18 @@ class Elements::Setting {
     }
     if (began_) confirm();
     elements_.were_new_ =
-        !ones_.empty() && all([this](const One& one) { return !one.done || !created(one); }).empty();
+        !ones_.empty() && !any([this](const One& one) { return !one.done || !created(one); });
   }
 
   // False: the same again, perhaps under other keys.
   bool list_missing() {
     if (any_missing() && elsewhere()) return false;
-    list(all([](const One& one) { return one.open() && one.to_list && !one.listed_at; }));
+    list(to_be_listed());
     return !(any_missing() && elsewhere());  // it may have taken long
+  }
+
+  std::vector<One*> to_be_listed() {
+    return all([](const One& one) { return one.open() && one.to_list && !one.listed_at; });
   }
 
   void look() { versioned() ? read() : replace(); }
@@ -194,10 +228,6 @@ class Elements::Setting {
     if (!versioned()) return add();
     begin_copies();
     finish_copies(std::move(*std::exchange(writing_, std::nullopt)));
-  }
-
-  void take_for_missing() {
-    for (One* one : open()) one->missing = one->to_list = true;
   }
 
   // The only copy: done are those that exist.
@@ -282,7 +312,9 @@ class Elements::Setting {
       }
       one.write = VersionedWrite{.item = &one.item, .number = *number, .value = one.element->value};
     }
-    for (One* one : open()) one->to_list = !one->item.live_everywhere();
+    for (One& one : ones_) {
+      if (one.open()) one.to_list = !one.item.live_everywhere();
+    }
   }
 
   void begin_copies() {
@@ -312,15 +344,36 @@ class Elements::Setting {
     }
   }
 
-  // In as many copies as a change must be: which servers answer may be others for the index than for the
-  // element.
   void list(const std::vector<One*>& ones) {
     if (ones.empty()) return;
-    std::vector<const std::string*> names;
-    for (const One* one : ones) names.push_back(&one->element->name);
     const SteadyTime before = elements_.context_.clock.steady();
     elements_.began_ = false;
-    auto lists = elements_.list(names);
+    take_lists(ones, before, elements_.list(names_of(ones)));
+  }
+
+  void begin_list(std::vector<One*> ones) {
+    listed_ = std::move(ones);
+    if (listed_.empty()) return;
+    listing_at_ = elements_.context_.clock.steady();
+    listings_ = elements_.begin_list(names_of(listed_));
+  }
+
+  void finish_list() {
+    if (!listings_) return;
+    elements_.began_ = false;
+    take_lists(listed_, listing_at_, elements_.finish_list(*std::exchange(listings_, std::nullopt)));
+  }
+
+  static std::vector<const std::string*> names_of(const std::vector<One*>& ones) {
+    std::vector<const std::string*> names;
+    names.reserve(ones.size());
+    for (const One* one : ones) names.push_back(&one->element->name);
+    return names;
+  }
+
+  // In as many copies as a change must be: which servers answer may be others for the index than for the
+  // element.
+  void take_lists(const std::vector<One*>& ones, SteadyTime before, Elements::Listed lists) {
     began_ = began_ || elements_.began_;
     for (std::size_t i = 0; i < ones.size(); ++i) {
       One& one = *ones[i];
@@ -355,11 +408,9 @@ class Elements::Setting {
 
   // Nothing of it may be executed late.
   bool is_certain() {
-    return all([](const One& one) {
-             return (one.failure && one.failure->code() == ErrorCode::unknown_outcome) ||
-                    one.item.any_failed();
-           })
-        .empty();
+    return !any([](const One& one) {
+      return (one.failure && one.failure->code() == ErrorCode::unknown_outcome) || one.item.any_failed();
+    });
   }
 
   // Whether no copy had it before: of several clients that create it at once, the one that writes the first
@@ -376,11 +427,18 @@ class Elements::Setting {
   std::vector<One> ones_;
   bool began_ = false;  // listing has created the index
   std::optional<Failure> failure_;
+  enum class Step { listing, writing, done } step_ = Step::done;  // what is on its way
+  std::size_t moves_ = elements_.moves_;
+  std::vector<One*> listed_;
+  SteadyTime listing_at_;
+  std::optional<Elements::Listings> listings_;
   std::vector<One*> asked_;
   std::unique_ptr<Pending> adding_;  // of one copy; of several:
+  std::unique_ptr<Pending> reading_;
+  std::vector<std::string> keys_;  // being read
   std::vector<VersionedWrite> writes_;
   std::optional<Versions::Writing> writing_;
-  std::vector<std::size_t> hashes_;  // sorted; of the names that are being added
+  std::vector<std::size_t> hashes_;  // of the names, sorted
 };
 
 std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool relist,
@@ -391,10 +449,20 @@ std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool
 Elements::Answers Elements::begin_set(std::span<const Element> elements, bool relist,
                                       std::optional<Duration> ttl) {
   const auto setting = std::make_shared<Setting>(*this, elements, ttl);
-  if (const auto before = on_its_way_.lock(); before && (relist || !before->leaves_alone(*setting)))
-    before->finish();
+  std::vector<std::shared_ptr<Setting>> before;
+  for (const auto& one : std::exchange(on_their_way_, {})) {
+    if (const auto still = one.lock()) before.push_back(still);
+  }
+  const bool waits = relist || !setting->guesses() ||
+                     std::any_of(before.begin(), before.end(),
+                                 [&](const auto& one) { return !one->leaves_alone(*setting); });
+  for (const auto& one : before) {
+    if (waits) one->finish();
+  }
   setting->begin(relist);
-  on_its_way_ = setting;
+  for (const auto& one : before) one->proceed();
+  on_their_way_.assign(before.begin(), before.end());
+  on_their_way_.push_back(setting);
   return [setting] {
     setting->finish();
     return setting->results();

@@ -27,14 +27,18 @@ class Table {
   // Throws InvalidInput for a name that no key can contain.
   Table(const Context& context, std::string_view name) : elements_(context, "table", name) {}
 
+  static Element member(std::string name) { return {std::move(name), "1"}; }
   // yes: it was no member before.
-  std::vector<ElementResult> add(std::span<const std::string> members, bool relist = false,
-                                 std::optional<Duration> ttl = {}) {
-    return begin_add(members, relist, ttl)();
+  std::vector<ElementResult> add(std::span<const std::string> names) {
+    std::vector<Element> members;
+    for (const std::string& name : names) members.push_back(member(name));
+    return elements_.set(members);
   }
-  // The same in two steps, see Elements::begin_set; the members need not outlive it.
-  Elements::Answers begin_add(std::span<const std::string> members, bool relist = false,
-                              std::optional<Duration> ttl = {});
+  // The same of what member() makes, in two steps: see Elements::begin_set.
+  Elements::Answers begin_add(std::span<const Element> members, bool relist = false,
+                              std::optional<Duration> ttl = {}) {
+    return elements_.begin_set(members, relist, ttl);
+  }
   // yes: it is a member.
   std::vector<ElementResult> has(std::span<const std::string> members) const {
     return elements_.get(members);

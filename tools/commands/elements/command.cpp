@@ -36,11 +36,11 @@ std::string loss_message(const ElementsOptions& options, const Elements::Listing
 
 ExitStatus remove(Session& session, const ElementsOptions& options) {
   const Elements elements = elements_of(session, options);
+  ElementLine line(options);
   const auto batch =
       element_batch([&](std::span<const Element> window) { return known(elements.remove(names_of(window))); },
                     [&](const Element& element, const ElementResult& result) {
-                      JsonObject answer = element_answer(options, element.name);
-                      return answer_yes_from(session, answer.boolean("removed", result.yes),
+                      return answer_yes_from(session, line.of(element.name).boolean("removed", result.yes),
                                              {result.server, result.copies}, result.yes);
                     });
   return run_words(session, options, batch);
@@ -134,11 +134,7 @@ ExitStatus where(Session& session, const ElementsOptions& options) {
 class Printer {
  public:
   Printer(Session& session, const ElementsOptions& options, bool values)
-      : session_(session),
-        options_(options),
-        values_(values),
-        answer_(start_answer(options)),
-        beginning_(answer_.size()) {
+      : session_(session), options_(options), values_(values), line_(options) {
     if (isatty(STDOUT_FILENO) == 0)
       progress_.emplace(session.clock(), std::string(options.element) + "s", index_shards);
   }
@@ -147,11 +143,10 @@ class Printer {
     if (progress_) progress_->advance(1, found.shard);
     const bool bare = session_.output().mode() == OutputMode::value;
     if (bare) return session_.output().answer_name({}, found.name, values_ ? '\t' + found.value : "");
-    answer_.cut(beginning_);
-    answer_.bytes(options_.element, found.name);
-    if (values_) answer_.stored_bytes("value", found.value);
-    answer_.fields({session_.server_field(found.server)});
-    session_.output().answer(add_degraded(answer_, session_), {});
+    JsonObject& answer = line_.of(found.name);
+    if (values_) answer.stored_bytes("value", found.value);
+    answer.fields({session_.server_field(found.server)});
+    session_.output().answer(add_degraded(answer, session_), {});
   }
 
   ExitStatus end(const Elements::Listing& listing) {
@@ -207,8 +202,7 @@ class Printer {
   Session& session_;
   const ElementsOptions& options_;
   bool values_;
-  JsonObject answer_;  // the one being printed
-  std::size_t beginning_;
+  ElementLine line_;
   std::optional<Progress> progress_;
 };
 
@@ -223,12 +217,6 @@ ExitStatus fetch(Session& session, const ElementsOptions& options) {
 }
 
 }  // namespace
-
-JsonObject element_answer(const ElementsOptions& options, const std::string& element) {
-  JsonObject answer = start_answer(options);
-  answer.bytes(options.element, element);
-  return answer;  // not what bytes() returns, which would be copied
-}
 
 Context context_for_setting(Session& session, const ElementsOptions& options) {
   if (!options.ttl) return session.context_with_copies();
@@ -266,6 +254,9 @@ Batch<Element> element_batch(AskElements ask, AnswerElement answer) {
   batch.begin = [ask = std::move(ask), answer = std::move(answer)](const Window<Element>& window) -> Answers {
     return [&window, &answer, results = ask(window.items)] { answer_each(window, results(), answer); };
   };
+  batch.ahead = 2;
+  batch.most_items_later = 4096;
+  batch.most_bytes = std::size_t{2} << 20;
   batch.bytes_of = [](const Element& element) { return element.name.size() + element.value.size(); };
   return batch;
 }
@@ -281,7 +272,7 @@ ExitStatus run_words(Session& session, const ElementsOptions& options, const Bat
   std::vector<Element> elements;
   for (const std::string& word : options.words) {
     if (word == "-") throw InvalidInput("- reads all elements from standard input; give no other elements");
-    elements.push_back(bare_element(value_of(word)));
+    elements.push_back(*batch.parse(value_of(word)));
   }
   return run_elements(session, batch, std::move(elements));
 }

@@ -19,8 +19,22 @@ struct ElementsOptions {
 
 using ElementsOptionsPtr = std::shared_ptr<ElementsOptions>;
 
-// {"table":"blocked","member":"10.1.2.3", …
-JsonObject element_answer(const ElementsOptions& options, const std::string& element);
+// {"table":"blocked","member":"10.1.2.3", …: the beginnings of answers, one after the other.
+class ElementLine {
+ public:
+  explicit ElementLine(const ElementsOptions& options)
+      : element_(options.element), line_(options.structure, options.name), beginning_(line_.size()) {}
+  // Until the next.
+  JsonObject& of(const std::string& element) {
+    line_.cut(beginning_);
+    return line_.bytes(element_, element);
+  }
+
+ private:
+  const char* element_;
+  JsonObject line_;
+  std::size_t beginning_;
+};
 // With a ttl, one copy, whatever is configured. Throws InvalidInput if several were asked for.
 Context context_for_setting(Session& session, const ElementsOptions& options);
 // Ends the answer to add and set with "server", "ttl_s" and the copies, and prints it.

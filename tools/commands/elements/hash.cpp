@@ -32,11 +32,11 @@ Element of_json_line(const std::string& line) {
 
 ExitStatus set(Session& session, const ElementsOptions& options) {
   Hash hash(context_for_setting(session, options), options.name);
+  ElementLine line(options);
   auto batch = element_batch(
       [&](std::span<const Element> window) { return hash.begin_set(window, options.relist, options.ttl); },
       [&](const Element& field, const ElementResult& result) {
-        JsonObject answer = element_answer(options, field.name);
-        answer_setting(session, answer.boolean("created", result.yes), options, result);
+        answer_setting(session, line.of(field.name).boolean("created", result.yes), options, result);
         return ExitStatus::ok;
       });
   batch.parse = options.json ? of_json_line : of_tab_line;
@@ -53,9 +53,10 @@ ExitStatus set(Session& session, const ElementsOptions& options) {
 ExitStatus get(Session& session, const ElementsOptions& options) {
   const Hash hash(session.context_with_copies(), options.name);
   const bool alone = options.words.size() == 1 && options.words.front() != "-";
+  ElementLine line(options);
   const auto answer_one = [&](const Element& field, const ElementResult& result) {
     Output& output = session.output();
-    JsonObject answer = element_answer(options, field.name);
+    JsonObject& answer = line.of(field.name);
     if (!result.yes) {
       warn_if_degraded(session);
       return answer_missing(session, answer, {result.server});

@@ -9,30 +9,30 @@ namespace {
 
 // add and has differ in what they ask and the word they answer with. Only add has a ttl.
 ExitStatus members(Session& session, const ElementsOptions& options, const char* word, ExitStatus otherwise,
-                   Elements::Answers (*ask)(Table&, const std::vector<std::string>&,
-                                            const ElementsOptions&)) {
+                   Elements::Answers (*ask)(Table&, std::span<const Element>, const ElementsOptions&)) {
   Table table(context_for_setting(session, options), options.name);
-  const auto batch =
-      element_batch([&](std::span<const Element> window) { return ask(table, names_of(window), options); },
-                    [&](const Element& member, const ElementResult& result) {
-                      JsonObject answer = element_answer(options, member.name);
-                      answer_setting(session, answer.boolean(word, result.yes), options, result);
-                      return result.yes ? ExitStatus::ok : otherwise;
-                    });
+  ElementLine line(options);
+  auto batch = element_batch([&](std::span<const Element> window) { return ask(table, window, options); },
+                             [&](const Element& member, const ElementResult& result) {
+                               JsonObject& answer = line.of(member.name).boolean(word, result.yes);
+                               answer_setting(session, answer, options, result);
+                               return result.yes ? ExitStatus::ok : otherwise;
+                             });
+  batch.parse = [](std::string&& name) { return checked(Table::member(std::move(name))); };
   return run_words(session, options, batch);
 }
 
 ExitStatus add(Session& session, const ElementsOptions& options) {
   return members(session, options, "added", ExitStatus::ok,
-                 [](Table& table, const std::vector<std::string>& names, const ElementsOptions& how) {
-                   return table.begin_add(names, how.relist, how.ttl);
+                 [](Table& table, std::span<const Element> window, const ElementsOptions& how) {
+                   return table.begin_add(window, how.relist, how.ttl);
                  });
 }
 
 ExitStatus has(Session& session, const ElementsOptions& options) {
   return members(session, options, "has", ExitStatus::no,
-                 [](Table& table, const std::vector<std::string>& names, const ElementsOptions&) {
-                   return known(table.has(names));
+                 [](Table& table, std::span<const Element> window, const ElementsOptions&) {
+                   return known(table.has(names_of(window)));
                  });
 }
 

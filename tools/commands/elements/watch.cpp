@@ -7,11 +7,11 @@ namespace mcds {
 
 namespace {
 
-void print_change(Session& session, const ElementsOptions& options, const ElementWatch::Change& change) {
+void print_change(Session& session, ElementLine& lines, const ElementWatch::Change& change) {
   Output& output = session.output();
   if (output.mode() == OutputMode::value)
     return output.answer_name({}, change.name, change.value ? '\t' + *change.value : std::string());
-  JsonObject line = element_answer(options, change.name);
+  JsonObject& line = lines.of(change.name);
   if (change.value)
     line.stored_bytes("value", *change.value);
   else
@@ -32,11 +32,12 @@ ExitStatus watch_elements(Session& session, const ElementsOptions& options) {
   }
   session.output().buffered(true);
   ElementWatch watch(session.context_with_copies(), options.structure, options.name, std::move(names));
+  ElementLine lines(options);
   Pause pause;
   bool told = false;  // that a server does not answer: again only after it has
   do {
     const ElementWatch::Look look = watch.look();
-    for (const auto& change : look.changes) print_change(session, options, change);
+    for (const auto& change : look.changes) print_change(session, lines, change);
     session.output().flush();
     if (look.failure && !told)
       session.output().warning("no answer from " + look.failure->server() + ": " + look.failure->what() +
