@@ -147,7 +147,7 @@ ElementIndex::Listing ElementIndex::take(std::span<const Share> shares, const At
 
 void ElementIndex::list_in_pieces(const Share& share, bool lossy, Listing& listing) const {
   Journal journal = journal_of(share, lossy);
-  const std::vector<JournalLine> lines = decode_journal_lines(share.lines).lines;
+  const std::vector<JournalLine> lines = decode_journal_lines(share.lines);
   const auto listed = attempt([&] {
     in_pieces(lines.size(), [&](std::size_t first, std::size_t last) {
       listing.note(share.shard, journal.append(std::span(lines).subspan(first, last - first)));
