@@ -1,6 +1,7 @@
 // Changing the number of copies of a log, and its end: what is written into its conf keys, in an order in
 // which everybody can go on after any step. eventlog.hpp has the protocol.
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -174,31 +175,41 @@ class LogRecopy {
     for (std::int64_t group = (now - shape.chunks - 2) / chunks_per_directory; group <= last;) {
       change_.check();
       const std::int64_t end = std::min(group + directories_per_trip, last + 1);
-      on_all(number, [&](const Context& copy) {
-        for (std::int64_t one = group; one < end; ++one)
-          in_rounds("the log", [&] { return remove_directory(copy, keys, one); });
-      });
+      for (std::int64_t one = group; one < end; ++one)
+        in_rounds("the log", [&] { return remove_directory(number, keys, one); });
       group = end;
     }
   }
 
-  // With the parts that it names. False: it has been written since.
-  bool remove_directory(const Context& copy, const LogKeys& keys, std::int64_t group) const {
+  // With the parts that the directory of any copy names, as a copy may have lost its own, and those that are
+  // read without one. False: it has been written since.
+  bool remove_directory(const LogNumber& number, const LogKeys& keys, std::int64_t group) const {
     const std::string key = keys.directory(group);
-    const Reply found = copy.cluster.execute(Request::gets(key));
-    if (expect_read(copy.cluster, found).outcome != Outcome::hit) return true;
+    const Replicas copies(number.in(context_));
+    const auto found = expect_all(copies.each([&](std::size_t copy) {
+      Cluster& cluster = copies.at(copy).cluster;
+      return expect_read(cluster, cluster.execute(Request::gets(key)));
+    }));
     LogDirectory directory;
-    directory.add(found.value);
+    for (const Reply& reply : found) directory.add(reply.value);
     std::vector<Request> removals;
     for (std::int64_t chunk = group * chunks_per_directory; chunk < (group + 1) * chunks_per_directory;
          ++chunk) {
-      for (const auto& [part, incarnation] : directory.named(chunk, WallTime::max()))
+      std::set<PartName> parts{{chunk, 0}, {chunk, 1}};
+      for (const auto& [part, incarnation] : directory.named(chunk, WallTime::max())) parts.insert(part);
+      for (const PartName& part : parts)
         removals.push_back(keys.of_part(Request::remove(keys.part(part)), part));
     }
-    for (const Reply& reply : copy.cluster.execute(removals)) static_cast<void>(expect(copy.cluster, reply));
-    const Reply removed = copy.cluster.execute(found.cas.value == 0 ? Request::remove(key)
-                                                                    : Request::remove_if(key, found.cas));
-    return expect(copy.cluster, removed).outcome != Outcome::exists;
+    const auto done = expect_all(copies.each([&](std::size_t copy) {
+      Cluster& cluster = copies.at(copy).cluster;
+      for (const Reply& reply : cluster.execute(removals)) static_cast<void>(expect(cluster, reply));
+      if (found[copy].outcome != Outcome::hit) return true;
+      const CasUnique seen = found[copy].cas;
+      const Reply removed =
+          cluster.execute(seen.value == 0 ? Request::remove(key) : Request::remove_if(key, seen));
+      return expect(cluster, removed).outcome != Outcome::exists;
+    }));
+    return std::all_of(done.begin(), done.end(), std::identity());
   }
 
   // Of every copy. Throws if one does not answer, or is another program's.
