@@ -243,14 +243,13 @@ void move_log(const Context& context, std::string_view name, Recopying& change) 
 
 Kept::Recopied recopy_log(const Context& context, std::string_view name) {
   LogPlace log(context, name, RingShape{});
-  if (log.kept.places().empty()) log.restore_left();
-  return log.kept.recopy();
+  const Kept::Recopied recopied = log.kept.recopy();
+  return !recopied.found && log.restore_left() ? log.kept.recopy() : recopied;
 }
 
 bool drop_log(const Context& context, std::string_view name) {
   LogPlace log(context, name, RingShape{});
-  if (log.kept.places().empty()) log.restore_left();
-  return log.kept.drop();
+  return log.kept.drop() || (log.restore_left() && log.kept.drop());
 }
 
 std::vector<KeysOfRing> keys_of_log(const Context& context, std::string_view name,
