@@ -11,7 +11,7 @@
 
 namespace mcds {
 
-Pause::Pause() {
+Pause::Pause(SteadyTime deadline) : deadline_(deadline) {
   sigemptyset(&signals_);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
   sigprocmask(SIG_BLOCK, &signals_, nullptr);
@@ -28,11 +28,14 @@ bool Pause::has_quit() const {
 
 bool Pause::wait(Duration duration) {
   const SystemClock clock;
-  const SteadyTime end = clock.steady() + duration;
+  const SteadyTime end = std::min(clock.steady() + duration, deadline_);
   for (;;) {
     pollfd descriptors[] = {{descriptor_, POLLIN, 0}, {STDOUT_FILENO, 0, 0}, {terminal_, POLLIN, 0}};
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(end - clock.steady()).count();
-    if (poll(descriptors, 3, static_cast<int>(std::clamp<std::int64_t>(ms, 0, 1 << 30))) <= 0) return true;
+    if (poll(descriptors, 3, static_cast<int>(std::clamp<std::int64_t>(ms, 0, 1 << 30))) <= 0) {
+      if (clock.steady() < deadline_) return true;
+      throw Failure(ErrorCode::try_again, "not finished before the deadline");
+    }
     if (descriptors[0].revents != 0) return false;
     if (descriptors[1].revents != 0) throw ClosedPipe{};
     if (has_quit()) return false;

@@ -10,10 +10,11 @@ namespace mcds {
 
 class Pause {
  public:
-  // From now on INT, TERM and HUP end a wait instead of the program.
-  Pause();
+  // From now on INT, TERM and HUP end a wait instead of the program. `deadline`: the command's, if it may come
+  // to its end while it waits.
+  explicit Pause(SteadyTime deadline = SteadyTime::max());
 
-  // False: it is time to end. Throws ClosedPipe.
+  // False: it is time to end. Throws ClosedPipe, and Failure(try_again) at the deadline.
   bool wait(Duration duration);
   // From now on `q` at this terminal ends a wait, too; -1: none.
   void watch_keys(int terminal) { terminal_ = terminal; }
@@ -22,6 +23,7 @@ class Pause {
   sigset_t signals_{};
   bool has_quit() const;
 
+  SteadyTime deadline_;
   Descriptor descriptor_;
   int terminal_ = -1;
 };

@@ -33,7 +33,7 @@ ExitStatus watch_elements(Session& session, const ElementsOptions& options) {
   session.output().buffered(true);
   ElementWatch watch(session.context_with_copies(), options.structure, options.name, std::move(names));
   ElementLine lines(options);
-  Pause pause;
+  Pause pause(session.deadline());
   bool told = false;  // that a server does not answer: again only after it has
   do {
     const ElementWatch::Look look = watch.look();

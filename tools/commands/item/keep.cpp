@@ -68,7 +68,7 @@ class Keeper {
       session_.output().error(
           Failure(ErrorCode::unavailable,
                   "it does not answer " + format_duration(options_.wait.value_or(usual_wait)) +
-                      " after the command ended; what it had is in " + file_ + ": mcds item load " + file_,
+                      " after the command ended; what it had is in " + file_ + ": " + load_command(),
                   session_.server_address(on_)));
       return ExitStatus::unavailable;
     }
@@ -111,11 +111,11 @@ class Keeper {
   }
 
   ExitStatus tell_kept(const ChildResult& child) {
-    session_.output().error(Failure(
-        child.message.empty() ? ErrorCode::system : ErrorCode::usage,
-        (child.message.empty() ? "the command failed with " + std::to_string(child.exit_code())
-                               : child.message) +
-            "; nothing was loaded, and what the server had is in " + file_ + ": mcds item load " + file_));
+    session_.output().error(
+        Failure(child.message.empty() ? ErrorCode::system : ErrorCode::usage,
+                (child.message.empty() ? "the command failed with " + std::to_string(child.exit_code())
+                                       : child.message) +
+                    "; nothing was loaded, and what the server had is in " + file_ + ": " + load_command()));
     return static_cast<ExitStatus>(child.exit_code());
   }
 
@@ -137,12 +137,19 @@ class Keeper {
   ExitStatus load(bool lost) {
     LoadDone done;
     if (lost) {
-      done = load_items(session_, *cluster_, load_, file_);
+      const auto loaded = attempt([&] { return load_items(session_, *cluster_, load_, file_); });
+      if (const auto& failure = loaded.failure()) {
+        session_.output().error(Failure(
+            failure->code(),
+            std::string(failure->what()) + "; what was not loaded is in " + file_ + ": " + load_command(),
+            failure->server()));
+        return status_of(failure->code());
+      }
+      done = loaded.value();
     } else {
       done.status = ExitStatus::problem;
       session_.output().warning(
-          "the server was not restarted, so nothing was loaded; if it is restarted later: mcds item load " +
-          file_);
+          "the server was not restarted, so nothing was loaded; if it is restarted later: " + load_command());
     }
     const LoadedServer all = done.report.sum();
     line_.number("loaded", all.loaded).number("written_meanwhile", all.there);
@@ -155,6 +162,12 @@ class Keeper {
     session_.output().answer(line_, std::to_string(all.loaded));
     if (!kept) unlink(file_.c_str());
     return done.status;
+  }
+
+  std::string load_command() const {
+    const std::string bound =
+        load_.max_ttl ? " --max-ttl " + std::to_string(load_.max_ttl->count()) + 's' : std::string();
+    return "mcds item load " + file_ + bound;
   }
 
   Session& session_;

@@ -170,7 +170,7 @@ class Observer {
   Session& session_;
   const ServersOptions& options_;
   const Pool& pool_;
-  Pause pause_;
+  Pause pause_{session_.deadline()};
   std::optional<Screen> screen_;
   std::vector<Condition> conditions_;  // at the last look
   std::vector<std::optional<Sample>> before_;
