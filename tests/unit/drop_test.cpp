@@ -102,6 +102,23 @@ TEST_CASE("drop: what is made under the same name afterwards is another, and who
   }
 }
 
+TEST_CASE("drop: a log of which one copy has lost its directory, or its only one has, leaves no event") {
+  for (const std::size_t copies : {1, 2, 3}) {
+    for (std::size_t server = 0; server < 4; ++server) {
+      CAPTURE(copies);
+      CAPTURE(server);
+      test::World world(4, copies);
+      EventLog(world.context, "log", RingShape{}).put("old", EventData::text);
+      for (const std::string& key : test::left_in(world.memory)) {
+        if (key.find(":dir:") != std::string::npos) world.memory.server(server).evict(key);
+      }
+      CHECK(EventLog(world.context, "log", RingShape{}).drop());
+      world.clock.advance(1h + 3s);
+      CHECK(joined(test::left_in(world.memory)) == "");
+    }
+  }
+}
+
 // Another client that finds something missing completes it, and then makes its own.
 TEST_CASE("drop: killed at any trip, and the next client finds none of it or all of its own") {
   for (const auto& [servers, copies] : {Shape{1, 1}, Shape{4, 1}, Shape{4, 2}}) {
