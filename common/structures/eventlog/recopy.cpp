@@ -76,8 +76,7 @@ class LogRecopy {
     if (!left || left->to != to.copies || !(left->from == from)) return;
     const std::vector<InUse> lines = continued(conf, *left);
     on_all(to, [&](const Context& copy) { add_to_conf(copy, to.conf_key(context_, name_), lines); });
-    change_.keep_alive();
-    on_all(from, [&](const Context& copy) { close(copy, from, conf); });
+    close(from, conf);
   }
 
   // Unless it has left before. `all`: what the conf key says there.
@@ -99,13 +98,16 @@ class LogRecopy {
 
   // Fills all parts of every chunk that a put can be for now, so that the next one looks at the conf: a
   // writer may still append to one that has no room for others' batches.
-  void close(const Context& copy, const LogNumber& number, std::span<const InUse> conf) const {
+  void close(const LogNumber& number, std::span<const InUse> conf) {
     for (const InUse& one : conf) {
       const auto shape = RingShape::parse(one.what);
       if (!shape) continue;
       const LogKeys keys(number.key(context_, name_), *shape);
       const std::int64_t now = shape->chunk_of(context_.clock.wall());
-      for (std::int64_t chunk = now - 1; chunk <= now + 1; ++chunk) close_chunk(copy, keys, chunk);
+      for (std::int64_t chunk = now - 1; chunk <= now + 1; ++chunk) {
+        change_.keep_alive();
+        on_all(number, [&](const Context& copy) { close_chunk(copy, keys, chunk); });
+      }
     }
   }
 
