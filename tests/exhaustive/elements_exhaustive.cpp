@@ -398,7 +398,15 @@ TEST_CASE("exhaustive table and hash: two copies") {
       holds(name + ", it was removed long ago",
             users(lives, {.structure = structure, .removed = true, .copies = 2}), bounds, 0);
     }
-    // Behind a new element, the next is read while it is listed.
+    // Behind a new element the next is read while it is listed, but in the first copy: which may hold what the
+    // other has forgotten, or not answer.
+    Bounds forgetting = small_items(1);
+    forgetting.servers = 2;
+    forgetting.kinds = Happenings::none();
+    forgetting.kinds.evictions = true;
+    holds(structure + ", 2 copies: o s | g, it is there, or forgotten by one",
+          users({"os", "g"}, {.structure = structure, .before = true, .copies = 2}), forgetting, 0);
+    // Two batches on their way, and one behind another that exists.
     for (const char* rival : {"s", "r", "g"}) {
       const std::string name = structure + ", 2 copies: ";
       Bounds bounds = small_items(0);

@@ -150,42 +150,67 @@ void VersionedRemoval::judge() {
         UnknownOutcome("another client changed it at the same time; it was removed, perhaps by that one");
 }
 
-std::vector<Request> Versions::gets(std::span<const std::string> keys) const {
+std::vector<Request> Versions::gets(Reading& reading, bool but_first) const {
   std::vector<Request> batch;
-  batch.reserve(keys.size() * context_.copies);
-  for (const std::string& key : keys) {
+  batch.reserve(reading.keys.size() * context_.copies);
+  for (const std::string& key : reading.keys) {
     if (!in_use()) {
       batch.push_back(Request::get(key));
       continue;
     }
-    for (const std::size_t server : copy_servers(context_, key)) {
+    const auto servers = copy_servers(context_, key);
+    if (but_first) reading.unread.push_back(servers.front());
+    for (std::size_t copy = but_first ? 1 : 0; copy < servers.size(); ++copy) {
       Request& request = batch.emplace_back();
       request.op = Op::gets;
       request.key = key;
-      request.server = server;
+      request.server = servers[copy];
     }
   }
   return batch;
 }
 
-std::unique_ptr<Pending> Versions::begin_read(std::span<const std::string> keys) const {
-  return context_.cluster.begin(gets(keys));
+Versions::Reading Versions::begin_read(std::vector<std::string> keys, bool but_first) const {
+  Reading reading{.keys = std::move(keys)};
+  reading.replies = context_.cluster.begin(gets(reading, but_first && context_.copies > 1));
+  return reading;
 }
 
 std::vector<VersionedItem> Versions::read(std::span<const std::string> keys) const {
-  return finish_read(*begin_read(keys), {keys.begin(), keys.end()});
+  return finish_read(begin_read({keys.begin(), keys.end()}));
 }
 
-std::vector<VersionedItem> Versions::finish_read(Pending& pending, std::vector<std::string> keys) const {
-  std::vector<Reply> replies = pending.finish();
-  std::vector<VersionedItem> items(keys.size());
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    items[i].key = std::move(keys[i]);
+std::vector<VersionedItem> Versions::finish_read(Reading reading) const {
+  std::vector<Reply> replies = reading.replies->finish();
+  std::vector<VersionedItem> items(reading.keys.size());
+  auto reply = replies.begin();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    items[i].key = std::move(reading.keys[i]);
     items[i].copies.resize(context_.copies);
-    for (std::size_t copy = 0; copy < context_.copies; ++copy)
-      take(items[i].copies[copy], std::move(replies[i * context_.copies + copy]));
+    for (VersionedCopy& copy : items[i].copies) {
+      copy.unread = !reading.unread.empty() && &copy == items[i].copies.data();
+      if (copy.unread)
+        copy.server = reading.unread[i];
+      else
+        take(copy, std::move(*reply++));
+    }
   }
+  if (!reading.unread.empty()) read_whole(items);
   return items;
+}
+
+// Those of which an unread copy is not alone in holding nothing.
+void Versions::read_whole(std::vector<VersionedItem>& items) const {
+  std::vector<std::string> keys;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (items[i].newest() == nullptr && !items[i].any_failed()) continue;
+    keys.push_back(items[i].key);
+    places.push_back(i);
+  }
+  if (keys.empty()) return;
+  auto whole = finish_read(begin_read(std::move(keys)));
+  for (std::size_t k = 0; k < places.size(); ++k) items[places[k]] = std::move(whole[k]);
 }
 
 VersionedItem Versions::item_of(std::string key, std::span<const Reply> replies) const {
@@ -202,6 +227,7 @@ bool is_removal(std::string_view value, std::uint32_t flags) {
 // Whether we have written it stays known.
 void Versions::take(VersionedCopy& copy, Reply&& reply) const {
   copy.server = reply.server;
+  copy.unread = false;
   copy.found = reply.outcome == Outcome::hit;
   copy.removed = false;
   copy.number = copy.flags = 0;
@@ -322,6 +348,7 @@ void Versions::take_written(Writing& writing, std::span<const Reply> replies) co
   std::vector<VersionedCopy*> overtaken;
   for (std::size_t i = 0; i < replies.size(); ++i) {
     const auto& [write, copy] = writing.sent_[i];
+    if (std::exchange(copy->unread, false) && replies[i].outcome != Outcome::stored) write->misread = true;
     if (replies[i].outcome == Outcome::stored) {
       copy->found = copy->written = true;
       copy->removed = write->removed;

@@ -28,6 +28,7 @@ struct VersionedCopy {
   bool found = false;  // live or removed
   bool removed = false;
   bool written = false;  // by us
+  bool unread = false;   // taken to hold nothing
   std::uint32_t number = 0;
   std::uint32_t flags = 0;  // of a single copy
   std::string value = {};
@@ -82,6 +83,8 @@ struct VersionedWrite {
   // It is not known to be listed anywhere: a copy where it turns out to be missing is not written.
   bool only_over_live = false;
   bool blocked = false;  // the answer to only_over_live
+  // A copy that was not read holds something, or did not answer: all are to be read, and it is written anew.
+  bool misread = false;
   // A copy that changed meanwhile is left as it is.
   bool once = false;
   // The first copy that answers.
@@ -122,9 +125,16 @@ class Versions {
   bool in_use() const { return context_.copies > 1 || single_ == Single::versioned; }
 
   std::vector<VersionedItem> read(std::span<const std::string> keys) const;
-  // read in two steps, of the same keys.
-  std::unique_ptr<Pending> begin_read(std::span<const std::string> keys) const;
-  std::vector<VersionedItem> finish_read(Pending& pending, std::vector<std::string> keys) const;
+  // read in two steps.
+  struct Reading {
+    std::vector<std::string> keys = {};
+    std::vector<std::size_t> unread = {};  // servers of the first copies, if they are not asked
+    std::unique_ptr<Pending> replies = {};
+  };
+  // `but_first`: the first copy is taken to hold nothing, as far as the others hold nothing; those of which
+  // one holds something, or does not answer, are read whole.
+  Reading begin_read(std::vector<std::string> keys, bool but_first = false) const;
+  std::vector<VersionedItem> finish_read(Reading reading) const;
 
   void write(std::span<VersionedWrite> writes) const;
   // write in two steps: what each copy is due is on its way between them. Writes and items stay where they
@@ -145,7 +155,8 @@ class Versions {
   std::vector<std::optional<Failure>> settle(std::span<VersionedItem> items, const Which& which = {}) const;
 
  private:
-  std::vector<Request> gets(std::span<const std::string> keys) const;
+  std::vector<Request> gets(Reading& reading, bool but_first) const;
+  void read_whole(std::vector<VersionedItem>& items) const;
   void take(VersionedCopy& copy, Reply&& reply) const;
   void put_request(const VersionedWrite& write, const VersionedCopy& copy, std::vector<Request>& batch) const;
   bool is_due(VersionedWrite& write, VersionedCopy& copy, bool too_often) const;
@@ -198,6 +209,11 @@ class Versions::Writing {
 //           remover is told that it did it. (A reader may spread the word, and a setter overtake it: then the
 //           remover's outcome is unknown.)
 //   When a write is done, what a reader may answer, and when nothing may be written: several/quorum.hpp.
+//   new     Who takes a value for new may leave the first copy unread, as long as all others hold nothing:
+//           its add is refused if something is there. Then, or if it does not answer, what the others got
+//           counts for nothing: all copies are read, and it is written anew above what they hold; from 2^20
+//           if the first does not answer. Until then they hold version 1 of it, which any other version that
+//           a reader meets outvotes.
 //   No decision depends on clocks.
 // Invariants
 //   Nothing older ever replaces something newer, because every writer compares. A request that is executed

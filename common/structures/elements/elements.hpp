@@ -192,9 +192,9 @@ class Elements {
 //   an end from a loss.
 // Round trips, for any number of elements
 //   get, remove 1; set, with a ttl or without, of existing ones 1, else 3 (4 if a shard is new, 5 if it is
-//   the first); 2 if all of the batch that ended last were new (then 3 if one of these exists; in several
-//   copies 2: set.cpp), of which the second overlaps the first of the next batch. fetch 2, one more per window of
-//   elements and per shard that has outgrown one item. The first missing element, part of the index or copy
+//   the first); 2 if all of the batch that ended last were new (then 3 if one of these exists), of which the
+//   second overlaps the first of the next batch. fetch 2, one more per window of elements and per shard that
+//   has outgrown one item. The first missing element, part of the index or copy
 //   in a second costs one more, because the structure may be kept in another number of copies, or be on its
 //   way there; with several copies, so does the first removal.
 // When things fail
@@ -208,8 +208,8 @@ class Elements {
 //   Elements are kept as in common/primitives/several/versions.hpp: their flags are versions, set and remove
 //   raise the highest version, and a reader of copies that differ writes the newest back. So set of existing
 //   ones takes 2 trips instead of 1, and remove 3; the others take the same. A new element, or one that
-//   replaces a removal, is listed before it is written: behind new ones in the trip in which it is read, and
-//   so even if it turns out to be there. While that batch's writes are on their way, a reader finds them in
+//   replaces a removal, is listed before it is written: behind new ones in the trip in which it is read (but in
+//   the first copy: Versions, new), and so even if it turns out to be there. While that batch's writes are on their way, a reader finds them in
 //   some copies and heals the others, a rival finds a version and raises it, and a crash leaves elements of
 //   which a copy lacks some and names without elements, as it does between any two copies' writes; only that
 //   they are those of one batch, and the names also those of the next two. Their number of copies is looked

@@ -55,9 +55,8 @@ class Elements::Fetching {
   struct Window {
     explicit Window(std::size_t copies) : listed(copies) {}
     std::vector<std::string> names;
-    std::vector<std::string> keys;          // being read
     std::vector<std::vector<bool>> listed;  // per copy: whether its index has the names
-    std::unique_ptr<Pending> replies;
+    Versions::Reading reading;
   };
 
   void look() {
@@ -127,15 +126,14 @@ class Elements::Fetching {
   }
 
   void ask(Window& window) const {
-    window.keys = elements_.keys_of(window.names);
-    window.replies = elements_.versions_.begin_read(window.keys);
+    window.reading = elements_.versions_.begin_read(elements_.keys_of(window.names));
   }
 
   // What is reported was written back first.
   void take_asked() {
     if (!asked_) return;
     Window window = *std::exchange(asked_, std::nullopt);
-    auto items = elements_.versions_.finish_read(*window.replies, std::move(window.keys));
+    auto items = elements_.versions_.finish_read(std::move(window.reading));
     const bool flood = std::any_of(items.begin(), items.end(), [](const VersionedItem& item) {
       return std::any_of(item.copies.begin(), item.copies.end(),
                          [](const VersionedCopy& copy) { return copy.flood; });

@@ -109,6 +109,7 @@ class Elements::Setting {
     bool missing = false;                      // no copy had it
     bool done = false;
     bool partly = false;  // perhaps one copy has it, while others went missing
+    bool alone = false;   // copies have it that were read, and that which was not read does not answer
     std::optional<Failure> failure = {};
     std::optional<SteadyTime> listed_at = {};
     std::optional<SteadyTime> added_at = {};
@@ -181,7 +182,7 @@ class Elements::Setting {
     asked_ = open();
     for (One* one : asked_) one->missing = one->to_list = true;
     if (any_missing() && elsewhere()) return run();
-    if (versioned() && !asked_.empty()) reading_ = elements_.versions_.begin_read(keys_ = keys_of(asked_));
+    if (versioned() && !asked_.empty()) reading_ = elements_.versions_.begin_read(keys_of(asked_), true);
     begin_list(to_be_listed());
     step_ = Step::listing;
   }
@@ -189,8 +190,7 @@ class Elements::Setting {
   // Nothing is written yet; false: the same again.
   bool finish_unread() {
     std::vector<VersionedItem> items;
-    if (const auto reading = std::exchange(reading_, nullptr))
-      items = elements_.versions_.finish_read(*reading, std::move(keys_));
+    if (reading_) items = elements_.versions_.finish_read(*std::exchange(reading_, std::nullopt));
     finish_list();
     if (any_missing() && elsewhere()) return false;
     if (versioned()) take(asked_, std::move(items));
@@ -208,8 +208,9 @@ class Elements::Setting {
       list(all([](const One& one) { return one.written_late(); }));
     }
     if (began_) confirm();
-    elements_.were_new_ =
-        !ones_.empty() && !any([this](const One& one) { return !one.done || !created(one); });
+    elements_.were_new_ = !ones_.empty() && !any([this](const One& one) {
+      return !one.done || !created(one) || one.item.any_failed();
+    });
   }
 
   // False: the same again, perhaps under other keys.
@@ -304,8 +305,9 @@ class Elements::Setting {
       one.item = std::move(items[i]);
       if (!one.failure) one.failure = one.item.failure_of_read();
       if (one.failure) continue;
-      one.missing = !one.item.live();
-      const auto number = one.item.next_number();
+      const bool ours = one.alone && one.item.live() && one.item.newest()->number == 1;
+      one.missing = !one.item.live() || ours;
+      const auto number = ours ? first_in_doubt : one.item.next_number();
       if (!number) {
         one.failure = no_version_left(one.item.key);
         continue;
@@ -333,10 +335,13 @@ class Elements::Setting {
     for (std::size_t i = 0; i < asked_.size(); ++i) {
       One& one = *asked_[i];
       if (one.to_list) one.added_at = elements_.context_.clock.steady();
-      if (writes_[i].blocked) {
-        one.write.reset();  // it went missing: as if it had not been looked for
-        one.partly = one.partly || std::any_of(one.item.copies.begin(), one.item.copies.end(),
+      if (writes_[i].blocked || writes_[i].misread) {
+        one.write.reset();  // it went missing, or was there: as if it had not been looked for
+        const auto& copies = one.item.copies;
+        one.partly = one.partly || std::any_of(copies.begin(), copies.end(),
                                                [](const auto& copy) { return copy.written || copy.failure; });
+        one.alone = writes_[i].misread && copies.front().failure &&
+                    std::any_of(copies.begin(), copies.end(), [](const auto& copy) { return copy.written; });
         continue;
       }
       one.failure = one.item.failure_of_write();
@@ -434,8 +439,7 @@ class Elements::Setting {
   std::optional<Elements::Listings> listings_;
   std::vector<One*> asked_;
   std::unique_ptr<Pending> adding_;  // of one copy; of several:
-  std::unique_ptr<Pending> reading_;
-  std::vector<std::string> keys_;  // being read
+  std::optional<Versions::Reading> reading_;
   std::vector<VersionedWrite> writes_;
   std::optional<Versions::Writing> writing_;
   std::vector<std::size_t> hashes_;  // of the names, sorted
