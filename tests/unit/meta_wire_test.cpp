@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include "common/base/bytes.hpp"
-
 #include "tests/fuzz/reply_reading.hpp"
 
 using namespace mcds;

@@ -10,8 +10,8 @@ namespace mcds {
 
 class Pause {
  public:
-  // From now on INT, TERM and HUP end a wait instead of the program. `deadline`: the command's, if it may come
-  // to its end while it waits.
+  // From now on INT, TERM and HUP end a wait instead of the program. `deadline`: the command's, if it may
+  // pass while it waits.
   explicit Pause(SteadyTime deadline = SteadyTime::max());
 
   // False: it is time to end. Throws ClosedPipe, and Failure(try_again) at the deadline.

@@ -162,16 +162,12 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
       append_all(out, {wording.meta ? "mg " : "gets ", request.key, wording.meta ? " k v f c" : "",
                        wording.meta && request.op == Op::probe ? " t l u\r\n" : "\r\n"});
       break;
-    case Op::add:
-      storage(out, "add ", request);
-      break;
     case Op::add_and_get:
       return encode_adds(requests, first, out, wording);
+    case Op::add:
     case Op::set:
-      storage(out, "set ", request);
-      break;
     case Op::replace:
-      storage(out, "replace ", request);
+      storage(out, std::string(name_of(request.op)) + ' ', request);
       break;
     case Op::cas:
       storage(out, "cas ", request, " " + text(request.cas.value));

@@ -49,8 +49,8 @@ struct Command {
 
 // A key with spaces or control characters, which clients of the binary protocol can store. It goes in base64.
 bool is_in_base64(const Request& request);
-// What a read of such a key is to be answered with. Not the key: of one that was stored by the binary protocol
-// servers repeat the raw bytes, spaces and line ends too.
+// What a read of such a key is to be answered with. Not the key: of one that was stored by the binary
+// protocol servers repeat the raw bytes, spaces and line ends too.
 std::string opaque_of(const Request& request);
 // Why it cannot be put so at all; empty: it can.
 std::string_view unsayable(const Wording& wording, const Request& request);
