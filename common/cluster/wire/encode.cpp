@@ -147,12 +147,11 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
     encode_in_base64(request, out);
     return {first, 1, wording};
   }
+  const bool many = request.op == Op::get || (request.op == Op::gets && wording.stamps);
+  if (many) return encode_gets(requests, first, out, wording);
   switch (request.op) {
     case Op::get:
-      return encode_gets(requests, first, out, wording);
     case Op::gets:
-      if (wording.stamps) return encode_gets(requests, first, out, wording);
-      [[fallthrough]];
     case Op::probe:
       append_all(out, {wording.meta ? "mg " : "gets ", request.key, wording.meta ? " k v f c" : "",
                        wording.meta && request.op == Op::probe ? " t l u\r\n" : "\r\n"});
@@ -163,10 +162,8 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
     case Op::add_and_get:
       return encode_adds(requests, first, out, wording);
     case Op::set:
-      storage(out, "set ", request);
-      break;
     case Op::replace:
-      storage(out, "replace ", request);
+      storage(out, request.op == Op::set ? "set " : "replace ", request);
       break;
     case Op::cas:
       storage(out, "cas ", request, " " + text(request.cas.value));
