@@ -94,8 +94,8 @@ void compact_wrongly(Context& context, const std::string& structure, Elements& e
 }
 
 // One client's operations, as letters: s sets n to its own value (a table's are all 1), e the same to expire
-// in two seconds (hashes only), b the same while a third is on its way and a fourth is listed, g gets it, r removes it, f fetches,
-// c compacts, o sets another element of the same shard.
+// in two seconds (hashes only), b the same while a third is on its way and a fourth is listed, g gets it, r
+// removes it, f fetches, c compacts, o sets another element of the same shard.
 class User {
  public:
   User(Context context, ExploredClient& client, Acts& acts, std::string structure, Mistake mistake)
@@ -398,8 +398,8 @@ TEST_CASE("exhaustive table and hash: two copies") {
       holds(name + ", it was removed long ago",
             users(lives, {.structure = structure, .removed = true, .copies = 2}), bounds, 0);
     }
-    // Behind a new element the next is read while it is listed, but in the first copy: which may hold what the
-    // other has forgotten, or not answer.
+    // Behind a new element the next is read while it is listed, but in the first copy, which may hold what
+    // the other has forgotten.
     Bounds forgetting = small_items(1);
     forgetting.servers = 2;
     forgetting.kinds = Happenings::none();

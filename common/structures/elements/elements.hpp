@@ -176,10 +176,10 @@ class Elements {
 //     4 `add` the key                 stored: acknowledged, and listed since 2
 //                                     exists: a rival was first; back to 1
 //     5 if 4 was acknowledged more than 2 s after 2, list the name again before answering
-//   Of batches of one client the next is at 2 while this one is at 4, and before the next goes on, that behind
-//   it is at 2 as well: a crash leaves names listed without keys, of at most three batches. Batches with a
-//   name in common, and those that do not begin at 2, wait. Of several copies they are read meanwhile, too,
-//   and written only when that is known (Copies).
+//   Of batches of one client the next is at 2 while this one is at 4, and before the next goes on, that
+//   behind it is at 2 as well: a crash leaves names listed without keys, of at most three batches. Batches
+//   with a name in common, and those that do not begin at 2, wait. Of several copies they are read meanwhile,
+//   too, and written only when that is known (Copies).
 //   Removing deletes the key: one step, the linearization point. The line stays until compaction.
 //   Compaction drops a line only if it finds the element absent *after* it has read the shard, and only if
 //   the line is older than the grace of 60 s. A client between 2 and 4 has a younger line, or lists the name
@@ -208,13 +208,13 @@ class Elements {
 //   Elements are kept as in common/primitives/several/versions.hpp: their flags are versions, set and remove
 //   raise the highest version, and a reader of copies that differ writes the newest back. So set of existing
 //   ones takes 2 trips instead of 1, and remove 3; the others take the same. A new element, or one that
-//   replaces a removal, is listed before it is written: behind new ones in the trip in which it is read (but in
-//   the first copy: Versions, new), and so even if it turns out to be there. While that batch's writes are on their way, a reader finds them in
-//   some copies and heals the others, a rival finds a version and raises it, and a crash leaves elements of
-//   which a copy lacks some and names without elements, as it does between any two copies' writes; only that
-//   they are those of one batch, and the names also those of the next two. Their number of copies is looked
-//   for before a name is listed and again before an element is written: if it has changed between, the batch
-//   begins anew. What was overtaken is settled when
+//   replaces a removal, is listed before it is written: behind new ones in the trip in which it is read (but
+//   in the first copy: Versions, new), and so even if it turns out to be there. While that batch's writes are
+//   on their way, a reader finds them in some copies and heals the others, a rival finds a version and raises
+//   it, and a crash leaves elements of which a copy lacks some and names without elements, as it does between
+//   any two copies' writes; only that they are those of one batch, and the names also those of the next two.
+//   Their number of copies is looked for before a name is listed and again before an element is written: if
+//   it has changed between, the batch begins anew. What was overtaken is settled when
 //   the batch is finished; what such a begun write could not even be sent is not tried again, and its copy
 //   is named as lagging. Every copy has an index of its own, on other servers,
 //   written in parallel. A name is listed if any copy's index lists it, and compaction drops only names that

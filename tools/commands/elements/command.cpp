@@ -255,7 +255,7 @@ Batch<Element> element_batch(AskElements ask, AnswerElement answer) {
     return [&window, &answer, results = ask(window.items)] { answer_each(window, results(), answer); };
   };
   batch.ahead = 2;
-  batch.most_items_later = 4096;
+  batch.most_items_later = 2048;
   batch.most_bytes = std::size_t{2} << 20;
   batch.bytes_of = [](const Element& element) { return element.name.size() + element.value.size(); };
   return batch;
