@@ -204,7 +204,8 @@ class Elements::Recopier : private Walk {
   }
 
   // Every copy of the new index lists all names, before the old one may go: what servers lost of it since,
-  // they get again. What nobody knows any more, because the old index has lost a part, stays reported as lost.
+  // they get again. What nobody knows any more, because the old index has lost a part, stays reported as
+  // lost.
   void complete_index() {
     in_rounds("the new index", [&] {
       const auto lists =
