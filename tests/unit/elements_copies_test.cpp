@@ -73,6 +73,24 @@ class BetweenCopies final : public Decorator {
 
 }  // namespace
 
+TEST_CASE("elements: a name that a batch gives twice has the last value, in any number of copies") {
+  for (const std::size_t copies : {1, 2, 3}) {
+    CAPTURE(copies);
+    test::World world(3, copies);
+    Hash cfg(world.context, "cfg");
+    for (const std::string last : {"a", "z", "m"}) {
+      const std::vector<Element> batch{{"f", "x"}, {"g", "1"}, {"f", "y"}, {"f", last}};
+      const auto results = cfg.set(batch);
+      for (const ElementResult& result : results) CHECK_FALSE(result.failure);
+      CHECK(results[0].yes == (last == "a"));
+      CHECK_FALSE(results[2].yes);
+      CHECK_FALSE(results[3].yes);
+      const std::string name = "f";
+      CHECK(cfg.get(std::span(&name, 1)).front().value == last);
+    }
+  }
+}
+
 TEST_CASE(
     "elements, copies: any one server may lose everything, one after the other, with a healing read "
     "between") {

@@ -1,6 +1,7 @@
 // Setting the elements of a table or hash: the steps that elements.hpp argues about, all copies side by side.
 #include <algorithm>
 #include <functional>
+#include <unordered_map>
 #include <utility>
 
 #include "common/structures/elements/elements.hpp"
@@ -29,6 +30,7 @@ class Elements::Setting {
       hashes_.push_back(std::hash<std::string>()(batch[i].name));
     }
     std::sort(hashes_.begin(), hashes_.end());
+    if (versioned()) take_last_of_repeated();
   }
 
   // Whether the next batch may begin while this one is on its way: they have no name in common.
@@ -88,7 +90,7 @@ class Elements::Setting {
         one.failure = UnknownOutcome(std::string("it was perhaps set, and then: ") + one.failure->what(),
                                      one.failure->server());
       ElementResult& result = results.emplace_back();
-      result.yes = created(one);
+      result.yes = created(one) && !one.repeated;
       if (!one.item.copies.empty()) result.server = one.item.copies.front().server;
       result.failure = one.failure;
       result.copies = one.item.outcomes();
@@ -105,6 +107,7 @@ class Elements::Setting {
     const Element* element = nullptr;
     VersionedItem item = {};
     std::optional<VersionedWrite> write = {};  // decided
+    bool repeated = false;                     // the batch had its name before
     bool to_list = false;                      // a copy lacks it, or has its removal
     bool missing = false;                      // no copy had it
     bool done = false;
@@ -121,6 +124,14 @@ class Elements::Setting {
       return added_at && !failure && listed_at && *added_at - *listed_at > most_unlisted;
     }
   };
+
+  // Of a name that is given twice the last value counts; what one batch writes is of one version.
+  void take_last_of_repeated() {
+    if (std::adjacent_find(hashes_.begin(), hashes_.end()) == hashes_.end()) return;
+    std::unordered_map<std::string_view, const Element*> last;
+    for (One& one : ones_) one.repeated = !last.insert_or_assign(one.element->name, one.element).second;
+    for (One& one : ones_) one.element = last.at(one.element->name);
+  }
 
   template <typename Test>
   std::vector<One*> all(const Test& test) {
