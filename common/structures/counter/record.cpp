@@ -82,7 +82,9 @@ bool read_single(std::span<const std::string_view> words, CounterRecord& into) {
   if (!changes || !sum) return false;
   into.life = single_life;
   into.base.kind = Base::Kind::begun;
-  into.lives[single_life].made = {*changes, *sum};
+  // Of no change nothing is learned: what another program wrote so is a base.
+  if (*changes == 0) into.base.value = *sum;
+  into.lives[single_life].made = {*changes, *changes == 0 ? 0 : *sum};
   return read_end(words.subspan(3), into);
 }
 
