@@ -131,7 +131,9 @@ void Load::begin() {
   writing_.push_back(context_.cluster.begin(std::exchange(next_, {})));
   next_bytes_ = 0;
   if (options_.while_room || writing_.size() >= writes_in_flight) finish_one();
-  evicts_ = options_.while_room && evictions() != evictions_;
+  if (!options_.while_room) return;
+  const auto now = evictions();
+  evicts_ = now && evictions_ && *now > *evictions_;  // a server that does not say is no full one
 }
 
 // nullopt: it does not say.
