@@ -453,6 +453,62 @@ TEST_CASE("counter copies: a removal is remembered for an hour, and forbids no o
   CHECK(test::left_in(world.memory).empty());
 }
 
+// Each row: how far the clock of another client is ahead of who created the counter, for an hour.
+TEST_CASE("counter copies: a client whose clock is wrong neither ends an exact counter nor prolongs it") {
+  for (const std::size_t copies : {1U, 2U, 3U}) {
+    for (const auto skew : {-180min, -30min, 30min, 180min}) {
+      INFO("copies ", copies, ", skew in minutes ", skew.count());
+      test::World world(3, copies);
+      Counter(world.context).incr("c", 5, {.ttl = 1h, .exact = true});
+      world.clock.set_skew(skew);
+      CHECK(Counter(world.context).incr("c", 2, {.ttl = 1h, .exact = true}).value == 7);
+      world.clock.set_skew(0s);
+      CHECK(Counter(world.context).incr("c", 1).value == 8);
+      world.clock.advance(59min);
+      CHECK(value_of(world.context) == 8);
+      world.clock.advance(1min + 10s);
+      CHECK_FALSE(value_of(world.context));
+    }
+  }
+}
+
+// What it was set to may end, and what is remembered of that afterwards.
+TEST_CASE("counter copies: a client whose clock is wrong does not undo a set or a removal") {
+  for (const auto skew : {-180min, -30min, 30min, 180min}) {
+    INFO("skew in minutes ", skew.count());
+    test::World world(3, 3);
+    Counter(world.context).incr("c", 5);
+    Counter(world.context).set("c", 100, 1h, false);
+    world.clock.set_skew(skew);
+    CHECK(Counter(world.context).incr("c", 2).value == 102);
+    world.clock.set_skew(0s);
+    CHECK(value_of(world.context) == 102);
+    CHECK(Counter(world.context).remove(std::vector<std::string>{"c"}).front().done);
+    world.clock.set_skew(skew);
+    CHECK_FALSE(value_of(world.context));
+    CHECK(Counter(world.context).incr("c", 3).value == 3);
+    world.clock.set_skew(0s);
+    CHECK(value_of(world.context) == 3);
+  }
+}
+
+TEST_CASE("counter copies: recopy by a client whose clock is wrong keeps when it ends") {
+  for (const auto& [from, to] : {std::pair(1U, 3U), std::pair(3U, 1U), std::pair(3U, 2U)}) {
+    for (const auto skew : {0h, -3h, 3h}) {
+      INFO(from, " to ", to, ", skew in hours ", skew.count());
+      test::World world(3, from);
+      Counter(world.context).incr("c", 5, {.ttl = 1h, .exact = true});
+      world.clock.set_skew(skew);
+      CHECK(Counter::recopy(world.with(to), "c").found);
+      world.clock.set_skew(0s);
+      world.clock.advance(59min);
+      CHECK(value_of(world.with(to)) == 5);
+      world.clock.advance(1min + 10s);
+      CHECK_FALSE(value_of(world.with(to)));
+    }
+  }
+}
+
 TEST_CASE("counter copies: what was created or set with an expiry ends") {
   test::World world(3, 3);
   Counter counter(world.context);

@@ -214,6 +214,19 @@ TEST_CASE("counter: increments do not prolong, also not exact ones; take keeps t
   CHECK(world.stored("counter:e") == "<miss>");
 }
 
+TEST_CASE("counter: set says when an exact one ends, also if that is earlier, or never was") {
+  for (const auto before : {std::optional<Duration>(), std::optional<Duration>(1h)}) {
+    World world;
+    Counter counter = world.counter();
+    counter.incr("e", 1, {.ttl = before, .exact = true});
+    counter.set("e", 5, 10s, false);
+    world.clock.advance(5s);
+    CHECK(counter.incr("e", 1).value == 6);
+    world.clock.advance(10s);
+    CHECK(world.stored("counter:e") == "<miss>");
+  }
+}
+
 TEST_CASE("counter: values of 2^63 and above are refused before anything is sent") {
   World world;
   Counter counter = world.counter();

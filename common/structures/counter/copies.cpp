@@ -17,7 +17,7 @@ namespace {
 constexpr int most_counts = 200;
 constexpr int most_silences = 3;  // of a server that owes a reply, before the outcome is called unknown
 constexpr int most_spreads = 50;
-constexpr std::int64_t ends_soon = 5;  // seconds: more than servers' clocks are late
+constexpr std::int64_t ends_soon = CounterRecord::most_late.count();
 
 using Base = CounterRecord::Base;
 using Kind = Base::Kind;
@@ -62,6 +62,7 @@ class CounterOperation {
       }
       if (!existed || new_expiry) {
         next.base.expires_at = expiry_second(how.ttl, context_.clock.wall());
+        next.base.ahead = {};
         change.ttl.reset();
       }
       next.count(*sum, id);
@@ -178,6 +179,12 @@ class CounterOperation {
       replies = asked = context_.cluster.execute(batch);
     }
     for (std::size_t i = 0; i < copies_.size(); ++i) take(copies_[i], replies[i]);
+    // What has ended by our clock is asked for what its server says is left.
+    const WallTime now = context_.clock.wall();
+    const auto may_have_ended = [now](const Copy& copy) {
+      return copy.record && copy.record->has_expired(now);
+    };
+    if (asked.empty() && any(may_have_ended)) return read();
     end_those_before();
     for (const Copy& copy : copies_) {
       if (copy.record) known_.learn(*copy.record);
@@ -199,15 +206,18 @@ class CounterOperation {
     copy.held = held.has_value();
     const std::string& value = held ? held->value : reply.value;
     copy.record = CounterRecord::parse(value, copies_.size());
-    if (reply.age.ttl && reply.age.ttl->count() >= 0) copy.ttl = reply.age.ttl;
     if (!copy.record) throw CorruptData(no_counter_message(name_, value), server);
+    if (!reply.age.ttl || reply.age.ttl->count() < 0) return;
+    copy.ttl = reply.age.ttl;
+    copy.record->read_clock(*copy.ttl, context_.clock.wall());
   }
 
   // What was left by a counter before: it ends soon, another does not, and it knows nothing of that one.
   void end_those_before() {
     const WallTime now = context_.clock.wall();
     const auto expiry = [](const CounterRecord& record) {
-      return record.base.expires_at.value_or(std::numeric_limits<std::int64_t>::max() / 2);
+      return record.base.expires_at.value_or(std::numeric_limits<std::int64_t>::max() / 2) -
+             record.base.ahead.count();
     };
     const CounterRecord* latest = nullptr;
     for (Copy& copy : copies_) {
@@ -324,6 +334,7 @@ class CounterOperation {
     const auto request = attempt([&] { return write(copy, change.next, change.ttl); });
     const Reply reply = request.failure() ? Reply() : context_.cluster.execute(request.value());
     if (reply.outcome == Outcome::stored || reply.outcome == Outcome::deleted) {
+      if (change.next.is_single()) known_ = {};  // of an only copy there is nothing else to know
       known_.learn(change.next);
       copy.record = change.next;
       copy.found = true;

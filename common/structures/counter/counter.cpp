@@ -87,7 +87,8 @@ Kept Counter::kept(const Context& context, const std::string& name, const std::s
       auto record = CounterRecord::parse(held ? held->value : root, copies);
       if (!record) return false;
       if (of_limit && record->base.plain && roots.size() > 1) return true;
-      if (record->age(clock.wall())) all.learn(*record);
+      // Where the item ends with it, its server knows better than our clock.
+      if (record->age(clock.wall()) || !record->replaced()) all.learn(*record);
     }
     return !all.exists();
   };
@@ -222,7 +223,11 @@ CounterAnswer Counter::decr(const std::string& name, std::uint64_t delta) {
 std::vector<CounterAnswer> Counter::get(std::span<const std::string> names) {
   std::vector<CounterAnswer> answers(names.size());
   std::vector<Request> requests;
-  for (const std::string& name : names) requests.push_back(read_of_copy(context_, key_of(name)));
+  for (const std::string& name : names) {
+    // A record in several copies may be remembered after its end: what is left of its item says when that is.
+    requests.push_back(context_.copies > 1 ? Request::probe(key_of(name), 0)
+                                           : read_of_copy(context_, key_of(name)));
+  }
   const CopyReplies replies = execute_copies(context_, requests);
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -124,6 +124,7 @@ class CounterMove {
     for (const auto& [copy, held] : old_) newest = std::max(newest, life_of(flags_of(copy)));
     CounterRecord all = CounterRecord::of_new_life(as_staged, context_.random);
     std::optional<std::int64_t> expires_at;
+    const WallTime now = context_.clock.wall();
     is_plain_ = from_ == 1;
     for (const auto& [copy, held] : old_) {
       const std::string& value = held->value;
@@ -133,13 +134,14 @@ class CounterMove {
       const std::uint32_t flags = flags_of(copy);
       const bool is_older = life_of(flags) != newest && (flags != 0 || is_number);
       if (is_older || is_removal(value, flags)) continue;
-      const auto record =
-          from_ == 1 ? CounterRecord::parse_of_before(value) : CounterRecord::parse(value, from_);
+      auto record = from_ == 1 ? CounterRecord::parse_of_before(value) : CounterRecord::parse(value, from_);
       if (!record)
         throw CorruptData(no_counter_message(name_, "text"), context_.cluster.address_of(copy.server));
+      if (expires_at) record->read_clock(seconds_until(*expires_at, now), now);
       all.learn(*record);
     }
     if (all.base.number == 0) return std::nullopt;
+    all.keep_our_clock();
     if (from_ > 1) return all;
     if (!all.base.expires_at) all.base.expires_at = expires_at;
     all.base.mark = context_.random.token();

@@ -239,11 +239,27 @@ bool CounterRecord::exists() const {
          });
 }
 
+std::optional<std::int64_t> CounterRecord::end() const {
+  if (!exists()) return static_cast<std::int64_t>(base.value);
+  const auto more = replaced() ? std::chrono::seconds(remembered_for).count() : 0;
+  return base.expires_at ? std::optional(*base.expires_at + more) : std::nullopt;
+}
+
 Exptime CounterRecord::exptime(WallTime now) const {
-  if (!exists()) return Exptime::at(time_of(static_cast<std::int64_t>(base.value)), now);
-  if (!base.expires_at) return Exptime::never();
-  const auto more = replaced() ? std::chrono::seconds(remembered_for) : std::chrono::seconds(0);
-  return Exptime::at(time_of(*base.expires_at) + more, now);
+  const auto last = end();
+  return last ? Exptime::at(time_of(*last), now + base.ahead) : Exptime::never();
+}
+
+void CounterRecord::read_clock(std::chrono::seconds left, WallTime now) {
+  const auto last = end();
+  if (base.plain || !last) return;
+  const auto ahead = std::chrono::round<std::chrono::seconds>(time_of(*last) - left - now);
+  if (std::chrono::abs(ahead) > most_late) base.ahead = ahead;
+}
+
+void CounterRecord::keep_our_clock() {
+  if (base.expires_at) *base.expires_at -= base.ahead.count();
+  base.ahead = {};
 }
 
 bool CounterRecord::age(WallTime now) {
@@ -262,6 +278,7 @@ bool CounterRecord::is_strange_to(const CounterRecord& other) const {
 }
 
 bool CounterRecord::has_expired(WallTime now) const {
+  now += base.ahead;
   if (!exists()) return base.value <= static_cast<std::uint64_t>(std::max<std::int64_t>(next_second(now), 0));
   return base.expires_at && time_of(*base.expires_at) <= now;
 }
@@ -287,6 +304,10 @@ std::optional<HeldCounter> HeldCounter::parse(std::string_view text) {
 
 Exptime HeldCounter::exptime(WallTime now) const {
   return expires_at ? Exptime::at(time_of(*expires_at), now) : Exptime::never();
+}
+
+std::chrono::seconds seconds_until(std::int64_t second, WallTime now) {
+  return std::chrono::floor<std::chrono::seconds>(time_of(second) - now);
 }
 
 std::optional<std::int64_t> expiry_second(std::optional<Duration> ttl, WallTime now) {

@@ -21,6 +21,7 @@ struct CounterRecord {
   static constexpr std::uint64_t most_bases = std::uint64_t{1} << 62;
   // What replaced something, or removed it, after its end: a copy that missed it may have what was before.
   static constexpr std::chrono::hours remembered_for{1};
+  static constexpr std::chrono::seconds most_late{5};  // of servers' clocks and of writes on their way
 
   struct Count {
     std::uint64_t changes = 0;
@@ -44,6 +45,7 @@ struct CounterRecord {
     std::string mark = {};
     std::optional<std::int64_t> expires_at = {};  // UNIX seconds; of a removal: what the counter had
     bool plain = false;                           // digits, which say neither expiry nor changes
+    std::chrono::seconds ahead{0};                // of ours, by which its times are to be read; not stored
     bool beats(const Base& other) const;
   };
 
@@ -79,6 +81,11 @@ struct CounterRecord {
   bool exists() const;
   // Of the item that holds it.
   Exptime exptime(WallTime now) const;
+  // What the server says is left of its item tells the time by the clock that its end was written by: one that
+  // is not ours is followed.
+  void read_clock(std::chrono::seconds left, WallTime now);
+  // Its end is written by our clock from now on.
+  void keep_our_clock();
   bool has_expired(WallTime now) const;
   // What is left of it now: what has expired is a removal as long as that is remembered. False: nothing.
   bool age(WallTime now);
@@ -87,8 +94,12 @@ struct CounterRecord {
   // One more change of its own life: `delta` is added, modulo 2^64.
   void count(std::uint64_t delta, std::string id);
 
- private:
+  // It is remembered after its end, so its item does not end with it.
   bool replaced() const { return !is_single() && base.number > 1; }
+
+ private:
+  // When its item ends; nullopt: never.
+  std::optional<std::int64_t> end() const;
 };
 
 // What takes the place of a value while the counter is put into another number of copies (recopy.cpp). No
@@ -102,6 +113,7 @@ struct HeldCounter {
   Exptime exptime(WallTime now) const;
 };
 
+std::chrono::seconds seconds_until(std::int64_t second, WallTime now);
 // When an expiry ends that begins now.
 std::optional<std::int64_t> expiry_second(std::optional<Duration> ttl, WallTime now);
 
