@@ -366,6 +366,37 @@ TEST_CASE("elements, copies: an index that lost its names and was written since 
   }
 }
 
+TEST_CASE("elements, copies: a lost index is restored though none of its names is an element any more") {
+  for (const bool compacted : {false, true}) {
+    World world;
+    world.context.copies = 3;  // on all servers
+    Hash cfg(world.context, "cfg");
+    cfg.set(std::vector<Element>{{"a", "1"}, {"b", "2"}});
+    cfg.elements().remove(Texts{"a", "b"});
+    world.clock.advance(std::chrono::minutes(2));
+    if (compacted) cfg.elements().compact();
+    const auto parts_on = [&](std::size_t server) {
+      Texts parts;
+      for (const std::string& key : cfg.elements().index_keys()) {
+        if (world.memory.execute(Request::get(key).on(server)).outcome == Outcome::hit) parts.push_back(key);
+      }
+      return parts;
+    };
+    const Texts before = parts_on(0);
+    REQUIRE(before.size() > 1);
+    world.memory.restart(0);
+    const auto listing = cfg.elements().fetch([](Elements::Found&) {});
+    CHECK(listing.complete());
+    CHECK(listing.copies_whole);
+    CHECK(parts_on(0) == before);
+    world.memory.restart(1);
+    CHECK(cfg.elements().fetch([](Elements::Found&) {}).complete());
+    world.memory.restart(2);
+    CHECK(cfg.elements().fetch([](Elements::Found&) {}).complete());
+    CHECK(parts_on(2) == before);
+  }
+}
+
 TEST_CASE("elements, copies: two clients that create a shard at once do not take each other's for lost") {
   for (int name = 0; name < 40; ++name) {
     World world;

@@ -28,6 +28,7 @@ class Elements::Fetching {
         compared_(copies_ == 1 ? 0 : copies_),
         filling_(compared_),
         unlisted_(copies_),
+        absent_(copies_),
         damaged_(copies_),
         healable_(copies_, compared_ != 0) {
     look();
@@ -77,6 +78,10 @@ class Elements::Fetching {
     if (const auto failure = failure_of(Part::reading, states)) {
       if (!partial_ || failure->code() == ErrorCode::bad_data) raise(*failure);
       return note_unread(*failure);
+    }
+    const bool any = std::any_of(states.begin(), states.end(), [](const CopyState& one) { return one.has; });
+    for (std::size_t copy = 0; copy < copies_; ++copy) {
+      if (any && !states[copy].failure && !states[copy].has) absent_[copy].insert(shard_);
     }
     // It went to another number of copies meanwhile: then this says so.
     if (std::any_of(looks_.begin(), looks_.end(), [this](const auto& one) { return lost(one); }))
@@ -292,8 +297,12 @@ class Elements::Fetching {
 
   void accept_healed() {
     const auto accepted = elements_.copies_.each([&](std::size_t copy) {
-      if (healable_[copy] && (damaged_[copy] || damaged(looks_[copy])))
-        static_cast<void>(elements_.indexes_[copy]->accept());
+      ElementIndex& index = *elements_.indexes_[copy];
+      if (!healable_[copy]) return;
+      // One whose names are no elements any more was not listed, and would count as lost for ever.
+      if (!absent_[copy].empty()) index.create(absent_[copy]);
+      if (damaged_[copy] || !absent_[copy].empty() || damaged(looks_[copy]))
+        static_cast<void>(index.accept());
     });
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (accepted[copy].failure()) healable_[copy] = false;  // the next fetch tries again
@@ -326,9 +335,10 @@ class Elements::Fetching {
   std::optional<Window> asked_;
   bool first_ = true;  // no window has been asked for
   std::vector<std::vector<const std::string*>>
-      unlisted_;                // per copy: what its index lacks, of the window taken
-  std::vector<bool> damaged_;   // copies that said so, or that we made so
-  std::vector<bool> healable_;  // copies that answered all along
+      unlisted_;                               // per copy: what its index lacks, of the window taken
+  std::vector<std::set<std::size_t>> absent_;  // per copy: shards that others have
+  std::vector<bool> damaged_;                  // copies that said so, or that we made so
+  std::vector<bool> healable_;                 // copies that answered all along
   std::size_t largest_ = first_window;
   std::size_t shard_ = 0;
   Listing listing_;

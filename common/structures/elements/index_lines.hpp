@@ -12,6 +12,7 @@ namespace mcds {
 
 constexpr std::string_view born_mark = "born";
 constexpr std::string_view named_mark = "named:";
+constexpr std::string_view restored_mark = "restored";  // says nothing: a shard begins with some line
 constexpr std::string_view unfinished_mark = "unfinished";
 constexpr std::string_view finished_mark = "finished";
 

@@ -73,6 +73,21 @@ std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::st
   return shares;
 }
 
+void ElementIndex::create(const std::set<std::size_t>& shards) {
+  std::vector<Share> shares;
+  for (const std::size_t shard : shards) {
+    Share& share = shares.emplace_back(Share{.shard = shard, .operation = line_operation()});
+    share.lines = encode({Change::remove, journal_line_id(share.operation, 0), std::string(restored_mark)});
+    share.birth = encode({Change::remove, journal_line_id(share.operation, 1), std::string(born_mark)});
+  }
+  Listing listing = begin_list(shares, true);
+  for (const std::size_t shard : shards) {
+    if (!listing.created.contains(shard) && !listing.there.contains(shard))
+      throw NotApplied(ErrorCode::unavailable, "a part of the index could not be created");
+  }
+  finish_list(listing, {});
+}
+
 std::vector<std::optional<Failure>> ElementIndex::list(std::span<const std::string* const> names) {
   Listing listing = begin_list(shares_of(names));
   finish_list(listing, {});
