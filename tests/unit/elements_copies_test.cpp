@@ -397,6 +397,32 @@ TEST_CASE("elements, copies: a lost index is restored though none of its names i
   }
 }
 
+TEST_CASE("elements, copies: of two that create a field with different values one is told so") {
+  for (const std::size_t copies : {2U, 3U}) {
+    for (const bool tombstone : {false, true}) {
+      for (const std::string theirs : {"a", "m", "z"}) {
+        for (std::size_t trip = 0; trip < 6; ++trip) {
+          INFO(copies, theirs, trip, tombstone);
+          World world;
+          world.context.copies = copies;
+          Hash cfg(world.context, "cfg");
+          cfg.set(std::vector<Element>{{"other", "1"}, {"f", "1"}});
+          if (tombstone) cfg.elements().remove(Texts{"f"});
+          const std::string name = tombstone ? "f" : "g";
+          std::optional<bool> rivals;
+          world.rival.before(world.rival.trips() + trip, [&] {
+            Hash other({world.memory, world.clock, world.random, {}, copies}, "cfg");
+            rivals = other.set(std::vector<Element>{{name, theirs}}).front().yes;
+          });
+          const auto ours = cfg.set(std::vector<Element>{{name, "m"}}).front();
+          CHECK_FALSE(ours.failure);
+          CHECK(ours.yes != rivals.value_or(false));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("elements, copies: two clients that create a shard at once do not take each other's for lost") {
   for (int name = 0; name < 40; ++name) {
     World world;

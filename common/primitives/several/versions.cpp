@@ -350,6 +350,7 @@ void Versions::take_written(Writing& writing, std::span<const Reply> replies) co
     const auto& [write, copy] = writing.sent_[i];
     if (std::exchange(copy->unread, false) && replies[i].outcome != Outcome::stored) write->misread = true;
     if (replies[i].outcome == Outcome::stored) {
+      copy->begun = copy->begun || !copy->live();
       copy->found = copy->written = true;
       copy->removed = write->removed;
       copy->number = write->number;

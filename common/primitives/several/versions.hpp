@@ -28,6 +28,7 @@ struct VersionedCopy {
   bool found = false;  // live or removed
   bool removed = false;
   bool written = false;  // by us
+  bool begun = false;    // by us, where nothing was live
   bool unread = false;   // taken to hold nothing
   std::uint32_t number = 0;
   std::uint32_t flags = 0;  // of a single copy

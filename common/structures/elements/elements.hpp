@@ -222,10 +222,10 @@ class Elements {
 //   server that is down may hide the index in one copy and the element in another.
 //   A change is done, and an answer given, as several/quorum.hpp says; the answer names the copies that lag.
 //   A new name is listed in as many copies before its element is written, and a fetch relies on as many
-//   copies of the index. If two clients create the same element with the same value, the one that writes the
-//   first copy was first; a client that is overtaken there by a healing reader is told that the element
-//   existed, and two of which one does not reach that copy may both be told that they created it. At most one
-//   remover is told that it removed it.
+//   copies of the index. If two clients create the same element, the one that writes the first copy while it
+//   holds nothing was first, whichever value counts; a client that is overtaken there by a healing reader is
+//   told that the element existed, and two of which one does not reach that copy may both be told that they
+//   created it. At most one remover is told that it removed it.
 //   fetch merges the copies' indexes and heals: it restores elements and names that a copy lost, and if all
 //   succeeded, that copy's index counts as complete. complete: false only if a shard is lost in every copy
 //   that had it. A shard that is created in a copy while another copy has it was lost there, or is being

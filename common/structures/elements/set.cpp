@@ -429,12 +429,13 @@ class Elements::Setting {
     });
   }
 
-  // Whether no copy had it before: of several clients that create it at once, the one that writes the first
-  // copy was first.
+  // Whether no copy had it before: of several clients that create it at once, the one that wrote the first
+  // copy while it held nothing was first.
   bool created(const One& one) const {
     const auto judge = std::find_if(one.item.copies.begin(), one.item.copies.end(),
                                     [](const auto& copy) { return !copy.failure; });
-    return one.missing && (!versioned() || (judge != one.item.copies.end() && judge->written));
+    const bool first = judge != one.item.copies.end() && (judge->begun || (one.alone && judge->written));
+    return one.missing && (!versioned() || first);
   }
 
   Elements& elements_;
