@@ -121,7 +121,6 @@ class Counter {
  private:
   class Limiting;
 
-  Counter with_one_copy() const;
   std::optional<Request> first_request(const IncrementResult& increment, const IncrOptions& options) const;
   std::optional<CounterAnswer> counted(const std::string& name, const Reply& reply) const;
   [[noreturn]] void fail(const std::string& name, const Reply& reply) const;
@@ -136,10 +135,6 @@ class Counter {
 
 template <typename Work>
 void Counter::side_by_side(std::size_t count, const Work& work) const {
-  if (count == 1) {
-    Counter counter(context_, names_);
-    return work(0, counter);
-  }
   for (std::size_t from = 0; from < count; from += most_side_by_side) {
     const SideBySide runs(context_, std::min(count - from, most_side_by_side));
     runs.each([&](std::size_t i) {

@@ -297,7 +297,7 @@ void read_former(LogPlace& place, const FormerRing& former, std::span<const std:
   const std::int64_t ring = former.number.ring();
   const std::int64_t first_copy = ring * PartName::copies_per_ring;
   LogReading own{reading.sink, reading.tolerant, false};
-  const Replicas copies(former.number.in(place.context));
+  const Replicas copies(place.context.in_copies(former.number.copies));
   auto formers = RingReader(place, copies, place.keys_of(former), chunks, own).read();
   LogFound& found = reading.found;
   found.flood = own.found.flood;
