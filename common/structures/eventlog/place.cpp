@@ -51,8 +51,7 @@ void LogPlace::take_keys() {
   keys = LogKeys(kept.key(), shape);
   writers.clear();
   for (std::size_t i = 0; i < copies.size(); ++i) {
-    writers.emplace_back(copies.at(i), shape, keys, copies.size());
-    if (guessed) writers.back().guess();
+    writers.emplace_back(copies.at(i), shape, keys, copies.size(), guessed);
   }
 }
 

@@ -80,10 +80,10 @@ struct LogWriter::Parts {
     lines.reserve(text.size());
     const std::size_t count = std::exchange(events, 0);
     for (PartWriter& writer : place.writers) writer.begin_lines();
-    // Of each copy: whether it has them; false: nowhere to be put so far.
-    std::vector<Result<bool>> done(place.copies.size(), false);
-    const auto nowhere = [](const Result<bool>& one) { return !one.failure() && !one.value(); };
-    const auto stored = [](const Result<bool>& one) { return !one.failure() && one.value(); };
+    // Of each copy; not done: nowhere to be put so far.
+    using Put = Result<PartWriter::Appended>;
+    std::vector<Put> done(place.copies.size(), PartWriter::Appended{.done = false});
+    const auto nowhere = [](const Put& one) { return !one.failure() && !one.value().done; };
     std::optional<Failure> refusal;
     bool creates = false;
     // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere; where
@@ -94,8 +94,15 @@ struct LogWriter::Parts {
           done[copy] = attempt([&] { return place.writers[copy].append(chunk, text); });
       }));
       if (std::none_of(done.begin(), done.end(), nowhere)) break;
-      const bool somewhere = std::any_of(done.begin(), done.end(), stored);
-      refusal = refusal_of_writers();
+      bool somewhere = false;
+      std::optional<LogMove> left;
+      std::optional<RingShape> meant;
+      for (const Put& one : done) {
+        somewhere = somewhere || (!one.failure() && one.value().done);
+        if (nowhere(one) && one.value().left) left = one.value().left;
+        if (nowhere(one) && one.value().meant) meant = one.value().meant;
+      }
+      refusal = left ? attempt([&] { place.refuse(*left); }).failure() : std::nullopt;
       if (refusal) {
         if (!somewhere && perhaps())
           throw UnknownOutcome("no reply to an append; the event may be in the log");
@@ -104,10 +111,6 @@ struct LogWriter::Parts {
         for (PartWriter& writer : place.writers) writer.follow();
         place.let_begin();
         continue;
-      }
-      std::optional<RingShape> meant;
-      for (PartWriter& writer : place.writers) {
-        if (auto shape = writer.take_meant()) meant = shape;
       }
       // What is stored, perhaps, gets no other shape any more.
       if (meant && !somewhere && !perhaps()) return flush_as(*meant, text);
@@ -126,21 +129,11 @@ struct LogWriter::Parts {
       creates = true;
     }
     std::vector<std::optional<Failure>> failures;
-    for (const Result<bool>& one : done) {
+    for (const Put& one : done) {
       rely_on(!nowhere(one) || refusal, "what was put nowhere was refused");
       failures.push_back(nowhere(one) ? refusal : one.failure());
     }
     return conclude(text, count, failures, creates);
-  }
-
-  // If one of the writers found that the log has left.
-  std::optional<Failure> refusal_of_writers() {
-    std::optional<LogMove> left;
-    for (PartWriter& writer : place.writers) {
-      if (auto move = writer.take_left()) left = move;
-    }
-    if (!left) return std::nullopt;
-    return attempt([&] { place.refuse(*left); }).failure();
   }
 
   Flushed conclude(std::string_view text, std::size_t count, std::span<const std::optional<Failure>> failures,
