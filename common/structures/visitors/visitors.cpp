@@ -156,11 +156,8 @@ bool Visitors::drop(const Context& context, std::string_view name) {
   std::vector<Request> removals;
   for (std::string& key : keys) removals.push_back(Request::remove(std::move(key)));
   bool found = false;
-  const CopyReplies replies = execute_copies(context, removals);
-  for (std::size_t i = 0; i < removals.size(); ++i) {
-    for (const Reply& reply : replies[i])
-      found = expect(context.cluster, reply).outcome == Outcome::deleted || found;
-  }
+  for (const Reply& reply : execute_copies(context, removals).take_all())
+    found = expect(context.cluster, reply).outcome == Outcome::deleted || found;
   return found;
 }
 
