@@ -21,11 +21,6 @@ constexpr std::size_t largest_inline = 48 * 1024;  // what compaction leaves in 
 // No segment has it: ids are random, their first digit a letter.
 const std::string claim_id(16, '0');
 
-// Whether a write that ended like this has certainly not been and will not be applied.
-bool certainly_not(const Reply& reply) {
-  return reply.outcome != Outcome::stored && !reply.unknown();
-}
-
 // What `rewrite` left, with the ids it dropped remembered in front.
 std::vector<JournalLine> with_forgotten(const std::vector<JournalLine>& before,
                                         std::vector<JournalLine> kept) {
@@ -51,10 +46,6 @@ Request new_segment(const std::string& root, const std::string& id, const std::s
 
 Contention being_moved(const std::string& key) {
   return Contention("the journal " + key + " is being taken elsewhere; try again");
-}
-
-std::uint64_t line_count(std::string_view text) {
-  return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
 // The ids of a root's own lines, the last of them, remembered for late repetitions.
@@ -108,7 +99,8 @@ bool Journal::seal(const Reply& reply) const {
   const std::string tail = without_padding(root.tail);
   std::vector<SegmentName> added;
   if (!tail.empty()) {
-    added.push_back({context_.random.token(), line_count(tail)});
+    const auto lines = static_cast<std::uint64_t>(std::count(tail.begin(), tail.end(), '\n'));
+    added.push_back({context_.random.token(), lines});
     const Reply stored = context_.cluster.execute(new_segment(key_, added.back().id, tail));
     if (stored.unknown()) return false;
     if (expect(context_.cluster, stored).outcome != Outcome::stored) return false;
@@ -117,8 +109,9 @@ bool Journal::seal(const Reply& reply) const {
   root.tail = {};
   const Reply swapped =
       context_.cluster.execute(Request::compare_and_set(key_, encode(root), Exptime::never(), reply.cas));
-  if (certainly_not(swapped)) remove_segments(added);
-  return swapped.outcome == Outcome::stored;
+  const bool done = swapped.outcome == Outcome::stored;
+  if (!done && !swapped.unknown()) remove_segments(added);
+  return done;
 }
 
 void Journal::fill() const {

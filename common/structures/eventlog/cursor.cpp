@@ -39,11 +39,6 @@ std::optional<PartName> parse_name(std::string_view text) {
   return name;
 }
 
-PartName part_of_copy(const PartName& name) {
-  constexpr std::int64_t parts_per_copy = 1000;
-  return {name.chunk, name.part % parts_per_copy, name.part / parts_per_copy};
-}
-
 template <typename To>
 void rename(CursorState& state, const To& to) {
   for (auto& [name, consumed] : std::exchange(state.parts, {})) state.parts.emplace(to(name), consumed);
@@ -155,7 +150,10 @@ CursorState CursorState::parse(std::string_view text, std::string_view file) {
 void CursorState::tell_copies_apart(std::size_t copies) {
   if (copies == 1) return;
   if (std::exchange(version, 2) == 2) return;
-  rename(*this, part_of_copy);
+  constexpr std::int64_t parts_per_copy = 1000;
+  rename(*this, [](const PartName& name) {
+    return PartName{name.chunk, name.part % parts_per_copy, name.part / parts_per_copy};
+  });
 }
 
 void CursorState::change_rings(std::int64_t before, std::int64_t now) {

@@ -26,21 +26,19 @@ std::int64_t whole_seconds(Duration period) {
   return seconds;
 }
 
-std::uint64_t number_in(const Cluster& cluster, const Reply& reply, const std::string& key) {
-  const auto number = parse_u64(reply.value);
-  if (number) return *number;
-  throw CorruptData(key +
-                        " does not hold a number: another program uses it, or it was overwritten; remove it "
-                        "or use another name",
-                    cluster.address_of(reply.server));
-}
-
 // The largest copy's count; 0 when those that answer have none.
 std::uint64_t count_in(const Cluster& cluster, std::span<const Reply> replies, const std::string& key) {
   std::optional<std::uint64_t> largest;
   for (const Reply& reply : replies) {
-    if (reply.outcome == Outcome::hit)
-      largest = std::max(largest.value_or(0), number_in(cluster, reply, key));
+    if (reply.outcome != Outcome::hit) continue;
+    const auto number = parse_u64(reply.value);
+    if (!number)
+      throw CorruptData(
+          key +
+              " does not hold a number: another program uses it, or it was overwritten; remove it "
+              "or use another name",
+          cluster.address_of(reply.server));
+    largest = std::max(largest.value_or(0), *number);
   }
   const auto answers = [](const Reply& reply) { return !reply.failed(); };
   if (std::none_of(replies.begin(), replies.end(), answers)) expect(cluster, telling(replies));
