@@ -184,8 +184,8 @@ void Counter::side_by_side(std::size_t count, const Work& work) const {
 //                time nothing is lost that was read or changed after it.
 //   skew         limit: clients disagree about the window by their skew. The end of an exact counter is in
 //                its record, by its writer's clock; what the server says is left of the item (meta) tells
-//                others how far theirs is off. Each change of such a client may prolong it by a second. With classic
-//                commands a clock that is ahead by what is left takes the counter for ended.
+//                others how far theirs is off. Each change of such a client may prolong it by a second. With
+//                classic commands a clock that is ahead by what is left takes the counter for ended.
 //   full server  incr of an existing counter still works; creating one is refused.
 //   values       incr wraps at 2^64, as the server does. Servers before 1.6.22 misread some values of 2^63
 //                and above, so such values are refused as input.
