@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
-#include "common/base/descriptors.hpp"
 #include "common/base/errors.hpp"
 
 namespace mcds {
@@ -36,11 +35,11 @@ NewFile::NewFile(std::string path) : path_(std::move(path)) {
   if (!may_replace(path_))
     throw Failure(ErrorCode::cannot_write,
                   "cannot write " + path_ + ": it is there and not a regular file; give another name");
-  descriptor_ = open(folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  descriptor_ = Descriptor(open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (descriptor_ >= 0) return;
   if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) fail("cannot write");
   const auto create = [this] {
-    descriptor_ = open(meanwhile().c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    descriptor_ = Descriptor(open(meanwhile().c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
     return descriptor_ >= 0;
   };
   if (!create() && (errno != EEXIST || unlink(meanwhile().c_str()) != 0 || !create())) fail("cannot write");
@@ -54,7 +53,6 @@ std::string NewFile::meanwhile() const {
 
 NewFile::~NewFile() {
   if (!temporary_.empty()) unlink(temporary_.c_str());
-  if (descriptor_ >= 0) close(descriptor_);
 }
 
 void NewFile::fail(const char* what) const {
@@ -65,7 +63,7 @@ void NewFile::write(std::string_view bytes) {
   if (!write_all(descriptor_, bytes)) fail("cannot write");
 }
 
-void NewFile::keep() {
+Descriptor NewFile::keep() {
   if (fsync(descriptor_) != 0) fail("cannot write");
   if (temporary_.empty()) {
     const std::string here = "/proc/self/fd/" + std::to_string(descriptor_);
@@ -79,10 +77,10 @@ void NewFile::keep() {
   }
   if (!may_replace(path_) || rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot replace");
   temporary_.clear();
-  const int folder = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const Descriptor folder(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Some file systems refuse to sync a directory; the rename is done all the same.
   if (folder >= 0) static_cast<void>(fsync(folder));
-  if (folder >= 0) close(folder);
+  return std::move(descriptor_);
 }
 
 std::uint64_t NewFile::room() const {

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/descriptors.hpp"
+
 namespace mcds {
 
 class NewFile {
@@ -20,11 +22,13 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
 
   void write(std::string_view bytes);
-  // Everything is on disk, then under its name. Not called: nothing has happened.
-  void keep();
+  // Everything is on disk, then under its name. Not called: nothing has happened. Returns what is open for
+  // reading and writing.
+  Descriptor keep();
   // Bytes that the folder has room for.
   std::uint64_t room() const;
   const std::string& path() const { return path_; }
+  int descriptor() const { return descriptor_; }
 
  private:
   [[noreturn]] void fail(const char* what) const;
@@ -33,7 +37,7 @@ class NewFile {
   std::string path_;
   std::string folder_;
   std::string temporary_;  // its name meanwhile; empty: none
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 }  // namespace mcds

@@ -16,83 +16,6 @@ constexpr int most_baseless = 10;
 // After a write without reply: how often the servers are asked again before the outcome is called unknown.
 constexpr int most_read_failures = 3;
 
-class CasUpdate {
- public:
-  CasUpdate(const Context& context, const std::string& key, const Decide& decide,
-            const CasUpdateOptions& options)
-      : context_(context), key_(key), decide_(decide), options_(options) {}
-
-  CasUpdateResult run() {
-    for (int attempt = 0; attempt < options_.attempts; ++attempt) {
-      back_off(context_, attempt, options_);
-      const auto observed = read();
-      if (!observed) continue;
-      if (!uncertain_) rejections_.expect_rival(context_, observed->server, observed->found, observed->cas);
-      const auto write = decide_(*observed);
-      if (!write) return {false, observed->server, observed->cas};
-      if (const auto result = store(*observed, *write)) return *result;
-    }
-    if (uncertain_)
-      throw UnknownOutcome(
-          "no reply to a write, and other clients kept changing the item since; check its value");
-    throw Contention("other clients kept changing the item; try again");
-  }
-
- private:
-  // nullopt: ask again.
-  std::optional<Observed> read() {
-    Request request = Request::probe(key_, 0);
-    request.server = options_.server;
-    const Reply reply = context_.cluster.execute(request);
-    if (reply.failed()) {
-      if (!uncertain_) expect_read(context_.cluster, reply);
-      if (++read_failures_ < most_read_failures) return std::nullopt;
-      throw UnknownOutcome("no reply to a write, and none since; check the value before trying again",
-                           context_.cluster.address_of(reply.server));
-    }
-    return Observed{reply.outcome == Outcome::hit,
-                    reply.value,
-                    reply.flags,
-                    reply.cas,
-                    reply.age.ttl,
-                    reply.server,
-                    uncertain_};
-  }
-
-  // nullopt: another client was faster, or no reply came.
-  std::optional<CasUpdateResult> store(const Observed& observed, const Write& write) {
-    const Reply reply = context_.cluster.execute(request_for(observed, write));
-    if (reply.outcome == Outcome::stored) return CasUpdateResult{true, reply.server, reply.cas};
-    if (reply.unknown()) {
-      uncertain_ = true;
-      return std::nullopt;
-    }
-    if (reply.failed()) fail(reply);
-    rejections_.add(reply, observed.found, observed.cas);
-    return std::nullopt;
-  }
-
-  Request request_for(const Observed& observed, const Write& write) const {
-    Request request = write_over(context_, key_, observed.found, observed.cas, write, observed.server);
-    request.server = options_.server;
-    return request;
-  }
-
-  void fail(const Reply& reply) const {
-    if (!uncertain_) expect(context_.cluster, reply);
-    throw UnknownOutcome("an earlier write got no reply, then: " + reply.failure->message,
-                         context_.cluster.address_of(reply.server));
-  }
-
-  const Context& context_;
-  const std::string& key_;
-  const Decide& decide_;
-  const CasUpdateOptions& options_;
-  bool uncertain_ = false;
-  int read_failures_ = 0;
-  Rejections rejections_;
-};
-
 }  // namespace
 
 void expect_cas(const Cluster& cluster, std::size_t server, CasUnique cas) {
@@ -123,7 +46,48 @@ void Rejections::expect_rival(const Context& context, std::size_t server, bool f
 
 CasUpdateResult cas_update(const Context& context, const std::string& key, const Decide& decide,
                            const CasUpdateOptions& options) {
-  return CasUpdate(context, key, decide, options).run();
+  bool uncertain = false;
+  int silent = 0;
+  Rejections rejections;
+  for (int attempt = 0; attempt < options.attempts; ++attempt) {
+    back_off(context, attempt, options);
+    Request ask = Request::probe(key, 0);
+    ask.server = options.server;
+    Reply there = context.cluster.execute(ask);
+    if (there.failed()) {
+      if (!uncertain) expect_read(context.cluster, there);
+      if (++silent < most_read_failures) continue;
+      throw UnknownOutcome("no reply to a write, and none since; check the value before trying again",
+                           context.cluster.address_of(there.server));
+    }
+    const Observed observed{there.outcome == Outcome::hit,
+                            std::move(there.value),
+                            there.flags,
+                            there.cas,
+                            there.age.ttl,
+                            there.server,
+                            uncertain};
+    if (!uncertain) rejections.expect_rival(context, observed.server, observed.found, observed.cas);
+    const auto write = decide(observed);
+    if (!write) return {false, observed.server, observed.cas};
+    Request request = write_over(context, key, observed.found, observed.cas, *write, observed.server);
+    request.server = options.server;
+    const Reply reply = context.cluster.execute(request);
+    if (reply.outcome == Outcome::stored) return {true, reply.server, reply.cas};
+    if (reply.failed() && !reply.unknown()) {
+      if (!uncertain) expect(context.cluster, reply);
+      throw UnknownOutcome("an earlier write got no reply, then: " + reply.failure->message,
+                           context.cluster.address_of(reply.server));
+    }
+    if (reply.unknown())
+      uncertain = true;
+    else
+      rejections.add(reply, observed.found, observed.cas);
+  }
+  if (uncertain)
+    throw UnknownOutcome(
+        "no reply to a write, and other clients kept changing the item since; check its value");
+  throw Contention("other clients kept changing the item; try again");
 }
 
 Decide unless_applied(std::function<std::optional<Write>(const Observed& observed)> decide,

@@ -16,6 +16,8 @@ struct Context {
   Random& random;
   std::string key_prefix;  // the namespace: put before every key and hashed with it
   std::size_t copies = 1;  // of each key, on that many distinct servers
+
+  Context in_copies(std::size_t number) const { return {cluster, clock, random, key_prefix, number}; }
 };
 
 }  // namespace mcds

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/result.hpp"
@@ -14,7 +15,6 @@ namespace {
 constexpr std::string_view in_use_mark = "P1 ";
 constexpr std::size_t most_users = 32;  // the oldest of more are forgotten
 constexpr int most_notes = 3;
-constexpr std::int64_t latest_second = 253402300799;  // of the year 9999
 
 std::int64_t seconds_of(WallTime time) {
   return std::chrono::ceil<std::chrono::seconds>(time.time_since_epoch()).count();
@@ -80,15 +80,16 @@ Request note_in_use(const std::string& key, const Reply& seen, const InUse& note
   return Request::compare_and_set(key, in_use_value(all), exptime, seen.cas);
 }
 
-void expect_in_use(const Context& context, const std::string& key, const Reply& seen) {
-  if (seen.outcome != Outcome::hit || seen.value.empty() || seen.value.starts_with(in_use_mark)) return;
+void expect_in_use(const Context& context, const std::string& key, std::string_view value,
+                   std::size_t server) {
+  if (value.empty() || value.starts_with(in_use_mark)) return;
   throw CorruptData(key + " holds another program's value; remove it, or use another name",
-                    context.cluster.address_of(seen.server));
+                    context.cluster.address_of(server));
 }
 
 Reply look_in_use(const Context& context, const std::string& key, const Reply& seen) {
   Reply known = seen.is(ReplyFailure::Kind::refused) ? context.cluster.execute(Request::get(key)) : seen;
-  expect_in_use(context, key, known);
+  expect_in_use(context, key, known.value, known.server);
   return known;
 }
 

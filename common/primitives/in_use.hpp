@@ -35,7 +35,8 @@ std::string in_use_value(const std::vector<InUse>& all);
 // Stores `noted` as the newest beside what `seen`, the reply to a gets of `key`, has.
 Request note_in_use(const std::string& key, const Reply& seen, const InUse& noted, WallTime now);
 // Throws CorruptData where another program's value is there: it stays.
-void expect_in_use(const Context& context, const std::string& key, const Reply& seen);
+void expect_in_use(const Context& context, const std::string& key, std::string_view value,
+                   std::size_t server);
 // What is there, by `seen`, the reply to a gets; asked again where servers know none. Throws as
 // expect_in_use().
 Reply look_in_use(const Context& context, const std::string& key, const Reply& seen);

@@ -5,6 +5,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/structures/lock/lock.hpp"
+#include "common/structures/lock/value.hpp"
 #include "tests/support/fault_proxy.hpp"
 #include "tests/support/memcached_process.hpp"
 #include "tests/support/sockets.hpp"

@@ -38,7 +38,7 @@
 #include "common/structures/eventlog/conf.hpp"
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/format.hpp"
-#include "common/structures/lock/copy.hpp"
+#include "common/structures/lock/value.hpp"
 #include "common/structures/move/ledger.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/service_records.hpp"

@@ -8,7 +8,7 @@
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "common/structures/eventlog/format.hpp"
-#include "common/structures/lock/copy.hpp"
+#include "common/structures/lock/value.hpp"
 
 namespace mcds::json_reader_test {
 

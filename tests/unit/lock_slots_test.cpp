@@ -5,6 +5,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/structures/lock/slots.hpp"
+#include "common/structures/lock/value.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::lock_slots_test {

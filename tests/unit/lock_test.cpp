@@ -7,6 +7,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/structures/lock/value.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::lock_test {

@@ -21,11 +21,6 @@ constexpr std::size_t largest_inline = 48 * 1024;  // what compaction leaves in 
 // No segment has it: ids are random, their first digit a letter.
 const std::string claim_id(16, '0');
 
-// Whether a write that ended like this has certainly not been and will not be applied.
-bool certainly_not(const Reply& reply) {
-  return reply.outcome != Outcome::stored && !reply.unknown();
-}
-
 // What `rewrite` left, with the ids it dropped remembered in front.
 std::vector<JournalLine> with_forgotten(const std::vector<JournalLine>& before,
                                         std::vector<JournalLine> kept) {
@@ -53,8 +48,15 @@ Contention being_moved(const std::string& key) {
   return Contention("the journal " + key + " is being taken elsewhere; try again");
 }
 
-std::uint64_t line_count(std::string_view text) {
-  return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+// The ids of a root's own lines, the last of them, remembered for late repetitions.
+std::string remembered(std::string_view tail, std::size_t most) {
+  const std::vector<JournalLine> ids = with_forgotten(decode_journal_lines(tail), {});
+  return encode_all(std::span(ids).last(std::min(most, ids.size())));
+}
+
+[[noreturn]] void fail_unknown() {
+  throw UnknownOutcome(
+      "no reply to a replacement, and the journal has changed since; check it before trying again");
 }
 
 }  // namespace
@@ -97,7 +99,8 @@ bool Journal::seal(const Reply& reply) const {
   const std::string tail = without_padding(root.tail);
   std::vector<SegmentName> added;
   if (!tail.empty()) {
-    added.push_back({context_.random.token(), line_count(tail)});
+    const auto lines = static_cast<std::uint64_t>(std::count(tail.begin(), tail.end(), '\n'));
+    added.push_back({context_.random.token(), lines});
     const Reply stored = context_.cluster.execute(new_segment(key_, added.back().id, tail));
     if (stored.unknown()) return false;
     if (expect(context_.cluster, stored).outcome != Outcome::stored) return false;
@@ -106,8 +109,9 @@ bool Journal::seal(const Reply& reply) const {
   root.tail = {};
   const Reply swapped =
       context_.cluster.execute(Request::compare_and_set(key_, encode(root), Exptime::never(), reply.cas));
-  if (certainly_not(swapped)) remove_segments(added);
-  return swapped.outcome == Outcome::stored;
+  const bool done = swapped.outcome == Outcome::stored;
+  if (!done && !swapped.unknown()) remove_segments(added);
+  return done;
 }
 
 void Journal::fill() const {
@@ -171,139 +175,83 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss) {
     back_off(context_, attempt, journal_patience);
     if (attempt != 0) fill();
     const Reply reply = context_.cluster.execute(Request::gets(key_));
-    expect_read(context_.cluster, reply);
-    if (reply.outcome != Outcome::hit) return false;
-    JournalReading reading(key_, context_, reply);
-    if (is_moving(reading.root.tail)) throw being_moved(key_);
-    if (!reading.root.segments.empty() && !without_padding(reading.root.tail).empty())
-      static_cast<void>(seal(reply));
-    const Compaction result = reading.root.segments.empty() ? compact_root(rewrite, despite_loss, reply)
-                                                            : compact_segments(rewrite, despite_loss);
-    if (result != Compaction::again) return result == Compaction::done;
+    const JournalReading seen(key_, context_, reply);
+    if (!seen.contents.found) return false;
+    if (is_moving(seen.root.tail)) throw being_moved(key_);
+    std::string tail = without_padding(seen.root.tail);
+    // Segments do not change: they are read and rewritten at leisure, whatever is appended meanwhile.
+    const bool divided = !seen.root.segments.empty();
+    if (divided && !std::exchange(tail, {}).empty()) static_cast<void>(seal(reply));
+    JournalReading reading(key_, context_, divided ? context_.cluster.execute(Request::get(key_)) : reply);
+    if (divided && reading.root.segments.empty()) continue;
+    if (divided) reading.root.tail = {};
+    reading.read_segments(context_);
+    const JournalRoot old{reading.root.incarnation, reading.root.segments, tail};
+    if (!reading.complete) {
+      const JournalReading now(key_, context_, context_.cluster.execute(Request::get(key_)));
+      if (!now.contents.found || !starts_with(now.root.segments, old.segments)) continue;
+    }
+    const JournalContents contents = reading.finish();
+    if (contents.loss.any() && !despite_loss) return false;
+    const std::vector<JournalLine> lines = with_forgotten(contents.lines, rewrite(contents.lines));
+    if (swap(old, lines, divided ? std::nullopt : std::optional(reply))) return true;
   }
   throw Contention("other clients kept changing the journal " + key_ + " while it was compacted; try again");
 }
 
-// A journal of one item.
-Journal::Compaction Journal::compact_root(const Rewrite& rewrite, bool despite_loss,
-                                          const Reply& reply) const {
-  JournalReading reading(key_, context_, reply);
-  JournalRoot root{reading.root.incarnation, {}, {}};
-  const JournalContents contents = reading.finish();
-  if (contents.loss.any() && !despite_loss) return Compaction::impossible;
-  const std::vector<JournalLine> lines = with_forgotten(contents.lines, rewrite(contents.lines));
-  const std::string inlined = encode_all(lines);
-  if (!options_.lossy && inlined.size() <= std::min(largest_inline, options_.segment_size)) {
-    root.tail = inlined;
-  } else {
-    root.segments = write_segments(lines);
-  }
-  const auto swap = [&] {
-    return context_.cluster.execute(
-        Request::compare_and_set(key_, encode(root), Exptime::never(), reply.cas));
-  };
-  Reply swapped = swap();
-  if (swapped.is(ReplyFailure::Kind::refused) && !root.tail.empty()) {
-    root.tail = {};
-    root.segments = write_segments(lines);
-    swapped = swap();
-  }
-  if (swapped.outcome == Outcome::stored) return Compaction::done;
-  if (certainly_not(swapped)) {
-    remove_segments(root.segments);
-    expect(context_.cluster, swapped);
-  }
-  return Compaction::again;
-}
-
-// Segments do not change: they are read and rewritten at leisure, whatever is appended meanwhile.
-Journal::Compaction Journal::compact_segments(const Rewrite& rewrite, bool despite_loss) const {
-  JournalReading reading(key_, context_, context_.cluster.execute(Request::get(key_)));
-  if (!reading.contents.found || reading.root.segments.empty()) return Compaction::again;
-  reading.root.tail = {};
-  reading.read_segments(context_);
-  if (!reading.complete) {
-    const std::vector<SegmentName> wanted = reading.root.segments;
-    JournalReading now(key_, context_, context_.cluster.execute(Request::get(key_)));
-    if (!now.contents.found || !starts_with(now.root.segments, wanted)) return Compaction::again;
-  }
-  const std::vector<SegmentName> old = reading.root.segments;
-  const JournalContents contents = reading.finish();
-  if (contents.loss.any() && !despite_loss) return Compaction::impossible;
-  const Compaction result = swap_segments(old, with_forgotten(contents.lines, rewrite(contents.lines)));
-  give_up_claim();
-  return result;
-}
-
-// The lines take the place of the old segments, which are the first that the root names; all that was
-// appended or sealed since stays behind them.
-Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
-                                           const std::vector<JournalLine>& lines) const {
+// The lines take the place of what was read: the segments, which are the first that the root names, or the
+// tail, as long as it is in the root; all that was appended or sealed since stays behind them. `reply`: to a
+// gets of the root. False: the root has other segments, or another tail, by now.
+bool Journal::swap(const JournalRoot& old, const std::vector<JournalLine>& lines,
+                   std::optional<Reply> reply) const {
   const std::string text = encode_all(lines);
-  bool small = !options_.lossy && text.size() <= std::min(largest_inline, options_.segment_size) / 2;
+  const std::size_t room = std::min(largest_inline, options_.segment_size);
+  bool small = !options_.lossy && text.size() <= (old.segments.empty() ? room : room / 2);
   std::vector<SegmentName> added;
   if (!small) added = write_segments(lines);
-  bool unknown = false;
-  const auto give_up = [&] {
-    if (!unknown) remove_segments(added);
-    return Compaction::again;
+  bool unknown = false, claimed = false;
+  const auto ended = [&](bool done) {
+    if (done || !unknown) remove_segments(done ? old.segments : added);
+    if (claimed) give_up_claim();
+    return done;
   };
   for (int attempt = 0; attempt < most_swaps; ++attempt) {
-    back_off(context_, attempt, journal_patience);
     // A full root that no other client seals does not change.
-    if (attempt != 0) {
-      static_cast<void>(claim());
+    if (attempt != 0 && !reply) {
+      back_off(context_, attempt, journal_patience);
+      claimed = claim() || claimed;
       fill();
     }
-    const Reply reply = context_.cluster.execute(Request::gets(key_));
-    if (reply.failed()) give_up();
-    expect_read(context_.cluster, reply);
-    JournalReading reading(key_, context_, reply);
-    JournalRoot& root = reading.root;
-    if (unknown && !added.empty() && starts_with(root.segments, added)) {
-      remove_segments(old);
-      return Compaction::done;
-    }
-    if (!reading.contents.found || is_moving(root.tail) || !starts_with(root.segments, old)) return give_up();
-    const auto since = root.segments.begin() + static_cast<std::ptrdiff_t>(old.size());
+    const Reply seen = reply ? *std::exchange(reply, {}) : context_.cluster.execute(Request::gets(key_));
+    if (seen.failed()) ended(false);
+    const JournalReading reading(key_, context_, seen);
+    const JournalRoot& root = reading.root;
+    if (unknown && !added.empty() && starts_with(root.segments, added)) return ended(true);
     std::string tail = without_padding(root.tail);
-    if (small && added.empty() && since == root.segments.end() && tail.size() <= largest_inline) {
+    if (!reading.contents.found || is_moving(root.tail) || root.incarnation != old.incarnation ||
+        !starts_with(root.segments, old.segments) || !tail.starts_with(old.tail))
+      return ended(false);
+    tail.erase(0, old.tail.size());
+    const auto since = root.segments.begin() + static_cast<std::ptrdiff_t>(old.segments.size());
+    if (small && added.empty() && since == root.segments.end() && tail.size() <= largest_inline)
       tail.insert(0, text);
-    } else if (added.empty() && !text.empty()) {
+    else if (added.empty() && !text.empty())
       added = write_segments(lines);
-    }
-    JournalRoot swapped_root{root.incarnation, added, tail};
-    swapped_root.segments.insert(swapped_root.segments.end(), since, root.segments.end());
-    const Reply swapped = context_.cluster.execute(
-        Request::compare_and_set(key_, encode(swapped_root), Exptime::never(), reply.cas));
-    if (swapped.outcome == Outcome::stored) {
-      remove_segments(old);
-      return Compaction::done;
-    }
+    JournalRoot next{root.incarnation, added, tail};
+    next.segments.insert(next.segments.end(), since, root.segments.end());
+    const Reply swapped =
+        context_.cluster.execute(Request::compare_and_set(key_, encode(next), Exptime::never(), seen.cas));
+    if (swapped.outcome == Outcome::stored) return ended(true);
     unknown = unknown || swapped.unknown();
-    if (swapped.is(ReplyFailure::Kind::refused) && std::exchange(small, false)) continue;
-    if (swapped.failed() && !swapped.unknown()) {
-      give_up();
+    if (swapped.is(ReplyFailure::Kind::refused) && std::exchange(small, false)) {
+      reply = seen;
+    } else if (swapped.failed() && !swapped.unknown()) {
+      ended(false);
       expect(context_.cluster, swapped);
     }
   }
-  return give_up();
+  return ended(false);
 }
-
-namespace {
-
-// The ids of a root's own lines, the last of them, remembered for late repetitions.
-std::string remembered(std::string_view tail, std::size_t most) {
-  const std::vector<JournalLine> ids = with_forgotten(decode_journal_lines(tail), {});
-  return encode_all(std::span(ids).last(std::min(most, ids.size())));
-}
-
-[[noreturn]] void fail_unknown() {
-  throw UnknownOutcome(
-      "no reply to a replacement, and the journal has changed since; check it before trying again");
-}
-
-}  // namespace
 
 Journal::Appended Journal::replace(std::span<const JournalLine> lines,
                                    const std::function<bool()>& may_create) {

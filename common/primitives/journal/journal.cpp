@@ -24,16 +24,11 @@ std::string journal_line_id(const std::string& operation, std::size_t n) {
   return id;
 }
 
-struct JournalReader::Readings {
-  std::vector<JournalReading> all;
-};
-
-JournalReader::JournalReader(Context context)
-    : context_(std::move(context)), readings_(std::make_unique<Readings>()) {}
+JournalReader::JournalReader(Context context) : context_(std::move(context)) {}
 
 JournalReader JournalReader::read(const Context& context, std::span<const std::string> keys) {
   JournalReader reader(context);
-  auto& readings = reader.readings_->all;
+  auto& readings = reader.readings_;
   readings.resize(keys.size());
   std::vector<Request> batch;
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -52,20 +47,20 @@ JournalReader::~JournalReader() = default;
 JournalReader::JournalReader(JournalReader&&) noexcept = default;
 
 const std::optional<Failure>& JournalReader::failure(std::size_t index) const {
-  return readings_->all.at(index).failure;
+  return readings_.at(index).failure;
 }
 
 bool JournalReader::found(std::size_t index) const {
-  return readings_->all.at(index).contents.found;
+  return readings_.at(index).contents.found;
 }
 
 const std::string& JournalReader::incarnation(std::size_t index) const {
-  return readings_->all.at(index).contents.incarnation;
+  return readings_.at(index).contents.incarnation;
 }
 
 // With its segments.
 JournalReading& JournalReader::read_whole(std::size_t index) {
-  JournalReading& reading = readings_->all.at(index);
+  JournalReading& reading = readings_.at(index);
   if (reading.failure) raise(*reading.failure);
   for (int round = 0; round < most_rereads && !reading.complete; ++round) {
     reading.read_segments(context_);

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -127,10 +126,7 @@ class Journal {
   Full seal_full() const;
   bool seal(const Reply& root) const;
   void fill() const;
-  enum class Compaction { done, again, impossible };
-  Compaction compact_root(const Rewrite& rewrite, bool despite_loss, const Reply& reply) const;
-  Compaction compact_segments(const Rewrite& rewrite, bool despite_loss) const;
-  Compaction swap_segments(const std::vector<SegmentName>& old, const std::vector<JournalLine>& lines) const;
+  bool swap(const JournalRoot& old, const std::vector<JournalLine>& lines, std::optional<Reply> reply) const;
   std::vector<SegmentName> write_segments(std::span<const JournalLine> lines) const;
   void remove_segments(std::span<const SegmentName> segments) const;
 
@@ -162,11 +158,10 @@ class JournalReader {
   JournalContents take(std::size_t index, const TellLine& tell);
 
  private:
-  struct Readings;
   explicit JournalReader(Context context);
   JournalReading& read_whole(std::size_t index);
   Context context_;
-  std::unique_ptr<Readings> readings_;
+  std::vector<JournalReading> readings_;
 };
 
 // A fresh operation id: 16 hex digits.
@@ -200,15 +195,14 @@ std::string journal_line_id(const std::string& operation, std::size_t n);
 //   cas fails, and its segment is removed unless the cas got no reply, because then the root may list it.
 //   replace, more than one change can hold: write the lines as segments, cas the root to them. A crash before
 //   the cas leaves unlisted segments.
-//   compact, one item: read the root, cas it to the lines that are left. If a rival append makes that fail,
-//   fill the root with padding lines first until nothing fits; this keeps 64 appenders from starving it.
-//   compact, with segments: seal the tail; read the segments, which do not change whatever is appended; write
-//   the remaining lines as new segments under fresh names; cas the root, full if need be, to these names in
-//   place of the old ones, keeping the segments and the tail that came since; remove the old segments. If
-//   another compaction was faster, the old names are no longer the first of the root, and it starts again. A
-//   crash before the cas leaves the old journal, padded; after it, old segments that no root lists. A reader
-//   on its way to removed segments finds the root changed and starts again; the same root with a segment
-//   missing is a loss, and is reported.
+//   compact: read the root, and the segments, which do not change whatever is appended (the tail is sealed
+//   before); cas the root to the lines that are left, if they are many as new segments under fresh names, in
+//   place of what was read, keeping the segments and the tail that came since; remove the old segments. If a
+//   rival append makes the cas fail, the root is filled with padding lines first until nothing fits; this
+//   keeps 64 appenders from starving it. If what was read is not in front any more, because another sealed or
+//   compacted it, it starts again. A crash before the cas leaves the old journal, padded; after it, old
+//   segments that no root lists. A reader on its way to removed segments finds the root changed and starts
+//   again; the same root with a segment missing is a loss, and is reported.
 // Taking it elsewhere
 //   hold: append a line that says so, fill the root, read all. What was appended until then is read; later
 //   appends are refused as by a full root, and who looks finds the line, and neither seals nor rewrites it. A

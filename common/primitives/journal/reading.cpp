@@ -9,17 +9,6 @@ namespace mcds {
 
 namespace {
 
-CorruptData foreign_root(const Context& context, const std::string& key, std::size_t server) {
-  return CorruptData("the value under " + key + " is not a journal; does another program use this name?",
-                     context.cluster.address_of(server));
-}
-
-CorruptData too_large(const Context& context, const std::string& key, std::size_t server) {
-  return CorruptData("the journal under " + key + " is larger than " + std::to_string(largest_journal >> 20) +
-                         " MiB, the limit for one read; store less under one name",
-                     context.cluster.address_of(server));
-}
-
 // The lines that count: the first of each id.
 std::vector<JournalLine> first_of_each(std::vector<JournalLine> lines) {
   std::unordered_set<std::string_view> seen;
@@ -60,7 +49,9 @@ void JournalReading::take_root(const Context& context, Reply reply) {
   if (reply.outcome != Outcome::hit) return;
   root_value = std::move(reply.value);
   auto decoded = decode_journal_root(root_value);
-  if (!decoded) throw foreign_root(context, key, reply.server);
+  if (!decoded)
+    throw CorruptData("the value under " + key + " is not a journal; does another program use this name?",
+                      context.cluster.address_of(reply.server));
   root = std::move(*decoded);
   contents.found = true;
   contents.incarnation = root.incarnation;
@@ -105,7 +96,11 @@ void JournalReading::take_segments(const Context& context, std::span<const Reque
       bytes += replies[n].value.size();
       segment_values[i] = std::move(replies[n].value);
     }
-    if (bytes > largest_journal) throw too_large(context, key, contents.server);
+    if (bytes > largest_journal)
+      throw CorruptData("the journal under " + key + " is larger than " +
+                            std::to_string(largest_journal >> 20) +
+                            " MiB, the limit for one read; store less under one name",
+                        context.cluster.address_of(contents.server));
   }
 }
 

@@ -1,8 +1,6 @@
 // The copies of a key: the N distinct servers that follow it in its placement, the owner first.
 //
-// execute_copies() sends each request to all copies of its key and leaves the merging to the caller;
-// replicas.hpp runs a structure's code once per copy. A copy that fails does not keep the others from being
-// written: the outcome lists each copy, and a write that reached one copy is done.
+// A copy that fails does not keep the others from being written: the outcome lists each copy.
 #pragma once
 
 #include <memory>

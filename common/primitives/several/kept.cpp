@@ -34,9 +34,7 @@ Kept::Kept(const Context& context, std::string_view structure, std::string_view 
       unmarked_(unmarked) {}
 
 std::string Kept::key_for(std::size_t copies) const {
-  Context other = context_;
-  other.copies = copies;
-  return copied_key(other, structure_, name_);
+  return copied_key(context_.in_copies(copies), structure_, name_);
 }
 
 // What is there under every number.
@@ -244,10 +242,6 @@ std::vector<Kept::Place> Kept::places(bool ours) {
   if (places.empty() && now.left.empty() && now.silent) raise(*now.silent);
   left_ = places.empty() ? std::move(now.left) : std::vector<std::string>();
   return places;
-}
-
-std::optional<Kept::Place> Kept::only_place() {
-  return only(places());
 }
 
 std::optional<Kept::Place> Kept::only(const std::vector<Place>& places) const {

@@ -71,10 +71,8 @@ class Kept {
   // found before it began may have been changed since. Throws NotApplied if it is nowhere, and a server that
   // may have it does not answer.
   std::vector<Place> places(bool ours = false);
-  // Where it is; nullopt: nowhere. Throws Failure(bad_data) if it was created under several numbers, or if
-  // the context's number has the keys that it is under.
-  std::optional<Place> only_place();
-  // The same of places() that were told.
+  // Which of places() it is; nullopt: nowhere. Throws Failure(bad_data) if it was created under several
+  // numbers, or if the context's number has the keys that it is under.
   std::optional<Place> only(const std::vector<Place>& places) const;
 
   // Puts it, wherever it is, into as many copies as the context says; nothing is lost, whatever others do

@@ -53,19 +53,13 @@ Recopying::Recopying(const Context& context, std::string_view structure, std::st
   key_.insert(context.key_prefix.size() + structure.size(), 1, '0');
 }
 
-Context Recopying::in_copies(std::size_t copies) const {
-  Context context = context_;
-  context.copies = copies;
-  return context;
-}
-
 // It is in two copies at least, if there are two servers.
 std::size_t Recopying::asked_copies() const {
   return std::min<std::size_t>(context_.cluster.placement().pool().size(), 2);
 }
 
 std::vector<Request> Recopying::asks() const {
-  const Context asked = in_copies(asked_copies());
+  const Context asked = context_.in_copies(asked_copies());
   std::vector<Request> batch;
   for (const std::size_t server : context_.cluster.placement().servers_of(key_, asked.copies))
     batch.push_back(read_of_copy(asked, key_).on(server));
@@ -74,7 +68,7 @@ std::vector<Request> Recopying::asks() const {
 
 std::optional<Recopying::Seen> Recopying::seen(std::span<const Reply> replies) const {
   if (replies.size() < asked_copies()) return std::nullopt;
-  const VersionedItem item = versions_of(in_copies(replies.size())).item_of(key_, replies);
+  const VersionedItem item = versions_of(context_.in_copies(replies.size())).item_of(key_, replies);
   const auto failed = [](const VersionedCopy& copy) { return copy.failure.has_value(); };
   if (std::all_of(item.copies.begin(), item.copies.end(), failed)) raise(*item.copies[0].failure);
   const VersionedCopy* newest = nullptr;
@@ -90,7 +84,8 @@ std::optional<Recopying::Seen> Recopying::seen(std::span<const Reply> replies) c
 std::optional<std::uint32_t> Recopying::last_done(std::span<const Reply> replies) const {
   if (replies.size() < asked_copies()) return std::nullopt;
   std::optional<std::uint32_t> last;
-  for (const VersionedCopy& copy : versions_of(in_copies(replies.size())).item_of(key_, replies).copies) {
+  for (const VersionedCopy& copy :
+       versions_of(context_.in_copies(replies.size())).item_of(key_, replies).copies) {
     if (copy.removed) last = std::max(last.value_or(0), copy.number);
   }
   return last;
@@ -102,7 +97,7 @@ std::optional<Recopying::Seen> Recopying::look() const {
   if (!first) return std::nullopt;
   // A mover that had no answer from some may have left its word in others only.
   const Versions versions =
-      versions_of(in_copies(std::max({first->mark.from, first->mark.to, asked_copies()})));
+      versions_of(context_.in_copies(std::max({first->mark.from, first->mark.to, asked_copies()})));
   std::vector<VersionedItem> items = versions.read(std::span(&key_, 1));
   const VersionedItem& item = items.front();
   // Silence does not mean that it is gone.

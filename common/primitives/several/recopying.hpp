@@ -82,12 +82,13 @@ class Recopying {
   // Where nobody looks, each mover elsewhere.
   std::string staging_key(std::string_view mover) const { return key_ + ":" + std::string(mover); }
   // In as many copies as the mark.
-  Context safe_context() const { return in_copies(std::max({mark_.from, mark_.to, asked_copies()})); }
-  Context old_context() const { return in_copies(mark_.from); }
-  Context new_context() const { return in_copies(mark_.to); }
+  Context safe_context() const {
+    return context_.in_copies(std::max({mark_.from, mark_.to, asked_copies()}));
+  }
+  Context old_context() const { return context_.in_copies(mark_.from); }
+  Context new_context() const { return context_.in_copies(mark_.to); }
 
  private:
-  Context in_copies(std::size_t copies) const;
   std::size_t asked_copies() const;
   Versions versions_of(const Context& context) const {
     return Versions(context, Versions::Single::versioned);

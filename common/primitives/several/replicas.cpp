@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <utility>
-
-#include "common/primitives/several/side_by_side.hpp"
 
 namespace mcds {
 
@@ -31,34 +28,9 @@ class CopyPlacement final : public Placement {
 
 }  // namespace
 
-struct Replicas::Parts {
-  Context whole;
-  std::optional<SideBySide> copies;  // none: `whole` is the only one
-
-  explicit Parts(const Context& context) : whole(context) {
-    if (whole.copies == 1) return;
-    const Placement& placement = whole.cluster.placement();
-    copies.emplace(whole, whole.copies,
-                   [&](std::size_t copy) { return std::make_unique<CopyPlacement>(placement, copy); });
-  }
-};
-
-Replicas::Replicas(const Context& context) : parts_(std::make_unique<Parts>(context)) {}
-Replicas::~Replicas() = default;
-Replicas::Replicas(Replicas&&) noexcept = default;
-Replicas& Replicas::operator=(Replicas&&) noexcept = default;
-
-std::size_t Replicas::size() const {
-  return parts_->whole.copies;
-}
-
-Context& Replicas::at(std::size_t copy) const {
-  return parts_->copies ? parts_->copies->at(copy) : parts_->whole;
-}
-
-void Replicas::run(const std::function<void(std::size_t copy)>& work) const {
-  if (!parts_->copies) return work(0);
-  parts_->copies->each(work);
-}
+Replicas::Replicas(const Context& context)
+    : runs_(context, context.copies, [&placement = context.cluster.placement()](std::size_t copy) {
+        return std::make_unique<CopyPlacement>(placement, copy);
+      }) {}
 
 }  // namespace mcds

@@ -7,8 +7,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -17,6 +15,7 @@
 #include "common/base/result.hpp"
 #include "common/primitives/context.hpp"
 #include "common/primitives/several/copies.hpp"
+#include "common/primitives/several/side_by_side.hpp"
 
 namespace mcds {
 
@@ -87,13 +86,10 @@ inline void expect_all(const EachResult<void>& results) {
 class Replicas {
  public:
   explicit Replicas(const Context& context);
-  ~Replicas();
-  Replicas(Replicas&&) noexcept;
-  Replicas& operator=(Replicas&&) noexcept;
 
-  std::size_t size() const;
+  std::size_t size() const { return runs_.size(); }
   // A context in which every key has one copy: its `copy`-th.
-  Context& at(std::size_t copy) const;
+  Context& at(std::size_t copy) const { return runs_.at(copy); }
 
   // Runs `work` for every copy. It may use nothing but at(copy) of the outside world. What it throws is the
   // copy's result if it is a Failure; anything else leaves each().
@@ -101,17 +97,14 @@ class Replicas {
   auto each(const Work& work) const {
     using T = std::invoke_result_t<const Work&, std::size_t>;
     std::vector<std::optional<Result<T>>> done(size());
-    run([&](std::size_t copy) { done[copy].emplace(attempt([&] { return work(copy); })); });
+    runs_.each([&](std::size_t copy) { done[copy].emplace(attempt([&] { return work(copy); })); });
     std::vector<Result<T>> results;
     for (auto& one : done) results.push_back(std::move(*one));
     return EachResult<T>(std::move(results));
   }
 
  private:
-  void run(const std::function<void(std::size_t copy)>& work) const;
-
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  SideBySide runs_;
 };
 
 // What a copy lacks may be on its way to it for so long.

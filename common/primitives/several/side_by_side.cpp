@@ -85,10 +85,11 @@ struct Run {
 
 struct SideBySide::Parts {
   Context whole;
-  std::vector<std::unique_ptr<Run>> runs;
+  std::size_t count;
+  std::vector<std::unique_ptr<Run>> runs;  // none for a single one
 
-  Parts(const Context& context, std::size_t count, const PlacementOf& placement_of) : whole(context) {
-    for (std::size_t i = 0; i < count; ++i) {
+  Parts(const Context& context, std::size_t of, const PlacementOf& placement_of) : whole(context), count(of) {
+    for (std::size_t i = 0; count != 1 && i < count; ++i) {
       auto placement = placement_of ? placement_of(i) : nullptr;
       runs.push_back(
           std::make_unique<Run>(whole, std::move(placement), placement_of ? std::size_t{1} : whole.copies));
@@ -157,11 +158,16 @@ SideBySide::~SideBySide() = default;
 SideBySide::SideBySide(SideBySide&&) noexcept = default;
 SideBySide& SideBySide::operator=(SideBySide&&) noexcept = default;
 
+std::size_t SideBySide::size() const {
+  return parts_->count;
+}
+
 Context& SideBySide::at(std::size_t run) const {
-  return parts_->runs[run]->context;
+  return size() == 1 ? parts_->whole : parts_->runs[run]->context;
 }
 
 void SideBySide::each(const std::function<void(std::size_t run)>& work) const {
+  if (size() == 1) return work(0);
   for (std::size_t i = 0; i < parts_->runs.size(); ++i) {
     State& state = parts_->runs[i]->state;
     state = State{};

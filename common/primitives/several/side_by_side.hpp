@@ -5,7 +5,7 @@
 //
 // The runs are fibers because structures stay plain code that way: whoever waits for a reply simply calls
 // execute(), and would otherwise have to be written as a state machine to wait beside others. Everything
-// happens on one thread, in the order of the runs.
+// happens on one thread, in the order of the runs. A single run is no fiber, and has the whole context.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +25,7 @@ class SideBySide {
   SideBySide(SideBySide&&) noexcept;
   SideBySide& operator=(SideBySide&&) noexcept;
 
+  std::size_t size() const;
   Context& at(std::size_t run) const;
 
   // Does `work` in every run. It may use nothing but at(run) of the outside world. What one throws leaves

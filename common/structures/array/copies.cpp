@@ -150,34 +150,6 @@ const JournalLine& telling_more(const JournalLine& one, const JournalLine& other
   return one.change == Change::forgotten && other.change != Change::add ? other : one;
 }
 
-}  // namespace
-
-std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second,
-                               Newer newer) {
-  Placing placing(first, second, newer);
-  std::vector<const JournalLine*> shared;
-  for (const JournalLine& line : first) shared.push_back(&line);
-  std::vector<std::vector<const JournalLine*>> behind(first.size() + 1);
-  for (std::size_t i = 0; i < second.size(); ++i) {
-    const std::size_t next = placing.next(i);
-    const auto place = placing.place_of(i);
-    if (place) {
-      shared[*place] = &telling_more(first[*place], second[i]);
-    } else {
-      behind[next].push_back(&second[i]);
-    }
-  }
-  std::vector<JournalLine> united;
-  for (std::size_t i = 0; i <= first.size(); ++i) {
-    if (i != 0) united.push_back(*shared[i - 1]);
-    for (const JournalLine* line : behind[i]) united.push_back(*line);
-  }
-  rely_on(united.size() >= std::max(first.size(), second.size()), "a union has every line of both");
-  return united;
-}
-
-namespace {
-
 // The lines that both have stand in one order.
 bool agree(const std::vector<JournalLine>& one, const std::vector<JournalLine>& other) {
   if (std::ranges::equal(one, other, {}, &JournalLine::id, &JournalLine::id)) return true;
@@ -224,6 +196,30 @@ bool less(const JournalLoss& one, const JournalLoss& other) {
 }
 
 }  // namespace
+
+std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second,
+                               Newer newer) {
+  Placing placing(first, second, newer);
+  std::vector<const JournalLine*> shared;
+  for (const JournalLine& line : first) shared.push_back(&line);
+  std::vector<std::vector<const JournalLine*>> behind(first.size() + 1);
+  for (std::size_t i = 0; i < second.size(); ++i) {
+    const std::size_t next = placing.next(i);
+    const auto place = placing.place_of(i);
+    if (place) {
+      shared[*place] = &telling_more(first[*place], second[i]);
+    } else {
+      behind[next].push_back(&second[i]);
+    }
+  }
+  std::vector<JournalLine> united;
+  for (std::size_t i = 0; i <= first.size(); ++i) {
+    if (i != 0) united.push_back(*shared[i - 1]);
+    for (const JournalLine* line : behind[i]) united.push_back(*line);
+  }
+  rely_on(united.size() >= std::max(first.size(), second.size()), "a union has every line of both");
+  return united;
+}
 
 struct Array::Union {
   struct Copy {

@@ -173,7 +173,7 @@ void Cache::show_lock(std::span<const Seen> seen, Shown& shown) const {
   const auto holds = [](const Seen& one) { return one.lock.outcome == Outcome::hit; };
   const auto rebuilder = std::find_if(seen.begin(), seen.end(), holds);
   shown.rebuilding = rebuilder != seen.end();
-  if (shown.rebuilding) shown.holder = LockValue::parse(rebuilder->lock.value).holder;
+  if (shown.rebuilding) shown.holder = lock_holder_in(rebuilder->lock.value);
   if (std::all_of(seen.begin(), seen.end(), [](const Seen& one) { return one.lock.failed(); }))
     expect_read(context_.cluster, seen.front().lock);
 }

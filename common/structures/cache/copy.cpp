@@ -12,6 +12,10 @@ bool looks_like_ours(std::string_view value) {
   return value.starts_with("K1 ") || value.starts_with("P1 ");
 }
 
+bool has_record(const Result<std::optional<CacheRecord>>& copy) {
+  return copy.value() && !copy.value()->placeholder;
+}
+
 }  // namespace
 
 Duration least_stay(const Replicas& copies) {
@@ -48,14 +52,6 @@ CacheRecord* newest_of(CacheCopies& copies) {
   }
   return newest;
 }
-
-namespace {
-
-bool has_record(const Result<std::optional<CacheRecord>>& copy) {
-  return copy.value() && !copy.value()->placeholder;
-}
-
-}  // namespace
 
 CacheCopies expect_answer(CacheCopies copies) {
   if (const auto failure = failure_of(Part::reading, copies, has_record)) raise(*failure);

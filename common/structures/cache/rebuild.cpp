@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <iterator>
 #include <span>
@@ -20,7 +19,7 @@ constexpr int most_claims = 3;
 std::optional<std::string> holder_at(const Context& context, const std::string& lock_key) {
   const Reply reply = context.cluster.execute(Request::get(lock_key));
   if (expect_read(context.cluster, reply).outcome == Outcome::miss) return std::nullopt;
-  return LockValue::parse(reply.value).holder;
+  return lock_holder_in(reply.value);
 }
 
 // Not when it did answer, and we were too slow to make use of that.

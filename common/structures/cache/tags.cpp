@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
-#include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
 
 namespace mcds {

@@ -30,10 +30,9 @@ bool is_in_doubt(const std::optional<Failure>& failure) {
 class CounterOperation {
  public:
   explicit CounterOperation(const CounterCopies& of)
-      : counter_(of.counter),
+      : of_(of),
         context_(of.counter.context()),
         name_(of.name),
-        window_(of.window),
         key_(of.counter.key_of(of.name) + of.window),
         first_(of.first) {
     for (const std::size_t server : copy_servers(context_, key_)) copies_.push_back({.server = server});
@@ -95,7 +94,7 @@ class CounterOperation {
   std::optional<CounterAnswer> get_at_once() {
     read();
     const bool open = any([this](const Copy& copy) {
-      return copy.held || (counter_.may_be_elsewhere() && (copy.is_missing() || copy.flags != 0)) ||
+      return copy.held || (of_.counter.may_be_elsewhere() && (copy.is_missing() || copy.flags != 0)) ||
              (known_.base.number != 0 && lacks(copy));
     });
     if (open) return std::nullopt;
@@ -105,7 +104,7 @@ class CounterOperation {
 
   // An only copy has no base, so that it is a change like others.
   CounterAnswer set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) {
-    if (counter_.server_counts()) {
+    if (of_.counter.server_counts()) {
       const auto added = [&](bool exists, std::uint64_t now) {
         return if_absent && exists ? std::nullopt : std::optional(value - now);
       };
@@ -164,7 +163,7 @@ class CounterOperation {
 
   // nullptr: there is nowhere else.
   Kept* kept() {
-    if (!kept_ && counter_.may_be_elsewhere()) kept_.emplace(Counter::kept(context_, name_, window_));
+    if (!kept_ && of_.counter.may_be_elsewhere()) kept_.emplace(Counter::kept(context_, name_, of_.window));
     return kept_ ? &*kept_ : nullptr;
   }
 
@@ -523,10 +522,9 @@ class CounterOperation {
 
   void give_up() const { throw may_be_counted(name_, context_.cluster.address_of(doubt_->server)); }
 
-  const Counter& counter_;
+  const CounterCopies& of_;
   const Context& context_;
   const std::string& name_;
-  const std::string& window_;
   std::string key_;
   std::optional<Kept> kept_;
   std::span<const Reply> first_;  // what was read, and not looked at

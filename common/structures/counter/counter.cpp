@@ -67,9 +67,8 @@ void check_counter_value(std::uint64_t value, std::string_view what, std::uint64
   if (!is_safe(value, added)) throw too_large(what);
 }
 
-Counter::Counter(const Context& context, Names names) : context_(context), names_(names) {
-  if (names == Names::whole_keys) context_.copies = 1;
-}
+Counter::Counter(const Context& context, Names names)
+    : context_(names == Names::whole_keys ? context.in_copies(1) : context), names_(names) {}
 
 std::string Counter::key_of(const std::string& name) const {
   return names_ == Names::whole_keys ? whole_key(context_.key_prefix, name)
@@ -108,12 +107,6 @@ Kept::Recopied Counter::recopy(const Context& context, const std::string& name) 
 
 bool Counter::may_be_elsewhere() const {
   return names_ == Names::counters && context_.cluster.placement().pool().size() > 1;
-}
-
-Counter Counter::with_one_copy() const {
-  Counter counter = *this;
-  counter.context_.copies = 1;
-  return counter;
 }
 
 CounterAnswer Counter::incr(const std::string& name, std::uint64_t delta, IncrOptions options) {
@@ -256,7 +249,7 @@ CounterAnswer Counter::take(const std::string& name) {
     taken = now;
     return exists && now != 0 ? std::optional(std::uint64_t{0} - now) : std::nullopt;
   };
-  const Counter counter = with_one_copy();
+  const Counter counter(context_.in_copies(1), names_);
   CounterAnswer answer = CounterCopies{counter, name}.count(added, {}).answer;
   answer.value = taken;
   return answer;

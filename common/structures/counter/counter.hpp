@@ -121,7 +121,6 @@ class Counter {
  private:
   class Limiting;
 
-  Counter with_one_copy() const;
   std::optional<Request> first_request(const IncrementResult& increment, const IncrOptions& options) const;
   std::optional<CounterAnswer> counted(const std::string& name, const Reply& reply) const;
   [[noreturn]] void fail(const std::string& name, const Reply& reply) const;
@@ -136,10 +135,6 @@ class Counter {
 
 template <typename Work>
 void Counter::side_by_side(std::size_t count, const Work& work) const {
-  if (count == 1) {
-    Counter counter(context_, names_);
-    return work(0, counter);
-  }
   for (std::size_t from = 0; from < count; from += most_side_by_side) {
     const SideBySide runs(context_, std::min(count - from, most_side_by_side));
     runs.each([&](std::size_t i) {
@@ -187,10 +182,10 @@ void Counter::side_by_side(std::size_t count, const Work& work) const {
 //   crash        nothing to clean up.
 //   eviction, restart, flush   the counter starts again: created is true. With copies: of one server at a
 //                time nothing is lost that was read or changed after it.
-//   skew         limit: clients disagree about the window by their skew. The end of an exact counter is in its
-//                record, by its writer's clock; what the server says is left of the item (meta) tells others how
-//                far theirs is off. Each change of such a client may prolong it by a second. With classic
-//                commands a clock that is ahead by what is left takes the counter for ended.
+//   skew         limit: clients disagree about the window by their skew. The end of an exact counter is in
+//                its record, by its writer's clock; what the server says is left of the item (meta) tells
+//                others how far theirs is off. Each change of such a client may prolong it by a second. With
+//                classic commands a clock that is ahead by what is left takes the counter for ended.
 //   full server  incr of an existing counter still works; creating one is refused.
 //   values       incr wraps at 2^64, as the server does. Servers before 1.6.22 misread some values of 2^63
 //                and above, so such values are refused as input.

@@ -115,7 +115,7 @@ class Counter::Limiting {
 
   LimitResult slide(const LimitUse& use) const {
     const SlidingLimit limit{rule_.max, period_};
-    const std::string key = counter_.with_one_copy().key_of(use.name) + prefix_ + "sliding";
+    const std::string key = Counter(context_.in_copies(1)).key_of(use.name) + prefix_ + "sliding";
     std::optional<milliseconds> too_late;  // counted, and the answer came after that
     for (int attempt = 0; attempt < late_attempts; ++attempt) {
       SlidingUses::Answer answer;

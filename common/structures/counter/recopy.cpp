@@ -30,9 +30,8 @@ constexpr std::uint32_t life_bits = 0x7fffffff;
 
 using Base = CounterRecord::Base;
 
-std::string counter_key(Context context, std::size_t copies, const std::string& name) {
-  context.copies = copies;
-  return copied_key(context, "counter", name);
+std::string counter_key(const Context& context, std::size_t copies, const std::string& name) {
+  return copied_key(context.in_copies(copies), "counter", name);
 }
 
 std::uint32_t life_of(std::uint32_t flags) {

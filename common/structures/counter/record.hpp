@@ -81,8 +81,8 @@ struct CounterRecord {
   bool exists() const;
   // Of the item that holds it.
   Exptime exptime(WallTime now) const;
-  // What the server says is left of its item tells the time by the clock that its end was written by: one that
-  // is not ours is followed.
+  // What the server says is left of its item tells the time by the clock that its end was written by: one
+  // that is not ours is followed.
   void read_clock(std::chrono::seconds left, WallTime now);
   // Its end is written by our clock from now on.
   void keep_our_clock();

@@ -102,9 +102,8 @@ class Elements {
  private:
   class Fetching;
   class Setting;
-  struct Change;  // of the number of copies, with the three that follow: recopier.hpp
+  struct Change;  // of the number of copies, with those that follow: recopier.hpp
   class RecopyBatch;
-  class UnfinishedRecopy;
   class Walk;
   class Recopier;
   class Dropper;

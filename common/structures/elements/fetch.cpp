@@ -51,6 +51,7 @@ class Elements::Fetching {
 
  private:
   using Names = std::unordered_set<std::string_view>;
+  using Shard = ElementIndex::Look::Shard;
 
   // Names whose elements are asked for together.
   struct Window {
@@ -74,18 +75,17 @@ class Elements::Fetching {
     auto lists = elements_.copies_.each([&](std::size_t copy) { return looks_[copy].take(shard_); });
     std::vector<CopyState> states;
     for (std::size_t copy = 0; copy < copies_; ++copy)
-      states.push_back({.failure = lists[copy].failure(), .has = has_shard(looks_[copy])});
+      states.push_back({.failure = lists[copy].failure(), .has = looks_[copy].state(shard_) == Shard::whole});
     if (const auto failure = failure_of(Part::reading, states)) {
       if (!partial_ || failure->code() == ErrorCode::bad_data) raise(*failure);
-      return note_unread(*failure);
+      ++listing_.unread_shards;
+      return note_unreachable(*failure);
     }
-    const bool any = std::any_of(states.begin(), states.end(), [](const CopyState& one) { return one.has; });
     for (std::size_t copy = 0; copy < copies_; ++copy) {
-      if (any && !states[copy].failure && !states[copy].has) absent_[copy].insert(shard_);
+      if (any(Shard::whole) && !states[copy].failure && !states[copy].has) absent_[copy].insert(shard_);
     }
     // It went to another number of copies meanwhile: then this says so.
-    if (std::any_of(looks_.begin(), looks_.end(), [this](const auto& one) { return lost(one); }))
-      static_cast<void>(elements_.elsewhere());
+    if (any(Shard::lost)) static_cast<void>(elements_.elsewhere());
     std::vector<Names> names(compared_);
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (lists[copy].failure())
@@ -101,11 +101,6 @@ class Elements::Fetching {
         if (!told) take_name(names.empty() ? std::move(name) : name, names);
       }
     }
-  }
-
-  void note_unread(const Failure& failure) {
-    ++listing_.unread_shards;
-    note_unreachable(failure);
   }
 
   void note_unreachable(const Failure& failure) {
@@ -225,7 +220,7 @@ class Elements::Fetching {
       }
     }
     if (elements_.context_.clock.steady() - before > ElementIndex::grace / 2) list_unlisted();
-    forget_unlisted();
+    for (auto& names : unlisted_) names.clear();
     return unanswered;
   }
 
@@ -248,10 +243,6 @@ class Elements::Fetching {
     }
   }
 
-  void forget_unlisted() {
-    for (auto& names : unlisted_) names.clear();
-  }
-
   // The bytes of its value.
   std::size_t tell(std::string& name, VersionedItem& item) {
     const VersionedCopy* newest = item.newest();
@@ -266,11 +257,6 @@ class Elements::Fetching {
 
   // A shard is lost when it is in every copy that had it.
   void note_losses() {
-    using Shard = ElementIndex::Look::Shard;
-    const auto any = [&](Shard state) {
-      return std::any_of(looks_.begin(), looks_.end(),
-                         [&](const auto& look) { return look.state(shard_) == state; });
-    };
     if (any(Shard::lost) && !any(Shard::whole)) listing_.lost.push_back(index(0).shard_key(shard_));
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (looks_[copy].state(shard_) == Shard::unreachable) healable_[copy] = false;
@@ -309,18 +295,16 @@ class Elements::Fetching {
     }
   }
 
-  bool has_shard(const ElementIndex::Look& look) const {
-    return look.state(shard_) == ElementIndex::Look::Shard::whole;
-  }
-
-  bool lost(const ElementIndex::Look& look) const {
-    return look.state(shard_) == ElementIndex::Look::Shard::lost;
+  // Whether it is so in a copy.
+  bool any(Shard state) const {
+    return std::any_of(looks_.begin(), looks_.end(),
+                       [&](const auto& look) { return look.state(shard_) == state; });
   }
 
   static bool damaged(const ElementIndex::Look& look) {
     if (!look.manifest_whole()) return true;
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
-      if (look.state(shard) == ElementIndex::Look::Shard::lost) return true;
+      if (look.state(shard) == Shard::lost) return true;
     }
     return false;
   }

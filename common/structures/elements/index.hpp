@@ -91,8 +91,8 @@ class ElementIndex {
   void finish_list(Listing& listing, const std::map<std::size_t, There>& there);
   There what_is_there(std::size_t shard) const;
 
-  // Shards that other copies have, without names; what is there stays. Like all that is created beside others,
-  // they say that they are incomplete until that is accepted.
+  // Shards that other copies have, without names; what is there stays. Like all that is created beside
+  // others, they say that they are incomplete until that is accepted.
   void create(const std::set<std::size_t>& shards);
 
   // What shards are to say now that the manifest names them; to be sent with whatever is sent next. Nothing

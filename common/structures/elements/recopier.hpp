@@ -60,12 +60,19 @@ class Elements::RecopyBatch {
 
   explicit RecopyBatch(Change& change) : change_(change) {}
 
+  // What a mover before this one may have removed already: listed under the new keys, and safe from that
+  // mover (recopy_unfinished.cpp).
+  std::vector<Piece> unfinished();
+
   // `absent`: those that were not there.
   void move(const std::vector<std::string>& names, std::vector<std::string>* absent);
   // Until each is under the new keys, or nowhere. `together`: nothing may leave the mark before it is.
   void settle(std::vector<Piece> pieces, std::vector<std::string>* absent, bool together = false);
 
  private:
+  std::vector<Piece> named_in_mark();
+  std::set<std::size_t> servers_that_say(const std::string& key);
+  void take_hold(std::vector<Piece>& pieces);
   // False: too much was asked for at once.
   bool read(std::vector<Piece>& pieces);
   // What is under the new keys.
@@ -97,33 +104,8 @@ class Elements::RecopyBatch {
   std::uint64_t batches_ = 0;
 };
 
-class Elements::UnfinishedRecopy {
- public:
-  using Piece = RecopyBatch::Piece;
-
-  explicit UnfinishedRecopy(Change& change) : change_(change) {}
-
-  // What a mover before this one may have removed already: listed under the new keys, and safe from that
-  // mover.
-  std::vector<Piece> pieces();
-
- private:
-  std::vector<Piece> named_in_mark();
-  std::set<std::size_t> servers_that_say(const std::string& key);
-  void take_hold(std::vector<Piece>& pieces);
-
-  Change& change_;
-};
-
 }  // namespace mcds
 
-//   Change            both sides of it: the old keys, the new ones, and where nobody looks; lists names under
-//                     the new keys
-//   RecopyBatch       takes a batch of elements over: read, stage and name in the mark, remove, publish
-//                     (recopy_batch.cpp)
-//   UnfinishedRecopy  what a mover before this one had on its way (recopy_unfinished.cpp)
-//   Recopier          walks over the old index, and removes it at the end (recopy.cpp)
-//
 // The mark names a batch of elements: `<mover>`, a number that is another for each batch, then a line for
 // each:
 // `<number> <old number> <in doubt> <name>`. Who takes over finds each

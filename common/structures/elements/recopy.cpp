@@ -120,7 +120,7 @@ class Elements::Recopier : private Walk {
       : change_(recopying, structure, name, options), batch_(change_) {}
 
   void run() {
-    auto pieces = UnfinishedRecopy(change_).pieces();
+    auto pieces = batch_.unfinished();
     // Who wrote the mark died before it saw that another change had come to its end since it looked.
     if (change_.recopying.taken_over() && pieces.empty() && !has_index(change_.from) &&
         !has_index(change_.to))
@@ -174,11 +174,8 @@ class Elements::Recopier : private Walk {
     std::vector<Request> gets;
     for (std::string& key : side.indexes_.front()->keys()) gets.push_back(Request::get(std::move(key)));
     bool found = false;
-    const CopyReplies replies = execute_copies(side.context_, gets);
-    for (std::size_t i = 0; i < replies.size(); ++i) {
-      for (const Reply& reply : replies[i])
-        found = expect_read(side.context_.cluster, reply).outcome == Outcome::hit || found;
-    }
+    for (const Reply& reply : execute_copies(side.context_, gets).take_all())
+      found = expect_read(side.context_.cluster, reply).outcome == Outcome::hit || found;
     return found;
   }
 
@@ -282,10 +279,8 @@ class Elements::Dropper : private Walk {
       std::vector<Request> removals;
       for (std::size_t i = first; i < std::min(names.size(), first + Change::names_at_once); ++i)
         removals.push_back(Request::remove(side_.key_of(names[i])));
-      const CopyReplies replies = execute_copies(side_.context_, removals);
-      for (std::size_t i = 0; i < removals.size(); ++i) {
-        for (const Reply& reply : replies[i]) static_cast<void>(expect(side_.context_.cluster, reply));
-      }
+      for (const Reply& reply : execute_copies(side_.context_, removals).take_all())
+        static_cast<void>(expect(side_.context_.cluster, reply));
     }
   }
 
@@ -307,9 +302,7 @@ void Elements::move(Recopying& change, const std::string& structure, const std::
 }
 
 Elements::Listing Elements::fetch_of(const Kept::Place& place, const Visit& visit) const {
-  Context context = context_;
-  context.copies = place.copies;
-  return Elements(context, structure_, name_, options_).fetch(visit);
+  return Elements(context_.in_copies(place.copies), structure_, name_, options_).fetch(visit);
 }
 
 bool Elements::lists_nothing(const Kept::Place& place) const {

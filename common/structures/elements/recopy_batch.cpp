@@ -190,10 +190,8 @@ void Elements::RecopyBatch::stage(std::vector<Piece>& pieces) {
     sets.push_back(Request::set(change_.staging_key(change_.mover(), piece.name), piece.value, exptime));
     piece.staged = true;
   }
-  const CopyReplies replies = execute_copies(change_.safe, sets);
-  for (std::size_t i = 0; i < replies.size(); ++i) {
-    for (const Reply& reply : replies[i]) expect(change_.safe.cluster, reply);
-  }
+  for (const Reply& reply : execute_copies(change_.safe, sets).take_all())
+    expect(change_.safe.cluster, reply);
   change_.recopying.write(std::move(moving));
 }
 

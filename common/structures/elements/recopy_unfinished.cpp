@@ -2,13 +2,12 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "common/structures/elements/recopier.hpp"
 
 namespace mcds {
 
-std::vector<Elements::RecopyBatch::Piece> Elements::UnfinishedRecopy::pieces() {
+std::vector<Elements::RecopyBatch::Piece> Elements::RecopyBatch::unfinished() {
   std::vector<Piece> pieces = named_in_mark();
   if (pieces.empty()) return pieces;
   std::vector<std::string> names;
@@ -28,7 +27,7 @@ std::vector<Elements::RecopyBatch::Piece> Elements::UnfinishedRecopy::pieces() {
   return pieces;
 }
 
-std::vector<Elements::RecopyBatch::Piece> Elements::UnfinishedRecopy::named_in_mark() {
+std::vector<Elements::RecopyBatch::Piece> Elements::RecopyBatch::named_in_mark() {
   std::vector<Piece> pieces;
   auto lines = split(change_.recopying.mark().moving, '\n');
   std::vector<Request> gets;
@@ -58,7 +57,7 @@ std::vector<Elements::RecopyBatch::Piece> Elements::UnfinishedRecopy::named_in_m
   return pieces;
 }
 
-std::set<std::size_t> Elements::UnfinishedRecopy::servers_that_say(const std::string& key) {
+std::set<std::size_t> Elements::RecopyBatch::servers_that_say(const std::string& key) {
   std::set<std::size_t> found;
   const std::string batch = change_.batch_digest();
   std::vector<Request> gets;
@@ -73,7 +72,7 @@ std::set<std::size_t> Elements::UnfinishedRecopy::servers_that_say(const std::st
 
 // With one copy: gives what is still there another cas unique, so that what the mover before removes late is
 // not it.
-void Elements::UnfinishedRecopy::take_hold(std::vector<Piece>& pieces) {
+void Elements::RecopyBatch::take_hold(std::vector<Piece>& pieces) {
   std::vector<Request> gets;
   for (const Piece& piece : pieces) gets.push_back(Request::gets(change_.from.key_of(piece.name)));
   Cluster& cluster = change_.from.context_.cluster;

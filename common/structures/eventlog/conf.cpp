@@ -5,6 +5,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
 #include "common/primitives/several/copies.hpp"
 
@@ -14,7 +15,6 @@ namespace {
 
 constexpr std::string_view move_mark = "kept/";
 constexpr std::uint64_t most_numbered = 99;
-constexpr int conf_attempts = 16;
 
 }  // namespace
 
@@ -29,20 +29,12 @@ std::optional<LogNumber> LogNumber::parse(std::string_view text) {
   return number;
 }
 
-Context LogNumber::in(const Context& context) const {
-  Context numbered = context;
-  numbered.copies = copies;
-  return numbered;
-}
-
 std::int64_t LogNumber::ring() const {
   return static_cast<std::int64_t>(copies + (unmarked ? most_numbered + 1 : 0));
 }
 
 std::string LogNumber::key(const Context& context, std::string_view name) const {
-  Context numbered = in(context);
-  if (unmarked) numbered.copies = 1;
-  return copied_key(numbered, "eventlog", name);
+  return copied_key(context.in_copies(unmarked ? 1 : copies), "eventlog", name);
 }
 
 std::string LogMove::text() const {
@@ -155,28 +147,18 @@ ConfCopies read_conf(const Context& context, const std::string& key, ConfAnswers
 }
 
 bool change_conf(const Context& context, const std::string& key, const NextConf& next) {
-  Reply stored;
-  for (int attempt = 0; attempt < conf_attempts; ++attempt) {
-    const Reply seen = expect_read(context.cluster, context.cluster.execute(Request::gets(key)));
-    expect_in_use(context, key, seen);
+  const auto decide = [&](const Observed& seen) -> std::optional<Write> {
+    expect_in_use(context, key, seen.value, seen.server);
     const WallTime now = context.clock.wall();
-    const auto before = parse_in_use(seen.outcome == Outcome::hit ? seen.value : "", now);
-    const auto after = next(before);
-    if (!after) return false;
+    const auto after = next(parse_in_use(seen.value, now));
+    if (!after) return std::nullopt;
     WallTime until = now;
     for (const InUse& one : *after) {
       if (one.until != WallTime::max()) until = std::max(until, one.until);
     }
-    const std::string value = in_use_value(*after);
-    const Exptime exptime = Exptime::at(until, now);
-    stored = context.cluster.execute(seen.outcome == Outcome::hit
-                                         ? Request::compare_and_set(key, value, exptime, seen.cas)
-                                         : Request::add(key, value, exptime));
-    // Without a reply it is read again.
-    if (!stored.unknown() && expect(context.cluster, stored).outcome == Outcome::stored) return true;
-  }
-  expect(context.cluster, stored);
-  throw Contention("other clients keep writing " + key + "; try again");
+    return Write{in_use_value(*after), Exptime::at(until, now)};
+  };
+  return cas_update(context, key, decide).written;
 }
 
 bool add_to_conf(const Context& context, const std::string& key, std::span<const InUse> lines) {

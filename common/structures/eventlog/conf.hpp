@@ -28,7 +28,6 @@ struct LogNumber {
   bool operator==(const LogNumber&) const = default;
   std::string text() const { return std::to_string(copies) + (unmarked ? "u" : ""); }
   static std::optional<LogNumber> parse(std::string_view text);
-  Context in(const Context& context) const;
   // Another for each; see PartName::ring.
   std::int64_t ring() const;
   // `<namespace>eventlog:<name>`.

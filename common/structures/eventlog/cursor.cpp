@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/new_file.hpp"
 #include "common/structures/eventlog/format.hpp"
 
 namespace mcds {
@@ -37,11 +37,6 @@ std::optional<PartName> parse_name(std::string_view text) {
   if (!copy || *copy == 0 || *copy > most_ring_numbers) return std::nullopt;
   name->copy = static_cast<std::int64_t>(*copy);
   return name;
-}
-
-PartName part_of_copy(const PartName& name) {
-  constexpr std::int64_t parts_per_copy = 1000;
-  return {name.chunk, name.part % parts_per_copy, name.part / parts_per_copy};
 }
 
 template <typename To>
@@ -113,49 +108,6 @@ void lock(int fd, const std::string& path) {
   }
 }
 
-std::string directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
-}
-
-std::string temporary_path_of(const std::string& path) {
-  const std::string name = path.substr(path.rfind('/') + 1);  // all of it if there is none
-  return directory_of(path) + ".mcds-cursor-" + digest128(name).substr(0, 16);
-}
-
-// A new file beside the cursor, removed again unless it is kept. Its name is the cursor's own: what a run
-// left that was killed is replaced by the next, which holds the cursor's lock as that one did.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& cursor) : path_(temporary_path_of(cursor)) {
-    const auto create = [&] {
-      return Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    };
-    fd_ = create();
-    if (fd_ < 0 && errno == EEXIST && ::unlink(path_.c_str()) == 0) fd_ = create();
-    if (fd_ < 0) fail(ErrorCode::cannot_write, "cannot write beside the cursor", path_);
-  }
-  ~TemporaryFile() {
-    if (fd_ >= 0) ::unlink(path_.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  int get() const { return fd_; }
-  const std::string& path() const { return path_; }
-  Descriptor keep() { return std::move(fd_); }
-
- private:
-  std::string path_;
-  Descriptor fd_;
-};
-
-void sync_directory_of(const std::string& path) {
-  const std::string directory = directory_of(path);
-  const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems refuse to sync a directory; the rename is done all the same.
-  if (fd >= 0) (void)::fsync(fd);
-}
-
 }  // namespace
 
 std::string CursorState::text() const {
@@ -198,7 +150,10 @@ CursorState CursorState::parse(std::string_view text, std::string_view file) {
 void CursorState::tell_copies_apart(std::size_t copies) {
   if (copies == 1) return;
   if (std::exchange(version, 2) == 2) return;
-  rename(*this, part_of_copy);
+  constexpr std::int64_t parts_per_copy = 1000;
+  rename(*this, [](const PartName& name) {
+    return PartName{name.chunk, name.part % parts_per_copy, name.part / parts_per_copy};
+  });
 }
 
 void CursorState::change_rings(std::int64_t before, std::int64_t now) {
@@ -258,23 +213,17 @@ CursorState CursorFile::load() const {
 }
 
 void CursorFile::save(const CursorState& state) {
-  TemporaryFile temporary(path_);
+  NewFile file(path_);
   struct stat old {};
   if (::fstat(descriptor_, &old) == 0) {
     // As far as the owner may be given: a reader that is not root keeps its own.
-    [[maybe_unused]] const int given = ::fchown(temporary.get(), old.st_uid, old.st_gid);
-    if (::fchmod(temporary.get(), old.st_mode & 07777) != 0)
-      fail(ErrorCode::cannot_write, "cannot write the cursor", temporary.path());
+    [[maybe_unused]] const int given = ::fchown(file.descriptor(), old.st_uid, old.st_gid);
+    if (::fchmod(file.descriptor(), old.st_mode & 07777) != 0)
+      fail(ErrorCode::cannot_write, "cannot write the cursor", path_);
   }
-  if (!write_all(temporary.get(), state.text()))
-    fail(ErrorCode::cannot_write, "cannot write the cursor", temporary.path());
-  if (::fsync(temporary.get()) != 0)
-    fail(ErrorCode::cannot_write, "cannot write the cursor", temporary.path());
-  lock(temporary.get(), temporary.path());
-  if (::rename(temporary.path().c_str(), path_.c_str()) != 0)
-    fail(ErrorCode::cannot_write, "cannot replace the cursor", path_);
-  sync_directory_of(path_);
-  descriptor_ = temporary.keep();
+  file.write(state.text());
+  lock(file.descriptor(), path_);
+  descriptor_ = file.keep();
 }
 
 }  // namespace mcds

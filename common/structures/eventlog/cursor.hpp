@@ -53,9 +53,7 @@ class CursorFile {
   explicit CursorFile(const std::string& path);
 
   CursorState load() const;
-  // Written to a new file beside it, fsync, rename, fsync of the directory: after a crash it is the old or
-  // the new one, whole, with its mode. What a killed run leaves beside it is one file, `.mcds-cursor-<16 hex
-  // digits of the name's digest>`, which the next run replaces.
+  // After a crash it is the old or the new one, whole, with its mode (common/base/new_file.hpp).
   void save(const CursorState& state);
   const std::string& path() const { return path_; }
 

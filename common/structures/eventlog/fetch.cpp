@@ -18,15 +18,11 @@ constexpr std::int64_t parts_per_pass = 32;
 constexpr std::size_t old_bytes_per_poll = std::size_t{1} << 20;
 constexpr std::size_t old_chunks_per_poll = 256;
 
-WallTime to_milliseconds(WallTime time) {
-  return std::chrono::floor<std::chrono::milliseconds>(time);
-}
-
 // The events of a range, until its limit.
 class RangeSink final : public LogSink {
  public:
   RangeSink(const LogRange& range, LogSink& sink) : range_(range), sink_(sink) {
-    if (range_.first) range_.first = to_milliseconds(*range_.first);
+    if (range_.first) range_.first = std::chrono::floor<std::chrono::milliseconds>(*range_.first);
   }
   bool event(const EventLine& event) override {
     const WallTime at = event.id.time();

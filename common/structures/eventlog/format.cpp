@@ -1,6 +1,5 @@
 #include "common/structures/eventlog/format.hpp"
 
-#include <algorithm>
 #include <cassert>
 
 #include "common/base/bounds.hpp"

@@ -21,15 +21,15 @@ bool holds(std::string_view part, std::string_view lines) {
 
 }  // namespace
 
-bool PartWriter::append(std::int64_t chunk, const std::string& lines) {
-  bool done = true;
+PartWriter::Appended PartWriter::append(std::int64_t chunk, const std::string& lines) {
+  Appended all;
   lines_in_pieces(lines, [&](const std::string& piece, std::size_t, std::size_t last) {
-    done = done && append_piece(chunk, piece);
-    if (!done) return;
+    if (all.done) all = append_piece(chunk, piece);
+    if (!all.done) return;
     stored_ = last;
     if (piece.size() != lines.size()) perhaps_ = true;
   });
-  return done;
+  return all;
 }
 
 void PartWriter::restore(std::int64_t chunk, std::string_view lines) {
@@ -47,7 +47,8 @@ void PartWriter::restore(std::int64_t chunk, std::string_view lines) {
   done.value();
 }
 
-bool PartWriter::append_piece(std::int64_t chunk, const std::string& lines) {
+PartWriter::Appended PartWriter::append_piece(std::int64_t chunk, const std::string& lines) {
+  Appended appended;
   if (parts_.size() > 1000) parts_.erase(parts_.begin());
   std::int64_t& part = parts_[chunk];
   for (int step = 0; step < largest_walk && part < most_parts; ++step) {
@@ -56,23 +57,21 @@ bool PartWriter::append_piece(std::int64_t chunk, const std::string& lines) {
     if (may_begin_ && std::exchange(missing_, std::nullopt) == name) {
       if (create(name, lines) != Stored::yes) continue;
       guessed_ = false;
-      return true;
+      return appended;
     }
     Stored stored = append_to(name, lines);
     if (stored == Stored::refused) {
-      const Look found = look(name, lines, last_part);
+      const Look found = look(name, lines, last_part, appended);
       if (found == Look::stored) stored = Stored::yes;
       if (found == Look::again) stored = Stored::again;
-      if (found == Look::elsewhere || found == Look::left) return false;
-      if (found == Look::nowhere) {
-        missing_ = name;
-        return false;
-      }
+      if (found == Look::nowhere) missing_ = name;
+      appended.done = found != Look::nowhere && found != Look::elsewhere;
+      if (!appended.done) return appended;
       if (found == Look::missing) stored = create(name, lines);
     }
     if (stored == Stored::yes) {
       guessed_ = false;
-      return true;
+      return appended;
     }
     if (stored == Stored::refused) part = std::max(part + 1, last_part);
   }
@@ -111,7 +110,8 @@ std::optional<std::string> PartWriter::read_back(const PartName& name) {
 // Why an append was refused: full, or missing. It is tried again behind the look: a part that was missing may
 // have been created meanwhile, and only one that is there and refuses is full. Learns from the directory
 // which part is the chunk's last.
-PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines, std::int64_t& last_part) {
+PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines, std::int64_t& last_part,
+                                  Appended& appended) {
   const std::string key = keys_.part(name);
   const Request there = touches_ ? Request::touch(key, exptime_of(name.chunk)) : Request::get(key);
   std::vector<Request> batch{keys_.of_part(there, name), keys_.append(name, lines),
@@ -119,7 +119,7 @@ PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines
                              Request::gets(keys_.conf())};
   // Where versions before 0.2 put a further part: one that is there counts as full. Of several copies it is
   // another's.
-  if (alone_ && context_->cluster.server_of(there) != context_->cluster.server_of(batch[0]))
+  if (copies_ == 1 && context_->cluster.server_of(there) != context_->cluster.server_of(batch[0]))
     batch.push_back(there);
   const auto replies = context_->cluster.execute(batch);
   const auto is_there = [](const Reply& reply) {
@@ -134,14 +134,15 @@ PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines
     last_part = std::max(last_part, named.part);
   if (replies[1].outcome == Outcome::stored) return Look::stored;
   if (replies[1].unknown()) perhaps_ = true;
-  if (has_left(name.chunk)) return Look::left;
+  if ((appended.left = left(name.chunk))) return Look::elsewhere;
   if (replies.size() > 4 && is_there(replies[4])) return Look::full;
   // Both of what tells of the log may be on one server, which does not answer.
   const auto told = [&](Outcome outcome) {
     return replies[2].outcome == outcome || conf_->outcome == outcome;
   };
   const bool unknown = !perhaps_ && (told(Outcome::miss) || !told(Outcome::hit));
-  const auto missing = means_another()          ? Look::elsewhere
+  appended.meant = meant();
+  const auto missing = appended.meant           ? Look::elsewhere
                        : !may_begin_ && unknown ? Look::nowhere
                                                 : Look::missing;
   // Not every server knows touch, and some close the connection on it. One whose reply was lost changes
@@ -158,26 +159,22 @@ PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines
 }
 
 // Nothing of a guessed shape is there: whether the newest in use is another.
-bool PartWriter::means_another() {
-  if (!guessed_ || conf_->outcome != Outcome::hit) return false;
+std::optional<RingShape> PartWriter::meant() const {
+  if (!guessed_ || conf_->outcome != Outcome::hit) return std::nullopt;
   const auto shapes = parse_conf(conf_->value, context_->clock.wall());
-  if (shapes.empty() || shapes.back() == shape_) return false;
-  meant_ = shapes.back();
-  return true;
+  return shapes.empty() || shapes.back() == shape_ ? std::nullopt : std::optional(shapes.back());
 }
 
 // Who may have stored something goes on where readers read the old number too.
-bool PartWriter::has_left(std::int64_t chunk) {
-  if (conf_->outcome != Outcome::hit) return false;
+std::optional<LogMove> PartWriter::left(std::int64_t chunk) const {
+  if (conf_->outcome != Outcome::hit) return std::nullopt;
   const auto conf = parse_in_use(conf_->value, context_->clock.wall());
   const auto move = move_away(conf, copies_);
   const InUse ours = in_use(chunk);
   const bool is_read = std::any_of(conf.begin(), conf.end(), [&](const InUse& one) {
     return one.what == ours.what && one.until >= ours.until;
   });
-  if (!move || (perhaps_ && is_read)) return false;
-  left_ = move;
-  return true;
+  return perhaps_ && is_read ? std::nullopt : move;
 }
 
 // Refused: another client created it, and it has no room. Each attempt has another name, because one
@@ -192,7 +189,7 @@ PartWriter::Stored PartWriter::create(const PartName& name, const std::string& l
     }
   } catch (const NotApplied& failure) {
     // A directory that has no room stays without it; its server may come back.
-    if (alone_ || (!restores_ && failure.code() == ErrorCode::refused)) throw;
+    if (copies_ == 1 || (!restores_ && failure.code() == ErrorCode::refused)) throw;
   }
   const auto request =
       keys_.of_part(Request::append_or_create(keys_.part(name), part_header(name, incarnation), lines,

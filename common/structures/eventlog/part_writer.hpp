@@ -4,7 +4,6 @@
 
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -21,25 +20,26 @@ class PartWriter {
   static constexpr std::size_t batch_size = std::size_t{256} << 10;
 
   // `context` must outlive it; it writes one of so many copies. With several, a part is created although the
-  // directory's server cannot be reached; otherwise it must be named to be missed.
-  PartWriter(Context& context, const RingShape& shape, const LogKeys& keys, std::size_t copies)
-      : context_(&context), shape_(shape), keys_(keys), copies_(copies), alone_(copies == 1) {}
+  // directory's server cannot be reached; otherwise it must be named to be missed. `guessed`: so is the
+  // shape, until append() has stored something, or settle() is called.
+  PartWriter(Context& context, const RingShape& shape, const LogKeys& keys, std::size_t copies, bool guessed)
+      : context_(&context), shape_(shape), keys_(keys), copies_(copies), guessed_(guessed) {}
 
-  // Whole event lines, at most batch_size. False: there is not even a directory, or no conf key, and nobody
-  // has looked for the log elsewhere, see may_begin; or the log has left, see take_left. Throws NotApplied,
-  // UnknownOutcome, Contention.
-  bool append(std::int64_t chunk, const std::string& lines);
+  struct Appended {
+    // False, without the other two: there is not even a directory, or no conf key, and nobody has looked for
+    // the log elsewhere, see may_begin.
+    bool done = true;
+    std::optional<RingShape> meant = {};  // nothing of a guessed shape is there, and this is a newer one
+    // The log is kept in another number of copies by now. Unless perhaps(), nothing was stored.
+    std::optional<LogMove> left = {};
+  };
+  // Whole event lines, at most batch_size. Throws NotApplied, UnknownOutcome, Contention.
+  Appended append(std::int64_t chunk, const std::string& lines);
   // From now on directories are created.
   void may_begin() { may_begin_ = true; }
-  // The shape is a guess: where nothing is there yet and the conf key names a newer one, append() puts
-  // nothing, and this has it. Until append() has stored something.
-  void guess() { guessed_ = true; }
   void settle() { guessed_ = false; }
   // Another copy has the present lines: this one follows, where readers still read.
   void follow() { perhaps_ = true; }
-  std::optional<RingShape> take_meant() { return std::exchange(meant_, std::nullopt); }
-  // The log is kept in another number of copies by now. Unless perhaps(), nothing was stored.
-  std::optional<LogMove> take_left() { return std::exchange(left_, std::nullopt); }
   // Appends any number of lines that another copy has: they are stored although the directory has no room for
   // their part.
   void restore(std::int64_t chunk, std::string_view lines);
@@ -63,32 +63,29 @@ class PartWriter {
 
  private:
   enum class Stored { yes, refused, again };
-  enum class Look { stored, full, missing, again, nowhere, elsewhere, left };
+  enum class Look { stored, full, missing, again, nowhere, elsewhere };
 
-  bool append_piece(std::int64_t chunk, const std::string& lines);
+  Appended append_piece(std::int64_t chunk, const std::string& lines);
   Stored append_to(const PartName& name, const std::string& lines);
-  Look look(const PartName& name, const std::string& lines, std::int64_t& last_part);
+  Look look(const PartName& name, const std::string& lines, std::int64_t& last_part, Appended& appended);
   Stored create(const PartName& name, const std::string& lines);
   std::optional<std::string> read_back(const PartName& name);
   Exptime exptime_of(std::int64_t chunk) const;
   InUse in_use(std::int64_t chunk) const;
-  bool means_another();
-  bool has_left(std::int64_t chunk);
+  std::optional<RingShape> meant() const;
+  std::optional<LogMove> left(std::int64_t chunk) const;
 
   Context* context_;
   RingShape shape_;
   LogKeys keys_;
   std::size_t copies_;
-  bool alone_;
+  bool guessed_;
   std::size_t stored_ = 0;
   bool perhaps_ = false;  // some of the present lines may be stored already: the rest follows them
   bool touches_ = true;   // as far as is known, all servers know touch
   bool may_begin_ = false;
   bool restores_ = false;
   bool begun_ = false;
-  bool guessed_ = false;
-  std::optional<RingShape> meant_;
-  std::optional<LogMove> left_;
   std::optional<Reply> conf_;                   // as the last look found it
   std::optional<PartName> missing_;             // certainly, when may_begin was asked for
   std::map<std::int64_t, std::int64_t> parts_;  // chunk → the part last appended to

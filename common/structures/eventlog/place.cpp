@@ -51,8 +51,7 @@ void LogPlace::take_keys() {
   keys = LogKeys(kept.key(), shape);
   writers.clear();
   for (std::size_t i = 0; i < copies.size(); ++i) {
-    writers.emplace_back(copies.at(i), shape, keys, copies.size());
-    if (guessed) writers.back().guess();
+    writers.emplace_back(copies.at(i), shape, keys, copies.size(), guessed);
   }
 }
 
@@ -96,9 +95,10 @@ std::optional<LogMove> LogPlace::restore_left() {
   const auto move = last_move(united(kept.take_left(), context.clock.wall()));
   if (!move) return std::nullopt;
   const LogNumber& from = move->from;
-  const auto conf = read_conf(from.in(context), from.conf_key(context, name), ConfAnswers::one).all();
+  const auto conf =
+      read_conf(context.in_copies(from.copies), from.conf_key(context, name), ConfAnswers::one).all();
   const LogNumber to{move->to};
-  const Replicas theirs(to.in(context));
+  const Replicas theirs(context.in_copies(to.copies));
   expect_any(theirs.each([&](std::size_t copy) {
     add_to_conf(theirs.at(copy), to.conf_key(context, name), continued(conf, *move));
   }));

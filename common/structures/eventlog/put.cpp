@@ -74,16 +74,16 @@ struct LogWriter::Parts {
     return std::any_of(place.writers.begin(), place.writers.end(), std::mem_fn(&PartWriter::perhaps));
   }
 
+  using OfCopy = Result<PartWriter::Appended>;
   Flushed flush() {
     if (events == 0) return {};
     const std::string text = std::exchange(lines, {});
     lines.reserve(text.size());
     const std::size_t count = std::exchange(events, 0);
     for (PartWriter& writer : place.writers) writer.begin_lines();
-    // Of each copy: whether it has them; false: nowhere to be put so far.
-    std::vector<Result<bool>> done(place.copies.size(), false);
-    const auto nowhere = [](const Result<bool>& one) { return !one.failure() && !one.value(); };
-    const auto stored = [](const Result<bool>& one) { return !one.failure() && one.value(); };
+    // Of each copy; not done: nowhere to be put so far.
+    std::vector<OfCopy> done(place.copies.size(), PartWriter::Appended{.done = false});
+    const auto nowhere = [](const OfCopy& one) { return !one.failure() && !one.value().done; };
     std::optional<Failure> refusal;
     bool creates = false;
     // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere; where
@@ -94,20 +94,21 @@ struct LogWriter::Parts {
           done[copy] = attempt([&] { return place.writers[copy].append(chunk, text); });
       }));
       if (std::none_of(done.begin(), done.end(), nowhere)) break;
-      const bool somewhere = std::any_of(done.begin(), done.end(), stored);
-      refusal = refusal_of_writers();
+      bool somewhere = false;
+      std::optional<LogMove> left;
+      std::optional<RingShape> meant;
+      for (const OfCopy& one : done) {
+        somewhere = somewhere || (!one.failure() && one.value().done);
+        if (nowhere(one) && one.value().left) left = one.value().left;
+        if (nowhere(one) && one.value().meant) meant = one.value().meant;
+      }
+      refusal = left ? attempt([&] { place.refuse(*left); }).failure() : std::nullopt;
       if (refusal) {
-        if (!somewhere && perhaps())
-          throw UnknownOutcome("no reply to an append; the event may be in the log");
-        if (!somewhere) raise(*refusal);
+        if (!somewhere) raise_refusal(*refusal);
         // What one copy got before the log left is put into the others too.
         for (PartWriter& writer : place.writers) writer.follow();
         place.let_begin();
         continue;
-      }
-      std::optional<RingShape> meant;
-      for (PartWriter& writer : place.writers) {
-        if (auto shape = writer.take_meant()) meant = shape;
       }
       // What is stored, perhaps, gets no other shape any more.
       if (meant && !somewhere && !perhaps()) return flush_as(*meant, text);
@@ -126,21 +127,17 @@ struct LogWriter::Parts {
       creates = true;
     }
     std::vector<std::optional<Failure>> failures;
-    for (const Result<bool>& one : done) {
+    for (const OfCopy& one : done) {
       rely_on(!nowhere(one) || refusal, "what was put nowhere was refused");
       failures.push_back(nowhere(one) ? refusal : one.failure());
     }
     return conclude(text, count, failures, creates);
   }
 
-  // If one of the writers found that the log has left.
-  std::optional<Failure> refusal_of_writers() {
-    std::optional<LogMove> left;
-    for (PartWriter& writer : place.writers) {
-      if (auto move = writer.take_left()) left = move;
-    }
-    if (!left) return std::nullopt;
-    return attempt([&] { place.refuse(*left); }).failure();
+  // Where no copy certainly has the lines.
+  [[noreturn]] void raise_refusal(const Failure& refusal) const {
+    if (perhaps()) throw UnknownOutcome("no reply to an append; the event may be in the log");
+    raise(refusal);
   }
 
   Flushed conclude(std::string_view text, std::size_t count, std::span<const std::optional<Failure>> failures,

@@ -13,43 +13,6 @@ namespace {
 constexpr std::size_t requests_per_trip = 8192;
 constexpr std::int64_t parts_per_round = 128;  // of each chunk
 
-}  // namespace
-
-void LogDirectory::add(std::string_view value) {
-  while (!value.empty()) {
-    const auto line = parse_directory_line(take_line(value));
-    if (!line) {
-      ++damaged_;
-    } else if (line->named) {
-      named_.try_emplace({line->name, std::string(line->incarnation)}, line->at);
-    } else {
-      withdrawn_.emplace(line->name, line->incarnation);
-    }
-  }
-}
-
-std::vector<NamedPart> LogDirectory::named(std::int64_t chunk, WallTime until) const {
-  std::vector<NamedPart> found;
-  for (auto entry = named_.lower_bound({{chunk, 0}, ""}); entry != named_.end(); ++entry) {
-    if (entry->first.first.chunk != chunk) break;
-    if (entry->second <= until && !withdrawn_.contains(entry->first)) found.push_back(entry->first);
-  }
-  return found;
-}
-
-bool LogDirectory::knows(const PartName& name, std::string_view incarnation) const {
-  return named_.contains({name, std::string(incarnation)});
-}
-
-std::int64_t LogDirectory::last_part_of(std::int64_t chunk) const {
-  const auto after = named_.lower_bound({{chunk + 1, 0}, ""});
-  if (after == named_.begin()) return -1;
-  const PartName& last = std::prev(after)->first.first;
-  return last.chunk == chunk ? last.part : -1;
-}
-
-namespace {
-
 // Of a part without a header: whether nothing in it is a log's.
 bool is_foreign(std::string_view value) {
   bool any = false;
@@ -63,19 +26,13 @@ bool is_foreign(std::string_view value) {
 class ChunkReader {
  public:
   ChunkReader(const OneCopy& copy, LogReading& reading, PartWindow window)
-      : context_(copy.context),
-        shape_(copy.shape),
-        keys_(copy.keys),
-        alone_(copy.alone),
-        reading_(reading),
-        found_(reading.found),
-        window_(window) {}
+      : copy_(copy), reading_(reading), found_(reading.found), window_(window) {}
 
   std::vector<ChunkText> read(std::span<const std::int64_t> chunks) {
     // Of the moment before the parts are asked for: what was named after that may have been created after
     // that.
     const WallTime named_until =
-        context_.clock.wall() - LogReader::grace - std::chrono::milliseconds(shape_.chunk_s * 500);
+        copy_.context.clock.wall() - LogReader::grace - std::chrono::milliseconds(copy_.shape.chunk_s * 500);
     ask_first(chunks);
     while (!found_.flood && ask_further()) {
     }
@@ -121,7 +78,7 @@ class ChunkReader {
     if (batch_.size() == requests_per_trip) send();
   }
   void ask(std::size_t position, std::int64_t part) {
-    ask(keys_.get({chunks_[position].chunk, part}), position, part);
+    ask(copy_.keys.get({chunks_[position].chunk, part}), position, part);
   }
 
   // Two parts of every chunk: that a first part is small does not prove that there is no second one.
@@ -134,8 +91,8 @@ class ChunkReader {
       groups.insert(chunk / chunks_per_directory);
     }
     next_part_.assign(chunks_.size(), end);
-    for (const std::int64_t group : groups) batch_.push_back(Request::get(keys_.directory(group)));
-    batch_.push_back(Request::get(keys_.conf()));
+    for (const std::int64_t group : groups) batch_.push_back(Request::get(copy_.keys.directory(group)));
+    batch_.push_back(Request::get(copy_.keys.conf()));
     send({groups.begin(), groups.end()});
   }
 
@@ -184,16 +141,16 @@ class ChunkReader {
   // Versions before 0.2 placed further parts of an only copy by their own bytes: one that is named and not
   // where it belongs may be there. Of several copies it would be another's.
   void ask_misplaced() {
-    if (!alone_) return;
+    if (!copy_.alone) return;
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
       const std::int64_t chunk = chunks_[i].chunk;
       const std::int64_t end = std::min(directory_of(chunks_[i]).last_part_of(chunk) + 1, most_parts);
       for (std::int64_t part = 1; part < end; ++part) {
         if (chunks_[i].parts.contains({chunk, part})) continue;
-        Request request = keys_.get({chunk, part});
-        const std::size_t server = context_.cluster.server_of(request);
+        Request request = copy_.keys.get({chunk, part});
+        const std::size_t server = copy_.context.cluster.server_of(request);
         request.with.clear();
-        if (context_.cluster.server_of(request) != server) ask(std::move(request), i, part);
+        if (copy_.context.cluster.server_of(request) != server) ask(std::move(request), i, part);
       }
     }
     send();
@@ -204,7 +161,7 @@ class ChunkReader {
     const auto batch = std::exchange(batch_, {});
     const auto asked = std::exchange(asked_, {});
     for (std::size_t from = 0; from < batch.size() && !found_.flood; from += requests_per_trip) {
-      auto replies = context_.cluster.execute(
+      auto replies = copy_.context.cluster.execute(
           std::span(batch).subspan(from, std::min(requests_per_trip, batch.size() - from)));
       for (std::size_t i = 0; i < replies.size() && !found_.flood; ++i) {
         hold(replies[i]);
@@ -224,8 +181,8 @@ class ChunkReader {
   void take_conf(const Reply& reply) {
     const bool hit = reply.outcome == Outcome::hit;
     found_.conf_answered = true;
-    found_.conf = parse_in_use(hit ? reply.value : "", context_.clock.wall());
-    if (hit) found_.shapes = parse_conf(reply.value, context_.clock.wall());
+    found_.conf = parse_in_use(hit ? reply.value : "", copy_.context.clock.wall());
+    if (hit) found_.shapes = parse_conf(reply.value, copy_.context.clock.wall());
   }
 
   void hold(const Reply& reply) {
@@ -235,8 +192,8 @@ class ChunkReader {
 
   bool usable(const Reply& reply) {
     if (!reply.failed()) return true;
-    if (!reading_.tolerant) expect(context_.cluster, reply);
-    const std::string server = context_.cluster.address_of(reply.server);
+    if (!reading_.tolerant) expect(copy_.context.cluster, reply);
+    const std::string server = copy_.context.cluster.address_of(reply.server);
     const auto same = [&](const Failure& failure) { return failure.server() == server; };
     if (std::none_of(found_.unreachable.begin(), found_.unreachable.end(), same)) {
       found_.unreachable.emplace_back(error_code_of_silence(*reply.failure), reply.failure->message, server);
@@ -258,8 +215,8 @@ class ChunkReader {
     directory.add(reply.value);
     if (directory.damaged_lines() == 0) return;
     reading_.sink.damaged(
-        CorruptData(keys_.directory(group) + " holds lines that are not of an event log's directory",
-                    context_.cluster.address_of(reply.server)));
+        CorruptData(copy_.keys.directory(group) + " holds lines that are not of an event log's directory",
+                    copy_.context.cluster.address_of(reply.server)));
   }
 
   std::set<std::int64_t> groups_without_their_parts() const {
@@ -280,16 +237,13 @@ class ChunkReader {
   void find_lost_directories() {
     const auto suspects = groups_without_their_parts();
     if (suspects.empty()) return;
-    for (const std::int64_t group : suspects) batch_.push_back(Request::get(keys_.directory(group)));
+    for (const std::int64_t group : suspects) batch_.push_back(Request::get(copy_.keys.directory(group)));
     send({suspects.begin(), suspects.end()});
     const auto lost = groups_without_their_parts();
     for (ChunkText& chunk : chunks_) chunk.directory_lost = lost.contains(chunk.chunk / chunks_per_directory);
   }
 
-  Context& context_;
-  const RingShape& shape_;
-  const LogKeys& keys_;
-  bool alone_;
+  const OneCopy& copy_;
   LogReading& reading_;
   LogFound& found_;
   PartWindow window_;
@@ -302,6 +256,39 @@ class ChunkReader {
 };
 
 }  // namespace
+
+void LogDirectory::add(std::string_view value) {
+  while (!value.empty()) {
+    const auto line = parse_directory_line(take_line(value));
+    if (!line) {
+      ++damaged_;
+    } else if (line->named) {
+      named_.try_emplace({line->name, std::string(line->incarnation)}, line->at);
+    } else {
+      withdrawn_.emplace(line->name, line->incarnation);
+    }
+  }
+}
+
+std::vector<NamedPart> LogDirectory::named(std::int64_t chunk, WallTime until) const {
+  std::vector<NamedPart> found;
+  for (auto entry = named_.lower_bound({{chunk, 0}, ""}); entry != named_.end(); ++entry) {
+    if (entry->first.first.chunk != chunk) break;
+    if (entry->second <= until && !withdrawn_.contains(entry->first)) found.push_back(entry->first);
+  }
+  return found;
+}
+
+bool LogDirectory::knows(const PartName& name, std::string_view incarnation) const {
+  return named_.contains({name, std::string(incarnation)});
+}
+
+std::int64_t LogDirectory::last_part_of(std::int64_t chunk) const {
+  const auto after = named_.lower_bound({{chunk + 1, 0}, ""});
+  if (after == named_.begin()) return -1;
+  const PartName& last = std::prev(after)->first.first;
+  return last.chunk == chunk ? last.part : -1;
+}
 
 std::vector<ChunkText> read_copy(const OneCopy& copy, std::span<const std::int64_t> chunks,
                                  LogReading& reading, PartWindow window) {

@@ -155,8 +155,8 @@ class LogRecopy {
     if (change_.mark().moving.empty()) change_.write(rings_in_use());
     may_be_changed_ = true;
     for (const LogNumber& number : numbers()) {
-      for (const Reply& reply :
-           execute_copies(number.in(context_), Request::remove(number.conf_key(context_, name_))))
+      for (const Reply& reply : execute_copies(context_.in_copies(number.copies),
+                                               Request::remove(number.conf_key(context_, name_))))
         static_cast<void>(expect(context_.cluster, reply));
     }
     change_.settle();
@@ -187,7 +187,7 @@ class LogRecopy {
   // read without one. False: it has been written since.
   bool remove_directory(const LogNumber& number, const LogKeys& keys, std::int64_t group) const {
     const std::string key = keys.directory(group);
-    const Replicas copies(number.in(context_));
+    const Replicas copies(context_.in_copies(number.copies));
     const auto found = expect_all(copies.each([&](std::size_t copy) {
       Cluster& cluster = copies.at(copy).cluster;
       return expect_read(cluster, cluster.execute(Request::gets(key)));
@@ -218,8 +218,8 @@ class LogRecopy {
   std::vector<InUse> read(const LogNumber& number) const {
     const std::string key = number.conf_key(context_, name_);
     std::vector<InUse> lines;
-    for (const Reply& reply : execute_copies(number.in(context_), Request::get(key))) {
-      expect_in_use(context_, key, expect_read(context_.cluster, reply));
+    for (const Reply& reply : execute_copies(context_.in_copies(number.copies), Request::get(key))) {
+      expect_in_use(context_, key, expect_read(context_.cluster, reply).value, reply.server);
       lines = united(std::move(lines), parse_in_use(reply.value, context_.clock.wall()));
     }
     return lines;
@@ -227,7 +227,7 @@ class LogRecopy {
 
   template <typename Work>
   void on_all(const LogNumber& number, const Work& work) const {
-    const Replicas copies(number.in(context_));
+    const Replicas copies(context_.in_copies(number.copies));
     expect_all(copies.each([&](std::size_t copy) { work(copies.at(copy)); }));
   }
 

@@ -16,12 +16,6 @@ namespace {
 constexpr std::string_view foreign_copy =
     "keys of the log hold another program's values; remove them: mcds eventlog where";
 
-std::vector<const ChunkText*> copies_of(const std::vector<std::vector<ChunkText>>& found, std::size_t chunk) {
-  std::vector<const ChunkText*> copies;
-  for (const auto& copy : found) copies.push_back(&copy[chunk]);
-  return copies;
-}
-
 bool has_part(const ChunkText& copy, const PartName& name, std::string_view incarnation) {
   const auto part = copy.parts.find(name);
   if (part == copy.parts.end()) return false;
@@ -244,7 +238,8 @@ class RingReader {
     }
     const WallTime now = place_.context.clock.wall();
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
-      const auto of_chunk = copies_of(ring.copies, i);
+      std::vector<const ChunkText*> of_chunk;
+      for (const auto& copy : ring.copies) of_chunk.push_back(&copy[i]);
       ring.chunks.push_back(unite(of_chunk));
       if (!refills_) continue;
       const bool may_be_put = !ring.chunks.back().blocked && place_.shape.expiry_of(chunks_[i]) > now;
@@ -297,7 +292,7 @@ void read_former(LogPlace& place, const FormerRing& former, std::span<const std:
   const std::int64_t ring = former.number.ring();
   const std::int64_t first_copy = ring * PartName::copies_per_ring;
   LogReading own{reading.sink, reading.tolerant, false};
-  const Replicas copies(former.number.in(place.context));
+  const Replicas copies(place.context.in_copies(former.number.copies));
   auto formers = RingReader(place, copies, place.keys_of(former), chunks, own).read();
   LogFound& found = reading.found;
   found.flood = own.found.flood;

@@ -6,24 +6,25 @@
 #include "common/base/errors.hpp"
 #include "common/base/result.hpp"
 #include "common/base/units.hpp"
-#include "common/structures/lock/lock.hpp"
+#include "common/primitives/several/side_by_side.hpp"
+#include "common/structures/lock/copy.hpp"
 #include "common/structures/lock/vote.hpp"
 
 namespace mcds {
 
 struct Lock::Ballot {
   struct Voter {
-    AcquireCopy take;
-    LockVote vote;
+    TakenCopy take = {};
+    LockVote vote = {};
 
-    bool won() const { return take.result() == AcquireCopy::Result::won; }
-    bool counts() const { return won() && vote.votes(); }
+    bool won() const { return take.result == TakenCopy::Result::won; }
+    bool counts() const { return won() && vote.votes; }
     // Its vote could help some client to a majority.
-    bool able() const { return vote.votes() && take.result() != AcquireCopy::Result::failed; }
-    bool young() const { return vote.young(); }
-    bool ageless() const { return vote.ageless(); }
+    bool able() const { return vote.votes && take.result != TakenCopy::Result::failed; }
+    bool young() const { return vote.young; }
+    bool ageless() const { return vote.ageless; }
     // The add was applied, or may have been.
-    bool added() const { return won() || take.in_doubt(); }
+    bool added() const { return won() || take.in_doubt; }
   };
   std::vector<Voter> voters;
 
@@ -35,7 +36,7 @@ struct Lock::Ballot {
   std::vector<LockValue> rivals() const {
     std::vector<LockValue> rivals;
     for (const Voter& voter : voters) {
-      if (voter.take.rival()) rivals.push_back(*voter.take.rival());
+      if (voter.take.rival) rivals.push_back(*voter.take.rival);
     }
     return rivals;
   }
@@ -43,7 +44,7 @@ struct Lock::Ballot {
   SteadyTime counts_from() const {
     SteadyTime from = SteadyTime::max();
     for (const Voter& voter : voters) {
-      if (voter.counts()) from = std::min(from, voter.take.counts_from());
+      if (voter.counts()) from = std::min(from, voter.take.counts_from);
     }
     return from;
   }
@@ -51,10 +52,10 @@ struct Lock::Ballot {
   std::vector<CopyOutcome> outcomes(const Context& context) const {
     std::vector<CopyOutcome> all;
     for (const Voter& voter : voters) {
-      CopyOutcome outcome{voter.take.server(), {}, {}, {}};
-      if (voter.take.result() == AcquireCopy::Result::failed) {
-        outcome = copy_outcome(context, voter.take.failure());
-        outcome.server = voter.take.server();
+      CopyOutcome outcome{voter.take.server, {}, {}, {}};
+      if (voter.take.result == TakenCopy::Result::failed) {
+        outcome = copy_outcome(context, voter.take.failure);
+        outcome.server = voter.take.server;
       } else {
         outcome.yes = voter.won();
       }
@@ -77,7 +78,7 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
     // An only copy in doubt is not asked for again in vain: the next attempt knows the token, or the user is
     // told it.
     if (voter.won() || (by_vote() && voter.added()))
-      lease.copies.push_back({voter.take.server(), voter.take.cas()});
+      lease.copies.push_back({voter.take.server, voter.take.cas});
   }
   if (const auto copies = other_number(ballot.rivals(), context_.copies)) {
     const std::string doubtful = tokens.text();
@@ -97,28 +98,27 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
 }
 
 Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, const AddTokens& tokens, bool first) {
-  Ballot ballot;
-  for (const std::size_t server : servers()) {
-    LockVote vote = by_vote() ? LockVote(server, context_.key_prefix, longest_ttl_, context_.clock)
-                              : LockVote::of_only_server(server, context_.clock);
-    AcquireCopy take({.server = server,
-                      .key = key_,
-                      .tokens = tokens,
-                      .value = lease.value,
-                      .fence_key = wish.fence ? fence_key_ : std::string(),
-                      .clock = context_.clock,
-                      .exptime = exptime_of(wish.ttl),
-                      .fence_with_add = first,
-                      .adds_again = vote.votes()});
-    ballot.voters.push_back({std::move(take), std::move(vote)});
-  }
+  const auto servers = this->servers();
+  Ballot ballot{std::vector<Ballot::Voter>(servers.size(), {.vote = {.votes = !by_vote()}})};
   // Each vote behind its add, the only one: the sentinel must have been there after it.
-  std::vector<LockExchange*> exchanges;
-  for (Ballot::Voter& voter : ballot.voters) {
-    exchanges.push_back(&voter.take);
-    exchanges.push_back(&voter.vote);
-  }
-  drive(context_, exchanges);
+  const std::size_t each = by_vote() ? 2 : 1;
+  const SideBySide runs(context_, each * servers.size());
+  runs.each([&](std::size_t run) {
+    const std::size_t server = servers[run / each];
+    Ballot::Voter& voter = ballot.voters[run / each];
+    if (run % each != 0) {
+      voter.vote = vote_of(runs.at(run), server, longest_ttl_);
+      return;
+    }
+    voter.take = take_copy(runs.at(run), {.server = server,
+                                          .key = key_,
+                                          .tokens = tokens,
+                                          .value = lease.value,
+                                          .fence_key = wish.fence ? fence_key_ : std::string(),
+                                          .exptime = exptime_of(wish.ttl),
+                                          .fence_with_add = first,
+                                          .adds_again = !by_vote()});
+  });
   return ballot;
 }
 
@@ -140,7 +140,7 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
   const std::string doubtful = tokens.text();
   const bool taken = ballot.number_of(&Ballot::Voter::added) != 0 && give_back(lease, tokens) >= majority();
   tokens.vanished = std::any_of(ballot.voters.begin(), ballot.voters.end(),
-                                [](const Ballot::Voter& voter) { return voter.take.vanished(); });
+                                [](const Ballot::Voter& voter) { return voter.take.vanished; });
   const std::size_t able = ballot.number_of(&Ballot::Voter::able);
   if (able < majority()) {
     std::string message = "no majority: " + std::to_string(able) + " of " + std::to_string(context_.copies) +
@@ -157,8 +157,8 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
                  format_duration(longest_ttl_) + ") ago and may have forgotten locks";
     }
     const auto silent = std::find_if(ballot.voters.begin(), ballot.voters.end(),
-                                     [](const Ballot::Voter& voter) { return !voter.vote.why().empty(); });
-    if (silent != ballot.voters.end()) message += "; " + silent->vote.why();
+                                     [](const Ballot::Voter& voter) { return !voter.vote.why.empty(); });
+    if (silent != ballot.voters.end()) message += "; " + silent->vote.why;
     if (taken) throw perhaps_taken(message, doubtful);
     fail(ballot, message, doubtful);
   }
@@ -184,13 +184,13 @@ UnknownOutcome Lock::perhaps_taken(const std::string& message, const std::string
 void Lock::fail(const Ballot& ballot, const std::string& of_several, const std::string& doubtful) const {
   const bool all_refuse = std::all_of(
       ballot.voters.begin(), ballot.voters.end(),
-      [](const Ballot::Voter& voter) { return voter.take.failure().is(ReplyFailure::Kind::refused); });
+      [](const Ballot::Voter& voter) { return voter.take.failure.is(ReplyFailure::Kind::refused); });
   if (by_vote() && !all_refuse) throw NotApplied(ErrorCode::unavailable, of_several, address());
-  const AcquireCopy& take = ballot.voters.front().take;
-  if (!doubtful.empty() && take.in_doubt()) {
-    throw perhaps_taken(take.failure().failure->message, doubtful);
+  const TakenCopy& take = ballot.voters.front().take;
+  if (!doubtful.empty() && take.in_doubt) {
+    throw perhaps_taken(take.failure.failure->message, doubtful);
   }
-  expect(context_.cluster, take.failure());
+  expect(context_.cluster, take.failure);
 }
 
 // The caller never sees this token, so release it now instead of blocking others until it expires. Returns in
@@ -211,19 +211,19 @@ std::optional<std::uint64_t> Lock::common_fence(const Ballot& ballot) {
   std::uint64_t largest = 0;
   std::size_t drawn = 0;
   for (const auto& [take, vote] : ballot.voters) {
-    drawn += take.fence() ? 1 : 0;
-    largest = std::max(largest, take.fence().value_or(0));
-    if (vote.votes()) largest = std::max(largest, vote.since());
+    drawn += take.fence ? 1 : 0;
+    largest = std::max(largest, take.fence.value_or(0));
+    if (vote.votes) largest = std::max(largest, vote.since);
   }
   if (drawn < majority()) return std::nullopt;
   std::size_t level = 0;
   std::vector<Request> batch;
   for (const auto& [take, vote] : ballot.voters) {
-    if (!take.fence()) continue;
-    level += *take.fence() == largest ? 1 : 0;
-    if (*take.fence() == largest) continue;
-    batch.push_back(Request::incr_or_create(fence_key_, largest - *take.fence(), largest, fence_end(largest))
-                        .on(take.server()));
+    if (!take.fence) continue;
+    level += *take.fence == largest ? 1 : 0;
+    if (*take.fence == largest) continue;
+    batch.push_back(Request::incr_or_create(fence_key_, largest - *take.fence, largest, fence_end(largest))
+                        .on(take.server));
   }
   if (level >= majority()) return largest;
   for (const Reply& reply : context_.cluster.execute(batch))

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <map>
 
-#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/base/json.hpp"
 #include "common/base/units.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/primitives/several/side_by_side.hpp"
+#include "common/structures/lock/copy.hpp"
 #include "common/structures/lock/polling.hpp"
 #include "common/structures/lock/slots.hpp"
 
@@ -34,11 +34,13 @@ Duration until(SteadyTime deadline, SteadyTime now) {
   return std::max(deadline - now, Duration::zero());
 }
 
-template <typename Exchange>
-void drive_all(Context& context, std::vector<Exchange>& exchanges) {
-  std::vector<LockExchange*> all;
-  for (Exchange& one : exchanges) all.push_back(&one);
-  drive(context, all);
+// What `act` makes of each plan for a copy, with the requests of all in one trip.
+template <typename Plan, typename Act>
+auto act_on_all(const Context& context, const std::vector<Plan>& plans, const Act& act) {
+  std::vector<std::invoke_result_t<Act, const Context&, const Plan&>> results(plans.size());
+  const SideBySide runs(context, plans.size());
+  runs.each([&](std::size_t run) { results[run] = act(runs.at(run), plans[run]); });
+  return results;
 }
 
 }  // namespace
@@ -161,26 +163,26 @@ Exptime Lock::exptime_of(Duration ttl) const {
 
 // Renewed where a majority was; lost when a majority cannot be ours any more.
 Lock::Renewal Lock::renew_copies(Lease& lease, const std::optional<std::string>& value, Duration ttl) {
-  std::vector<HeldCopy> renewals;
+  std::vector<CopyToChange> plans;
   for (Lease::Copy& copy : lease.copies) {
-    renewals.emplace_back(HeldCopy::Plan{.server = copy.server,
-                                         .key = key_,
-                                         .token = lease.token,
-                                         .cas = std::exchange(copy.cas, {}),
-                                         .renewed_until = exptime_of(ttl),
-                                         .value = value});
+    plans.push_back({.server = copy.server,
+                     .key = key_,
+                     .token = lease.token,
+                     .cas = std::exchange(copy.cas, {}),
+                     .renewed_until = exptime_of(ttl),
+                     .value = value});
   }
-  drive_all(context_, renewals);
+  const std::vector<HeldCopy> renewals = act_on_all(context_, plans, change_copy);
   std::size_t renewed = 0;
   SteadyTime from = SteadyTime::max();
   std::vector<std::size_t> skipped;  // renewed, or of no use now
   for (std::size_t i = 0; i < renewals.size(); ++i) {
     const HeldCopy& one = renewals[i];
-    if (one.result() != HeldCopy::Result::gone) skipped.push_back(one.server());
-    if (one.result() != HeldCopy::Result::done) continue;
+    if (one.result != HeldCopy::Result::gone) skipped.push_back(one.server);
+    if (one.result != HeldCopy::Result::done) continue;
     ++renewed;
-    from = std::min(from, one.counts_from());
-    lease.copies[i].cas = one.cas();
+    from = std::min(from, one.counts_from);
+    lease.copies[i].cas = one.cas;
   }
   if (renewed < majority()) return not_renewed(renewals);
   lease.deadline = deadline_of(from, ttl);
@@ -196,35 +198,31 @@ Lock::Renewal Lock::not_renewed(std::span<const HeldCopy> renewals) const {
   const HeldCopy* failed = nullptr;
   for (const HeldCopy& one : renewals) {
     if (one.is_lost()) ++not_ours;
-    rival = rival || one.result() == HeldCopy::Result::not_ours;
-    if (one.result() == HeldCopy::Result::failed) failed = &one;
+    rival = rival || one.result == HeldCopy::Result::not_ours;
+    if (one.result == HeldCopy::Result::failed) failed = &one;
   }
   if (not_ours > context_.copies - majority()) return rival ? Renewal::not_owner : Renewal::not_held;
-  if (failed != nullptr) expect(context_.cluster, failed->failure());
+  if (failed != nullptr) expect(context_.cluster, failed->failure);
   throw Contention("the lock's key kept changing during the renewal; try again", address());
 }
 
 // The copies that were lost, while a majority is ours: they keep others out again.
 void Lock::retake(Lease& lease, std::span<const std::size_t> skipped, Duration ttl) {
   if (lease.value.empty()) return;
-  std::vector<AcquireCopy> takes;
-  std::vector<std::size_t> taken;
+  std::vector<CopyToTake> plans;
   for (const std::size_t server : servers()) {
     if (std::find(skipped.begin(), skipped.end(), server) != skipped.end()) continue;
-    taken.push_back(server);
-    takes.emplace_back(AcquireCopy::Plan{.server = server,
-                                         .key = key_,
-                                         .tokens = {lease.token, {}},
-                                         .value = lease.value,
-                                         .fence_key = {},
-                                         .clock = context_.clock,
-                                         .exptime = exptime_of(ttl)});
+    plans.push_back({.server = server,
+                     .key = key_,
+                     .tokens = {lease.token, {}},
+                     .value = lease.value,
+                     .fence_key = {},
+                     .exptime = exptime_of(ttl)});
   }
-  drive_all(context_, takes);
-  for (std::size_t i = 0; i < takes.size(); ++i) {
-    if (takes[i].result() != AcquireCopy::Result::won) continue;
-    std::erase_if(lease.copies, [&](const Lease::Copy& copy) { return copy.server == taken[i]; });
-    lease.copies.push_back({taken[i], takes[i].cas()});
+  for (const TakenCopy& taken : act_on_all(context_, plans, take_copy)) {
+    if (taken.result != TakenCopy::Result::won) continue;
+    std::erase_if(lease.copies, [&](const Lease::Copy& copy) { return copy.server == taken.server; });
+    lease.copies.push_back({taken.server, taken.cas});
   }
 }
 
@@ -284,28 +282,28 @@ Lock::Renewal Lock::leave(const Lease& lease, Duration hold) {
 Lock::Freed Lock::release_copies(const std::optional<std::string>& token,
                                  std::span<const Lease::Copy> copies) {
   using Result = HeldCopy::Result;
-  std::vector<HeldCopy> releases;
+  std::vector<CopyToChange> plans;
   for (const Lease::Copy& copy : copies) {
-    releases.emplace_back(HeldCopy::Plan{
-        .server = copy.server, .key = key_, .token = token, .cas = copy.cas, .copies = context_.copies});
+    plans.push_back(
+        {.server = copy.server, .key = key_, .token = token, .cas = copy.cas, .copies = context_.copies});
   }
-  drive_all(context_, releases);
+  const std::vector<HeldCopy> releases = act_on_all(context_, plans, change_copy);
   const HeldCopy& told = *std::max_element(releases.begin(), releases.end(),
-                                           [](auto& a, auto& b) { return a.result() < b.result(); });
-  Freed freed{Freed::Result::not_held, told.value() ? told.value()->holder : std::string(), {}};
+                                           [](auto& a, auto& b) { return a.result < b.result; });
+  Freed freed{Freed::Result::not_held, told.value ? told.value->holder : std::string(), {}};
   for (const HeldCopy& one : releases) {
-    CopyOutcome outcome{.server = one.server()};
-    if (one.result() == Result::failed) outcome = copy_outcome(context_, one.failure());
-    if (!outcome.failure) outcome.yes = one.result() == Result::not_ours;
+    CopyOutcome outcome{.server = one.server};
+    if (one.result == Result::failed) outcome = copy_outcome(context_, one.failure);
+    if (!outcome.failure) outcome.yes = one.result == Result::not_ours;
     freed.copies.push_back(std::move(outcome));
   }
-  if (told.result() == Result::other_number)
-    throw other_copies(*other_number(std::span(&*told.value(), 1), context_.copies), address());
-  if (told.result() == Result::failed) expect(context_.cluster, told.failure());
-  if (told.result() == Result::contended)
+  if (told.result == Result::other_number)
+    throw other_copies(*other_number(std::span(&*told.value, 1), context_.copies), address());
+  if (told.result == Result::failed) expect(context_.cluster, told.failure);
+  if (told.result == Result::contended)
     throw Contention("the lock's key kept changing during the release; try again", address());
-  if (told.result() == Result::done) freed.result = Freed::Result::released;
-  if (told.result() == Result::not_ours) freed.result = Freed::Result::not_owner;
+  if (told.result == Result::done) freed.result = Freed::Result::released;
+  if (told.result == Result::not_ours) freed.result = Freed::Result::not_owner;
   return freed;
 }
 

@@ -3,6 +3,7 @@
 // at the end of this file.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,9 +11,37 @@
 #include <vector>
 
 #include "common/primitives/several/copies.hpp"
-#include "common/structures/lock/copy.hpp"
 
 namespace mcds {
+
+struct HeldCopy;  // copy.hpp
+
+// The future holder, for people.
+struct LockHolder {
+  std::string host, user, note;
+  std::uint64_t pid = 0;
+  std::size_t slots = 1;   // of the lock; see slots.hpp
+  std::size_t copies = 1;  // in which it is kept
+};
+
+// The same in the value of a lock's key, a JSON object; empty when another program left none.
+std::string lock_holder_in(std::string_view stored);
+
+// Tokens of one acquire. An add whose reply was lost may be applied at any time, even after the lock was won,
+// lost and another's, so it is never repeated with its token. A token that is read was therefore stored since
+// its add without a break, and a client that renews by it has held the lock all the time.
+struct AddTokens {
+  std::string next;                // of the next add
+  std::vector<std::string> spent;  // of adds that may have been applied, or may yet be; the latest last
+  bool vanished = false;    // an add without a reply left nothing: another add, with a new token, may succeed
+  std::string suffix = {};  // of every token: the slot, where the lock has several
+
+  // What `next` may stand for is not known any more.
+  void spend(Random& random);
+  bool is_ours(std::string_view token) const;
+  // For messages: a lock that turns up later is released with one of these.
+  std::string text() const;
+};
 
 struct Lease {
   // One server's copy and its stamp on the value last stored there, if known on this connection.

@@ -37,6 +37,10 @@ LockValue LockValue::parse(std::string_view stored) {
   return value;
 }
 
+std::string lock_holder_in(std::string_view stored) {
+  return LockValue::parse(stored).holder;
+}
+
 std::optional<std::size_t> slots_of(std::string_view holder) {
   if (holder.empty()) return std::nullopt;
   const auto field = json_field(holder, "slots");

@@ -7,18 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "common/base/clock.hpp"
-#include "common/base/errors.hpp"
+#include "common/structures/lock/lock.hpp"
 
 namespace mcds {
-
-// The future holder, for people.
-struct LockHolder {
-  std::string host, user, note;
-  std::uint64_t pid = 0;
-  std::size_t slots = 1;   // of the lock; see slots.hpp
-  std::size_t copies = 1;  // in which it is kept
-};
 
 // `<token> <holder as JSON>`, as stored.
 struct LockValue {

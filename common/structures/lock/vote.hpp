@@ -13,46 +13,22 @@
 // rival with a slow clock may have restarted it while the server was too young.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
-#include "common/structures/lock/copy.hpp"
+#include "common/primitives/context.hpp"
 
 namespace mcds {
 
-class LockVote final : public LockExchange {
- public:
-  // Driven after the exchange that adds the lock: what it finds was true when the lock was added.
-  LockVote(std::size_t server, const std::string& key_prefix, Duration longest_ttl, const Clock& clock);
-  // The server of an only copy, which is asked for nothing: it decides.
-  static LockVote of_only_server(std::size_t server, const Clock& clock);
-  std::vector<Request> requests() const override;
-  void take(std::span<const Reply> replies, SteadyTime sent) override;
-
-  bool votes() const { return votes_; }
-  // It answered, but started too recently to vote.
-  bool young() const { return young_; }
-  // It answered, but has no statistics, as a proxy, or none of its uptime: it never votes.
-  bool ageless() const { return ageless_; }
-  // It was asked, and did not answer: why.
-  const std::string& why() const { return why_; }
-  // Votes: since when, in microseconds since 1970.
-  std::uint64_t since() const { return since_; }
-
- private:
-  void take_uptime(std::span<const Reply> replies);
-  void take_sentinel(std::string_view value);
-
-  enum class Step { look, ask, mark, settled } step_ = Step::look;
-  std::size_t server_;
-  std::string sentinel_;
-  const Clock& clock_;
-  std::uint64_t uptime_needed_s_;
-  CasUnique cas_;
-  bool votes_ = false;
-  bool young_ = false;
-  bool ageless_ = false;
-  std::string why_;
-  std::uint64_t since_ = 0;
+struct LockVote {
+  bool votes = false;
+  bool young = false;       // it answered, but started too recently to vote
+  bool ageless = false;     // it answered, but has no statistics, as a proxy, or none of its uptime
+  std::string why = {};     // it was asked, and did not answer
+  std::uint64_t since = 0;  // votes: since when, in microseconds since 1970
 };
+
+// Asked behind what adds the lock: what it finds was true when the lock was added.
+LockVote vote_of(const Context& context, std::size_t server, Duration longest_ttl);
 
 }  // namespace mcds

@@ -1,9 +1,6 @@
 #include "common/structures/move/copier.hpp"
 
-#include <algorithm>
-
 #include "common/base/bounds.hpp"
-#include "common/base/bytes.hpp"
 #include "common/base/rely.hpp"
 #include "common/base/result.hpp"
 #include "common/primitives/structure_names.hpp"

@@ -1,6 +1,5 @@
 #include "common/structures/move/expiry.hpp"
 
-#include <algorithm>
 #include <map>
 
 #include "common/cluster/statistics.hpp"

@@ -86,11 +86,7 @@ std::string identity_of(const Placement& from, const Placement& to, const std::s
 }
 
 Map::Map(const Placement& from, const Placement& to, std::string key_prefix, std::size_t copies)
-    : from_(from),
-      to_(to),
-      key_prefix_(std::move(key_prefix)),
-      copies_(copies),
-      several_(from.replicates() || to.replicates()) {
+    : from_(from), to_(to), key_prefix_(std::move(key_prefix)), copies_(copies) {
   for (const Server& old_server : from.pool()) {
     std::vector<bool>& row = same_.emplace_back();
     for (const Server& server : to.pool()) row.push_back(old_server.address() == server.address());
@@ -98,7 +94,7 @@ Map::Map(const Placement& from, const Placement& to, std::string key_prefix, std
 }
 
 std::vector<std::size_t> Map::owners(const Placement& placement, View key, std::size_t copies) {
-  if (copies > 1 && !placement.replicates()) return placement.servers_of(key, copies);
+  if (!placement.replicates()) return placement.servers_of(key, copies);
   std::vector<std::size_t> servers;
   for (const Owner& owner : placement.owners_of(key).list) servers.push_back(owner.server);
   return servers;
@@ -106,15 +102,6 @@ std::vector<std::size_t> Map::owners(const Placement& placement, View key, std::
 
 Fate Map::placed_fate(View placed_by, std::size_t copies, std::size_t server) const {
   Fate fate;
-  if (copies == 1 && !several_) {
-    fate.to = to_.server_of(placed_by);
-    if (from_.server_of(placed_by) != server) {
-      fate.what = same_[server][fate.to] ? Fate::What::arrived : Fate::What::astray;
-      return fate;
-    }
-    fate.what = same_[server][fate.to] ? Fate::What::stays : Fate::What::moves;
-    return fate;
-  }
   const auto before = owners(from_, placed_by, copies), after = owners(to_, placed_by, copies);
   const auto stays = [&](std::size_t one) {
     return std::any_of(after.begin(), after.end(), [&](std::size_t other) { return same_[one][other]; });

@@ -65,7 +65,6 @@ class Map {
   const Placement& to_;
   std::string key_prefix_;
   std::size_t copies_;
-  bool several_;                         // some keys have several owners
   std::vector<std::vector<bool>> same_;  // [old][new]
 };
 

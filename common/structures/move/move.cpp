@@ -1,6 +1,5 @@
 #include "common/structures/move/move.hpp"
 
-#include <algorithm>
 #include <set>
 
 #include "common/cluster/statistics.hpp"

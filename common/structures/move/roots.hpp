@@ -2,7 +2,6 @@
 // both places.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "common/primitives/context.hpp"

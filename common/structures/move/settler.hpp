@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "common/base/clock.hpp"
-#include "common/base/result.hpp"
 #include "common/cluster/cluster.hpp"
 #include "common/structures/move/ledger.hpp"
 #include "common/structures/move/move.hpp"

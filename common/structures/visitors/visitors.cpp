@@ -26,21 +26,19 @@ std::int64_t whole_seconds(Duration period) {
   return seconds;
 }
 
-std::uint64_t number_in(const Cluster& cluster, const Reply& reply, const std::string& key) {
-  const auto number = parse_u64(reply.value);
-  if (number) return *number;
-  throw CorruptData(key +
-                        " does not hold a number: another program uses it, or it was overwritten; remove it "
-                        "or use another name",
-                    cluster.address_of(reply.server));
-}
-
 // The largest copy's count; 0 when those that answer have none.
 std::uint64_t count_in(const Cluster& cluster, std::span<const Reply> replies, const std::string& key) {
   std::optional<std::uint64_t> largest;
   for (const Reply& reply : replies) {
-    if (reply.outcome == Outcome::hit)
-      largest = std::max(largest.value_or(0), number_in(cluster, reply, key));
+    if (reply.outcome != Outcome::hit) continue;
+    const auto number = parse_u64(reply.value);
+    if (!number)
+      throw CorruptData(
+          key +
+              " does not hold a number: another program uses it, or it was overwritten; remove it "
+              "or use another name",
+          cluster.address_of(reply.server));
+    largest = std::max(largest.value_or(0), *number);
   }
   const auto answers = [](const Reply& reply) { return !reply.failed(); };
   if (std::none_of(replies.begin(), replies.end(), answers)) expect(cluster, telling(replies));
@@ -156,11 +154,8 @@ bool Visitors::drop(const Context& context, std::string_view name) {
   std::vector<Request> removals;
   for (std::string& key : keys) removals.push_back(Request::remove(std::move(key)));
   bool found = false;
-  const CopyReplies replies = execute_copies(context, removals);
-  for (std::size_t i = 0; i < removals.size(); ++i) {
-    for (const Reply& reply : replies[i])
-      found = expect(context.cluster, reply).outcome == Outcome::deleted || found;
-  }
+  for (const Reply& reply : execute_copies(context, removals).take_all())
+    found = expect(context.cluster, reply).outcome == Outcome::deleted || found;
   return found;
 }
 
