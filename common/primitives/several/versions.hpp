@@ -214,8 +214,8 @@ class Versions::Writing {
 //   new     Who takes a value for new may leave the first copies unread, or all, as long as the others hold
 //           nothing: an add is refused if something is there. Then, or if an unread one does not answer, what
 //           the others got counts for nothing: all copies are read, and it is written anew above what they
-//           hold; from 2^20 if nothing is held but an unread one does not answer. Until then they hold version
-//           1 of it, which any other version that a reader meets outvotes.
+//           hold; from 2^20 if nothing is held and an unread one does not answer. Until then they hold
+//           version 1 of it, which any other version that a reader meets outvotes.
 //   No decision depends on clocks.
 // Invariants
 //   Nothing older ever replaces something newer, because every writer compares. A request that is executed

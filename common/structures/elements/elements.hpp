@@ -158,7 +158,7 @@ class Elements {
   mutable std::size_t moves_ = 0;  // how often elsewhere() was true
   mutable bool began_ = false;     // listing has created the index
   mutable std::array<std::optional<SteadyTime>, index_shards> created_{};  // when we did, in every copy
-  bool were_new_ = false;          // all of the last batch: the next one's are taken for new
+  bool were_new_ = false;  // all of the last batch: the next one's are taken for new
   std::vector<std::weak_ptr<Setting>> on_their_way_;  // in order
 };
 

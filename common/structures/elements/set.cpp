@@ -442,8 +442,7 @@ class Elements::Setting {
   bool created(const One& one) const {
     const auto judge = std::find_if(one.item.copies.begin(), one.item.copies.end(),
                                     [](const auto& copy) { return !copy.failure; });
-    return one.first ||
-           (one.missing && (!versioned() || (judge != one.item.copies.end() && judge->written)));
+    return one.first || (one.missing && (!versioned() || (judge != one.item.copies.end() && judge->written)));
   }
 
   Elements& elements_;
