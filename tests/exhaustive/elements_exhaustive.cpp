@@ -406,6 +406,14 @@ TEST_CASE("exhaustive table and hash: two copies") {
     forgetting.kinds.evictions = true;
     holds(structure + ", 2 copies: o s | g, it is there, or forgotten by one",
           users({"os", "g"}, {.structure = structure, .before = true, .copies = 2}), forgetting, 0);
+    // Who has just begun the structure reads nothing before it adds.
+    for (const std::string rival : {"s", "r", "g"}) {
+      if (rival == "s" && structure == "table") continue;
+      Bounds bounds = small_items(rival == "s" ? 0 : 1);
+      bounds.servers = 2;
+      holds(structure + ", 2 copies: o s | " + rival + ", the first ever",
+            users({"os", rival}, {.structure = structure, .shard = false, .copies = 2}), bounds, 0);
+    }
     // Two batches on their way, and one behind another that exists.
     for (const char* rival : {"s", "r", "g"}) {
       const std::string name = structure + ", 2 copies: ";

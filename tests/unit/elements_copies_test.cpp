@@ -145,6 +145,7 @@ TEST_CASE(
     const auto copies = copy_servers(world.context, key);
     static_cast<void>(world.context.cluster.execute(Request::remove(key).on(copies[copy])));
   };
+  world.clock.advance(std::chrono::seconds(11));
   lose("lost", 0);
   lose("lost too", 1);
   const std::vector<Element> b{{"b", "1"}}, c{{"c", "1"}}, other_b{{"b", "2"}},
@@ -172,6 +173,50 @@ TEST_CASE(
     for (const Reply& reply : execute_copies(world.context, Request::get(world.elements.key_of(name))))
       CHECK(reply.value == value);
   }
+}
+
+TEST_CASE(
+    "elements, copies: who has just begun it reads nothing before it sets something new, and replaces what "
+    "another client did meanwhile, whichever copy has forgotten that") {
+  World world;
+  world.set(numbered(200));
+  Hash rival(world.context, "cfg");
+  const auto lose = [&](const std::string& name, std::size_t copy) {
+    const std::string key = world.elements.key_of(name);
+    const auto copies = copy_servers(world.context, key);
+    static_cast<void>(world.context.cluster.execute(Request::remove(key).on(copies[copy])));
+  };
+  Map mine;
+  const std::vector<std::string> words{"set", "set twice", "removed"};
+  for (const std::string& word : words) {
+    for (const std::string copy : {"", "0", "1"}) {
+      const std::string name = word + copy;
+      const Element element{name, "9"};
+      rival.set(std::span(&element, 1));
+      if (word == "set twice") rival.set(std::span(&element, 1));
+      if (word == "removed") rival.elements().remove(std::span(&name, 1));
+      if (!copy.empty()) lose(name, copy == "0" ? 0 : 1);
+      mine[name] = "2";
+    }
+  }
+  const std::vector<bool> created = world.set(mine);
+  std::size_t i = 0;
+  for (const auto& [name, value] : mine) {
+    CAPTURE(name);
+    // With the first copy still there it is known that it was there.
+    CHECK(created[i++] == (name.starts_with("removed") || name.ends_with('0')));
+    for (const Reply& reply : execute_copies(world.context, Request::get(world.elements.key_of(name))))
+      CHECK(reply.value == "2");
+  }
+  world.set({{"new", "1"}});
+  std::size_t before = world.trips.requests();
+  CHECK(world.trips.trips_of([&] { world.set({{"newer", "1"}}); }) <= 3);
+  CHECK(world.trips.requests() - before == 4);
+  world.clock.advance(std::chrono::seconds(11));
+  world.set({{"later", "1"}});
+  before = world.trips.requests();
+  world.set({{"still later", "1"}});
+  CHECK(world.trips.requests() - before == 5);
 }
 
 TEST_CASE(

@@ -1,29 +1,16 @@
 #include "tools/cli/batch.hpp"
 
-#include <malloc.h>
 #include <unistd.h>
 
 #include "tools/cli/session.hpp"
 
 namespace mcds {
 
-namespace {
-
-// Each window takes and frees the same few MiB: given back to the system in between, they come back page by
-// page.
-void keep_freed_memory() {
-  mallopt(M_MMAP_THRESHOLD, 4 << 20);
-  mallopt(M_TRIM_THRESHOLD, 32 << 20);
-}
-
-}  // namespace
-
 BatchLines::BatchLines(Session& session, LineOptions options)
     : session_(session),
       options_(std::move(options)),
       lines_(options_.file, session.options().null ? '\0' : '\n'),
       started_(session.clock().steady()) {
-  keep_freed_memory();
   session.hold_for_the_sick();
   const bool shown = options_.answers_each && isatty(STDOUT_FILENO) != 0;
   if (!shown) progress_.emplace(session.clock(), "lines", lines_.size());

@@ -63,7 +63,7 @@ class Output {
   // Whoever reads the answers is waited for no longer than these allow: Failure(try_again).
   void bound(std::shared_ptr<const RunLimits> limits) { limits_ = std::move(limits); }
 
-  void buffered(bool on) { buffered_ = on; }
+  void buffered(bool on);
   // Throws Failure(output_failed) if stdout cannot be written, ClosedPipe if it has no reader.
   void flush();
   // flush(), and with -o text the next row has a header of its own.

@@ -150,7 +150,7 @@ void VersionedRemoval::judge() {
         UnknownOutcome("another client changed it at the same time; it was removed, perhaps by that one");
 }
 
-std::vector<Request> Versions::gets(Reading& reading, bool but_first) const {
+std::vector<Request> Versions::gets(Reading& reading) const {
   std::vector<Request> batch;
   batch.reserve(reading.keys.size() * context_.copies);
   for (const std::string& key : reading.keys) {
@@ -159,8 +159,11 @@ std::vector<Request> Versions::gets(Reading& reading, bool but_first) const {
       continue;
     }
     const auto servers = copy_servers(context_, key);
-    if (but_first) reading.unread.push_back(servers.front());
-    for (std::size_t copy = but_first ? 1 : 0; copy < servers.size(); ++copy) {
+    for (std::size_t copy = 0; copy < servers.size(); ++copy) {
+      if (copy < reading.unread) {
+        reading.servers.push_back(servers[copy]);
+        continue;
+      }
       Request& request = batch.emplace_back();
       request.op = Op::gets;
       request.key = key;
@@ -170,9 +173,10 @@ std::vector<Request> Versions::gets(Reading& reading, bool but_first) const {
   return batch;
 }
 
-Versions::Reading Versions::begin_read(std::vector<std::string> keys, bool but_first) const {
-  Reading reading{.keys = std::move(keys)};
-  reading.replies = context_.cluster.begin(gets(reading, but_first && context_.copies > 1));
+Versions::Reading Versions::begin_read(std::vector<std::string> keys, std::size_t unread) const {
+  Reading reading{.keys = std::move(keys), .unread = context_.copies > 1 ? unread : 0};
+  auto batch = gets(reading);
+  if (!batch.empty()) reading.replies = context_.cluster.begin(std::move(batch));
   return reading;
 }
 
@@ -181,21 +185,24 @@ std::vector<VersionedItem> Versions::read(std::span<const std::string> keys) con
 }
 
 std::vector<VersionedItem> Versions::finish_read(Reading reading) const {
-  std::vector<Reply> replies = reading.replies->finish();
+  std::vector<Reply> replies;
+  if (reading.replies != nullptr) replies = reading.replies->finish();
   std::vector<VersionedItem> items(reading.keys.size());
   auto reply = replies.begin();
+  auto server = reading.servers.begin();
   for (std::size_t i = 0; i < items.size(); ++i) {
     items[i].key = std::move(reading.keys[i]);
     items[i].copies.resize(context_.copies);
-    for (VersionedCopy& copy : items[i].copies) {
-      copy.unread = !reading.unread.empty() && &copy == items[i].copies.data();
+    for (std::size_t number = 0; number < context_.copies; ++number) {
+      VersionedCopy& copy = items[i].copies[number];
+      copy.unread = number < reading.unread;
       if (copy.unread)
-        copy.server = reading.unread[i];
+        copy.server = *server++;
       else
         take(copy, std::move(*reply++));
     }
   }
-  if (!reading.unread.empty()) read_whole(items);
+  if (reading.unread != 0) read_whole(items);
   return items;
 }
 
@@ -326,6 +333,7 @@ std::vector<Request> Versions::due(Writing& writing) const {
   if (writing.round_ == 0) batch.reserve(writing.writes_.size() * context_.copies);
   writing.sent_.clear();
   for (VersionedWrite& write : writing.writes_) {
+    if (write.misread) continue;
     write.blocked = false;
     for (VersionedCopy& copy : write.item->copies) {
       if (is_due(write, copy, writing.round_ == most_rounds)) {
@@ -348,7 +356,10 @@ void Versions::take_written(Writing& writing, std::span<const Reply> replies) co
   std::vector<VersionedCopy*> overtaken;
   for (std::size_t i = 0; i < replies.size(); ++i) {
     const auto& [write, copy] = writing.sent_[i];
-    if (std::exchange(copy->unread, false) && replies[i].outcome != Outcome::stored) write->misread = true;
+    if (std::exchange(copy->unread, false) && replies[i].outcome != Outcome::stored) {
+      write->misread = true;
+      write->held = write->held || !replies[i].failed();
+    }
     if (replies[i].outcome == Outcome::stored) {
       copy->begun = copy->begun || !copy->live();
       copy->found = copy->written = true;
@@ -360,7 +371,7 @@ void Versions::take_written(Writing& writing, std::span<const Reply> replies) co
       copy->failure = copy_outcome(context_, replies[i]).failure;
     } else if (write->once) {
       copy->failure = Contention("it changed meanwhile", context_.cluster.address_of(copy->server));
-    } else {
+    } else if (!write->misread) {
       again.push_back(Request::gets(write->item->key).on(copy->server));
       overtaken.push_back(copy);
     }

@@ -86,6 +86,7 @@ struct VersionedWrite {
   bool blocked = false;  // the answer to only_over_live
   // A copy that was not read holds something, or did not answer: all are to be read, and it is written anew.
   bool misread = false;
+  bool held = false;  // with `misread`: one holds something
   // A copy that changed meanwhile is left as it is.
   bool once = false;
   // The first copy that answers.
@@ -129,12 +130,13 @@ class Versions {
   // read in two steps.
   struct Reading {
     std::vector<std::string> keys = {};
-    std::vector<std::size_t> unread = {};  // servers of the first copies, if they are not asked
+    std::size_t unread = 0;                 // copies of each key
+    std::vector<std::size_t> servers = {};  // of those
     std::unique_ptr<Pending> replies = {};
   };
-  // `but_first`: the first copy is taken to hold nothing, as far as the others hold nothing; those of which
-  // one holds something, or does not answer, are read whole.
-  Reading begin_read(std::vector<std::string> keys, bool but_first = false) const;
+  // `unread`: so many of the first copies are taken to hold nothing, as far as the others hold nothing; those
+  // of which one holds something, or does not answer, are read whole.
+  Reading begin_read(std::vector<std::string> keys, std::size_t unread = 0) const;
   std::vector<VersionedItem> finish_read(Reading reading) const;
 
   void write(std::span<VersionedWrite> writes) const;
@@ -156,7 +158,7 @@ class Versions {
   std::vector<std::optional<Failure>> settle(std::span<VersionedItem> items, const Which& which = {}) const;
 
  private:
-  std::vector<Request> gets(Reading& reading, bool but_first) const;
+  std::vector<Request> gets(Reading& reading) const;
   void read_whole(std::vector<VersionedItem>& items) const;
   void take(VersionedCopy& copy, Reply&& reply) const;
   void put_request(const VersionedWrite& write, const VersionedCopy& copy, std::vector<Request>& batch) const;
@@ -210,11 +212,11 @@ class Versions::Writing {
 //           remover is told that it did it. (A reader may spread the word, and a setter overtake it: then the
 //           remover's outcome is unknown.)
 //   When a write is done, what a reader may answer, and when nothing may be written: several/quorum.hpp.
-//   new     Who takes a value for new may leave the first copy unread, as long as all others hold nothing:
-//           its add is refused if something is there. Then, or if it does not answer, what the others got
-//           counts for nothing: all copies are read, and it is written anew above what they hold; from 2^20
-//           if the first does not answer. Until then they hold version 1 of it, which any other version that
-//           a reader meets outvotes.
+//   new     Who takes a value for new may leave the first copies unread, or all, as long as the others hold
+//           nothing: an add is refused if something is there. Then, or if an unread one does not answer, what
+//           the others got counts for nothing: all copies are read, and it is written anew above what they
+//           hold; from 2^20 if nothing is held and an unread one does not answer. Until then they hold
+//           version 1 of it, which any other version that a reader meets outvotes.
 //   No decision depends on clocks.
 // Invariants
 //   Nothing older ever replaces something newer, because every writer compares. A request that is executed

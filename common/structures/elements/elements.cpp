@@ -14,6 +14,10 @@ namespace {
 
 constexpr std::size_t names_per_removal = 4096;
 
+// How long a client that began a structure takes what another lists meanwhile for a rival's. An element that
+// another client created in that time, and that the first copy has lost since, may count as new again.
+constexpr auto just_begun = std::chrono::seconds(10);
+
 std::string_view checked(std::string_view name) {
   if (name.ends_with(":v"))
     throw InvalidInput("the name must not end in \":v\", because its index could be an element of another");
@@ -74,6 +78,7 @@ bool Elements::elsewhere(bool certainly) const {
   if (!kept_.elsewhere(certainly)) return false;
   ++moves_;
   if (kept_.key() != before) take_keys();
+  created_ = {};
   return true;
 }
 
@@ -133,6 +138,7 @@ Elements::Listed Elements::complete_list(const Indexes& indexes, EachResult<Elem
   const auto finished =
       copies_.each([&](std::size_t copy) { indexes[copy]->finish_list(listings[copy].value(), there); });
   for (const auto& listing : listings) began_ = began_ || (!listing.failure() && listing.value().began);
+  note_created(listings);
   Listed lists(names);
   for (std::size_t i = 0; i < names; ++i) {
     const auto failure_in = [&](std::size_t copy) -> const std::optional<Failure>& {
@@ -145,6 +151,21 @@ Elements::Listed Elements::complete_list(const Indexes& indexes, EachResult<Elem
     for (copy = 0; copy < copies_.size(); ++copy) lists[i].push_back(failure_in(copy));
   }
   return lists;
+}
+
+void Elements::note_created(const EachResult<ElementIndex::Listing>& listings) const {
+  for (std::size_t shard = 0; shard < index_shards; ++shard) {
+    const bool everywhere = std::all_of(listings.begin(), listings.end(), [&](const auto& listing) {
+      return !listing.failure() && listing.value().created.contains(shard);
+    });
+    if (everywhere) created_[shard] = context_.clock.steady();
+  }
+}
+
+bool Elements::created_just_now(std::span<const ElementIndex::Share> shares) const {
+  return std::all_of(shares.begin(), shares.end(), [&](const ElementIndex::Share& share) {
+    return created_[share.shard] && context_.clock.steady() - *created_[share.shard] < just_begun;
+  });
 }
 
 // Those that were in one copy and were created in another: what they have there. Whole only if that is as

@@ -2,6 +2,7 @@
 // look. Its contract stands at the end of this file.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -135,6 +136,9 @@ class Elements {
   Listed finish_list(Listings begun) const;
   Listed complete_list(const Indexes& indexes, EachResult<ElementIndex::Listing> listings,
                        std::size_t names) const;
+  void note_created(const EachResult<ElementIndex::Listing>& listings) const;
+  // Whether we created these shards, each in every copy.
+  bool created_just_now(std::span<const ElementIndex::Share> shares) const;
   std::vector<bool> present(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_here(std::span<const std::string> names) const;
   void remove_again(std::span<const std::string> names, const std::vector<std::size_t>& places,
@@ -152,7 +156,8 @@ class Elements {
   mutable Indexes indexes_;        // per copy
   mutable std::size_t moves_ = 0;  // how often elsewhere() was true
   mutable bool began_ = false;     // listing has created the index
-  bool were_new_ = false;          // all of the last batch: the next one's are taken for new
+  mutable std::array<std::optional<SteadyTime>, index_shards> created_{};  // when we did, in every copy
+  bool were_new_ = false;  // all of the last batch: the next one's are taken for new
   std::vector<std::weak_ptr<Setting>> on_their_way_;  // in order
 };
 
@@ -208,7 +213,11 @@ class Elements {
 //   raise the highest version, and a reader of copies that differ writes the newest back. So set of existing
 //   ones takes 2 trips instead of 1, and remove 3; the others take the same. A new element, or one that
 //   replaces a removal, is listed before it is written: behind new ones in the trip in which it is read (but
-//   in the first copy: Versions, new), and so even if it turns out to be there. While that batch's writes are
+//   in the first copy: Versions, new), and so even if it turns out to be there. In no copy is it read where
+//   this client has created its part of every copy of the index less than 10 s ago: what is there would be
+//   listed behind that. Then who writes the first copy created it, whatever the others turn out to hold; one
+//   that another client created in these 10 s, and that the first copy lost, may be told as new again, and
+//   has the later value. While that batch's writes are
 //   on their way, a reader finds them in some copies and heals the others, a rival finds a version and raises
 //   it, and a crash leaves elements of which a copy lacks some and names without elements, as it does between
 //   any two copies' writes; only that they are those of one batch, and the names also those of the next two.

@@ -112,7 +112,8 @@ class Elements::Setting {
     bool missing = false;                      // no copy had it
     bool done = false;
     bool partly = false;  // perhaps one copy has it, while others went missing
-    bool alone = false;   // copies have it that were read, and that which was not read does not answer
+    bool alone = false;   // some copies got it, and of those that were not read some do not answer
+    bool first = false;   // the first copy got it unread, which another had, or did not answer
     std::optional<Failure> failure = {};
     std::optional<SteadyTime> listed_at = {};
     std::optional<SteadyTime> added_at = {};
@@ -193,9 +194,15 @@ class Elements::Setting {
     asked_ = open();
     for (One* one : asked_) one->missing = one->to_list = true;
     if (any_missing() && elsewhere()) return run();
-    if (versioned() && !asked_.empty()) reading_ = elements_.versions_.begin_read(keys_of(asked_), true);
     begin_list(to_be_listed());
+    if (versioned() && !asked_.empty()) reading_ = elements_.versions_.begin_read(keys_of(asked_), unread());
     step_ = Step::listing;
+  }
+
+  // What was there before this client began the structure would be listed.
+  std::size_t unread() const {
+    const bool began = listings_ && elements_.created_just_now(listings_->shares);
+    return began ? elements_.context_.copies : 1;
   }
 
   // Nothing is written yet; false: the same again.
@@ -351,8 +358,9 @@ class Elements::Setting {
         const auto& copies = one.item.copies;
         one.partly = one.partly || std::any_of(copies.begin(), copies.end(),
                                                [](const auto& copy) { return copy.written || copy.failure; });
-        one.alone = writes_[i].misread && copies.front().failure &&
+        one.alone = writes_[i].misread && !writes_[i].held &&
                     std::any_of(copies.begin(), copies.end(), [](const auto& copy) { return copy.written; });
+        one.first = one.first || (writes_[i].misread && copies.front().written);
         continue;
       }
       one.failure = one.item.failure_of_write();
@@ -435,7 +443,7 @@ class Elements::Setting {
     const auto judge = std::find_if(one.item.copies.begin(), one.item.copies.end(),
                                     [](const auto& copy) { return !copy.failure; });
     const bool first = judge != one.item.copies.end() && (judge->begun || (one.alone && judge->written));
-    return one.missing && (!versioned() || first);
+    return one.first || (one.missing && (!versioned() || first));
   }
 
   Elements& elements_;
