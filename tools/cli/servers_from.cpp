@@ -174,10 +174,9 @@ FoundServers find_servers(std::string_view text, const Access& access, const Con
   if (source.kind == "dalli") return {parse_dalli(environment_list(source.where))};
   if (source.kind == "libmemcached") return {configured_by_libmemcached(source.where, options, clock)};
   if (source.kind == "env") return {{parse_pool(environment_list(source.where + "_SERVERS")), "", ""}};
-  throw InvalidInput(
-      "--servers-from: unknown kind " + json_quote(source.kind) +
-      "; there are nutcracker, mcrouter, php-ini, django, oslo, file, dns, dnssrv, elasticache, dsn, "
-      "dalli, libmemcached, env");
+  throw InvalidInput("--servers-from: unknown kind " + json_quote(source.kind) +
+                     "; there are nutcracker, mcrouter, php-ini, django, oslo, file, dns, dnssrv, "
+                     "elasticache, dsn, dalli, libmemcached, env");
 }
 
 }  // namespace mcds

@@ -358,8 +358,7 @@ void declare_changes(Command& command, const Options& options) {
       .example("mcds array add hosts --json '{\"name\":\"web1\",\"up\":true}'")
       .example("find /data -name '*.csv' | mcds array add files -")
       .argument("VALUE",
-                "the values, in one atomic step; @FILE: a file's contents; -: one per "
-                "line of standard input",
+                "the values, in one atomic step; @FILE: a file's contents; -: one per line of standard input",
                 dash(&options->values))
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .with(with_values, options);
@@ -379,8 +378,7 @@ void declare_changes(Command& command, const Options& options) {
       .answer("array adds deletes failed created")
       .answer("array found server degraded?")
       .argument("VALUE",
-                "the values, in one atomic step; @FILE: a file's contents; -: one per line of "
-                "standard input",
+                "the values, in one atomic step; @FILE: a file's contents; -: one per line of standard input",
                 dash(&options->values))
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .with(with_values, options);

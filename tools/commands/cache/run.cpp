@@ -114,9 +114,9 @@ class CachedRun {
     throw Failure(
         ErrorCode::try_again,
         key_.name + " is being rebuilt by " + describe_holder(holder) +
-            (options_.refresh ? "; wait longer with --wait"
-                              : " and there is no output to replay; wait longer with --wait, or use "
-                                "--on-busy run"),
+            (options_.refresh
+                 ? "; wait longer with --wait"
+                 : " and there is no output to replay; wait longer with --wait, or use --on-busy run"),
         session_.server_address(cache_.server()));
   }
 

@@ -100,10 +100,10 @@ class Remover {
       removed.selection.strings("keys", options_.keys);
     if (!lines || session_.output().mode() == OutputMode::value) return summary_.keep({}, removed);
     if (undecided_ > 0)
-      session_.output().warning(std::to_string(undecided_) +
-                                " of these have another cas than when they were listed, and stay: they were "
-                                "written, or their server "
-                                "moved them in its memory; lines of item list --digest tell these apart");
+      session_.output().warning(
+          std::to_string(undecided_) +
+          " of these have another cas than when they were listed, and stay: they were written, or their "
+          "server moved them in its memory; lines of item list --digest tell these apart");
     summary_.print({}, removed, {});
   }
 

@@ -79,12 +79,10 @@ class Mover {
     JsonObject line = JsonObject("to", to_pool_[server].address()).number("evicted", incident->evicted);
     line.boolean("restarted", incident->restarted).boolean("flushed", incident->flushed);
     const std::string message =
-        incident->restarted
-            ? "it was restarted during the move and lost what had been copied to it; move again "
-              "without --again"
+        incident->restarted ? "it was restarted during the move and lost what had been copied to it; move "
+                              "again without --again"
         : incident->flushed
-            ? "it was flushed during the move and lost what had been copied to it; move again "
-              "without --again"
+            ? "it was flushed during the move and lost what had been copied to it; move again without --again"
             : "it evicted " + std::to_string(incident->evicted) +
                   (incident->evicted == 1 ? " item" : " items") +
                   " during the move, copied ones or others; it needs more memory (-m)";
@@ -97,10 +95,9 @@ class Mover {
     const std::uint64_t lost = move_.report().lost[server];
     if (lost == 0) return;
     JsonObject line = JsonObject("to", to_pool_[server].address()).number("lost", lost);
-    line.bytes("message",
-               "it was restarted or flushed since " + std::to_string(lost) +
-                   " of these items were copied to it, or does not answer; to copy them again, move without "
-                   "--again, which brings back what clients of the new list removed");
+    line.bytes("message", "it was restarted or flushed since " + std::to_string(lost) +
+                              " of these items were copied to it, or does not answer; to copy them again, "
+                              "move without --again, which brings back what clients of the new list removed");
     session_.output().answer(line, to_pool_[server].address());
     status_ = worse(status_, ExitStatus::problem);
   }
@@ -136,8 +133,7 @@ class Mover {
       session_.output().warning(
           std::to_string(arrived) +
           " keys are already where only clients of the new list look, and are not overwritten; if an earlier "
-          "change of "
-          "the pool left them, remove them first with mcds where --prune --live --moved-from");
+          "change of the pool left them, remove them first with mcds where --prune --live --moved-from");
     if (astray * 2 > keys)
       session_.output().warning(
           "most keys are not where " + std::string(session_.placement()->profile()) +

@@ -123,8 +123,7 @@ class Writer {
         "fill: #1d2536 }\n"
         ".title { font-size: 30px; font-weight: 700 }\n.sub { font-size: 15px; fill: #667085 }\n"
         ".problem { font-size: 14px; fill: #b42318 }\n"
-        ".head { font-size: 12px; fill: #667085 }\n.end { "
-        "text-anchor: end }\n.mid { text-anchor: middle }\n"
+        ".head { font-size: 12px; fill: #667085 }\n.end { text-anchor: end }\n.mid { text-anchor: middle }\n"
         ".label { font-size: " +
         px(label_size()) +
         "px }\n.share { font-weight: 600 }\n.big { font-size: 44px; font-weight: 700 }\n"
