@@ -64,6 +64,8 @@ struct OptionSpec {
   bool takes_dash = false;
 
   std::vector<std::string> choices() const;  // empty: any word
+  bool is_called(std::string_view word) const;
+  std::string long_name() const { return std::string(names.substr(names.rfind(',') + 1)); }
 };
 
 struct ArgumentSpec {
