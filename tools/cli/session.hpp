@@ -56,6 +56,8 @@ class Session {
   std::optional<Duration> longest_lock_ttl(const std::optional<Duration>& flag);
   // Everything a structure needs. Connects lazily, per server.
   Context context_with_copies();
+  // For items as they are: of one server each.
+  Context context_on(Cluster& cluster) { return {cluster, clock(), random(), key_prefix(), copies()}; }
   // Throws Failure(configuration) if two servers of the list have turned out to be one, and copies were asked
   // for.
   void expect_distinct_servers();

@@ -40,9 +40,7 @@ class Mover {
         statistics_(other_.connect()),
         to_pool_(other_.placement()->pool()),
         from_pool_(session.placement()->pool()),
-        move_(Context{session.cluster(), session.clock(), session.random(), session.key_prefix(),
-                      session.copies()},
-              *to_, options_of(session, options), statistics_.get()) {}
+        move_(session.context_on(session.cluster()), *to_, options_of(session, options), statistics_.get()) {}
 
   ExitStatus run() {
     session_.output().buffered(true);
@@ -68,8 +66,7 @@ class Mover {
 
   bool is_target(std::size_t server) const {
     const auto& pairs = move_.report().pairs;
-    return std::any_of(pairs.begin(), pairs.end(),
-                       [&](const auto& pair) { return pair.first.second == server; });
+    return std::ranges::any_of(pairs, [&](const auto& pair) { return pair.first.second == server; });
   }
 
   // What was copied may be gone since.

@@ -17,8 +17,7 @@ class OldPlacePruner {
         options_(options),
         before_(session, ChangedPool{options.moved_from, {}, {}, options.as_from}),
         from_(before_.connect()),
-        places_(Context{*from_, session.clock(), session.random(), session.key_prefix(), session.copies()},
-                session.cluster(), options_of(session, options)),
+        places_(session.context_on(*from_), session.cluster(), options_of(session, options)),
         summary_(session, options.audit) {}
 
   ExitStatus run() {
