@@ -44,7 +44,7 @@ bool silent(const LiveKeysOfServer& result) {
 
 // Throws when no server lists its keys.
 void expect_some(const Pool& pool, const std::vector<LiveKeysOfServer>& results) {
-  if (std::all_of(results.begin(), results.end(), silent)) {
+  if (std::ranges::all_of(results, silent)) {
     const Failure failure = unlisted(results.front(), pool.front());
     throw NotApplied(failure.code(), failure.what(), failure.server());
   }

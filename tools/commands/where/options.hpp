@@ -43,6 +43,10 @@ ExitStatus for_each_key(Session& session, const Placements& placements, const Wh
 
 // probe.cpp: where the copies are.
 ExitStatus where_probe(Session& session, const WhereOptions& options, const Placements& placements);
+// audit.cpp: every key that the servers list, against where it belongs. nullopt: not every server listed all
+// its keys, so that what is missing on one may be there.
+std::optional<ExitStatus> where_audit(Session& session, const WhereOptions& options,
+                                      const Placements& placements);
 // moved.cpp: what a move left on old places.
 ExitStatus where_moved(Session& session, const WhereOptions& options);
 // down.cpp: where the client goes while servers are dead.
