@@ -1,14 +1,15 @@
 // mcds item list: every key that the servers of the pool hold now.
 #include <unistd.h>
 
+#include <map>
 #include <unordered_set>
 
+#include "common/cluster/keys/live.hpp"
 #include "common/operations/removal.hpp"
 #include "common/primitives/structure_names.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/commands/item/options.hpp"
 #include "tools/commands/item/places.hpp"
-#include "tools/commands/item/selection.hpp"
 
 namespace mcds {
 
@@ -16,6 +17,92 @@ namespace {
 
 constexpr std::uint64_t usual_first = 20;
 constexpr std::size_t keys_per_trip = 256;
+
+// A LiveKey that may be kept.
+struct ListedKey {
+  std::string key;  // without the namespace
+  LiveKey about;    // its `key` is not valid
+};
+
+// Those of all keys that come first, `most` of them in memory.
+class FirstKeys {
+ public:
+  enum class Order { size, idle, ttl };  // the largest, the longest unused, those that end first
+  FirstKeys(Order order, std::size_t most) : order_(order), most_(most) {}
+  void add(std::string_view key, const LiveKey& about) {
+    if (most_ == 0) return;
+    const std::int64_t rank = rank_of(about);
+    if (heap_.size() == most_) {
+      if (rank >= heap_.front().rank) return;
+      std::pop_heap(heap_.begin(), heap_.end());
+      heap_.pop_back();
+    }
+    heap_.push_back({rank, {std::string(key), about}});
+    std::push_heap(heap_.begin(), heap_.end());
+  }
+
+  std::vector<ListedKey> take() {
+    std::sort_heap(heap_.begin(), heap_.end());
+    std::vector<ListedKey> keys;
+    for (Ranked& ranked : heap_) keys.push_back(std::move(ranked.key));
+    heap_.clear();
+    return keys;
+  }
+
+ private:
+  std::int64_t rank_of(const LiveKey& about) const {
+    switch (order_) {
+      case Order::size:
+        return -static_cast<std::int64_t>(about.size_bytes);
+      case Order::idle:
+        return about.last_accessed_at;
+      case Order::ttl:
+        break;
+    }
+    return about.expires_at < 0 ? INT64_MAX : about.expires_at;
+  }
+
+  struct Ranked {
+    std::int64_t rank;
+    ListedKey key;
+    // The last in order is the first to go.
+    bool operator<(const Ranked& other) const { return rank < other.rank; }
+  };
+  Order order_;
+  std::size_t most_;
+  std::vector<Ranked> heap_;
+};
+
+// Keys and bytes by what stands before the first separator.
+class PrefixSums {
+ public:
+  explicit PrefixSums(std::string separator) : separator_(std::move(separator)) {}
+  void add(std::string_view key, std::uint64_t bytes) {
+    const std::size_t end = key.find(separator_);
+    const std::string_view prefix =
+        end == std::string_view::npos ? std::string_view() : key.substr(0, end + separator_.size());
+    auto found = sums_.find(prefix);
+    if (found == sums_.end()) found = sums_.emplace(std::string(prefix), Sum{std::string(prefix)}).first;
+    ++found->second.keys;
+    found->second.bytes += bytes;
+  }
+
+  struct Sum {
+    std::string prefix;  // with the separator; empty: keys without one
+    std::uint64_t keys = 0, bytes = 0;
+  };
+  // The most bytes first.
+  std::vector<Sum> take() const {
+    std::vector<Sum> sums;
+    for (const auto& [prefix, sum] : sums_) sums.push_back(sum);
+    std::ranges::stable_sort(sums, std::greater{}, &Sum::bytes);
+    return sums;
+  }
+
+ private:
+  std::string separator_;
+  std::map<std::string, Sum, std::less<>> sums_;
+};
 
 FirstKeys::Order order_of(const std::string& word) {
   if (word == "size") return FirstKeys::Order::size;
