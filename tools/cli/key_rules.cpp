@@ -19,7 +19,7 @@ bool fits(std::string_view key, bool any_byte) {
 
 bool is_taken(const Placement& placement, const std::string& key, bool sent) {
   const Owners owners = placement.owners_of(key);
-  return std::all_of(owners.list.begin(), owners.list.end(), [&](const Owner& owner) {
+  return std::ranges::all_of(owners.list, [&](const Owner& owner) {
     return fits(owner.wire_key.empty() ? key : owner.wire_key, !sent && placement.takes_any_byte());
   });
 }

@@ -98,7 +98,7 @@ std::vector<ServiceRecord> usable(std::vector<ServiceRecord> records) {
   std::erase_if(records, [](const ServiceRecord& record) {
     return record.target.empty();
   });  // "." means: no such service
-  std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(records, [](const auto& a, const auto& b) {
     return std::tie(a.priority, a.target, a.port) < std::tie(b.priority, b.target, b.port);
   });
   const auto spare = std::ranges::find_if(

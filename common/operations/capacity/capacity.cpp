@@ -81,9 +81,7 @@ class KeysOfServer {
   }
 
   void begin() {
-    std::stable_sort(listed_.begin(), listed_.end(), [](const Listed& one, const Listed& other) {
-      return one.accessed_at < other.accessed_at;
-    });
+    std::ranges::stable_sort(listed_, std::less{}, &Listed::accessed_at);
     for (const Listed& one : listed_) distances_->seed(one.hash, one.bytes, one.expires_at);
     // Hashes are not spread so evenly that the sample's bytes are exactly its share.
     if (listed_bytes_ > 0 && rate_ < 1) rate_ = distances_->bytes() / static_cast<double>(listed_bytes_);
@@ -268,7 +266,7 @@ class Measurement {
 
   void list_keys() {
     const auto begin = look();
-    const double largest = std::max(1.0, *std::max_element(options_.factors.begin(), options_.factors.end()));
+    const double largest = std::max(1.0, *std::ranges::max_element(options_.factors));
     const std::vector<std::size_t> servers = those_left();
     Pool part;
     for (const std::size_t server : servers) {
@@ -362,7 +360,7 @@ ChunkSizes::ChunkSizes(double smallest, double factor, double largest) {
 }
 
 std::uint64_t ChunkSizes::chunk_for(std::uint64_t item_bytes) const {
-  const auto found = std::lower_bound(sizes_.begin(), sizes_.end(), item_bytes);
+  const auto found = std::ranges::lower_bound(sizes_, item_bytes);
   return found == sizes_.end() ? item_bytes : *found;
 }
 

@@ -306,7 +306,7 @@ void Diagnosis::add_one(std::vector<std::size_t> servers, JsonObject evidence, S
 }
 
 std::vector<Symptom> Diagnosis::take() {
-  std::stable_sort(singles_.begin(), singles_.end(), [](const Single& one, const Single& other) {
+  std::ranges::stable_sort(singles_, [](const Single& one, const Single& other) {
     return one.severity != other.severity ? one.severity > other.severity : one.weight > other.weight;
   });
   Symptom* last = nullptr;
@@ -336,8 +336,7 @@ std::vector<Symptom> diagnose(const Examination& seen, const WantedCheck& wanted
     }
     for (Symptom& symptom : diagnosis.take()) all.push_back(std::move(symptom));
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Symptom& one, const Symptom& other) { return one.severity > other.severity; });
+  std::ranges::stable_sort(all, std::greater{}, &Symptom::severity);
   return all;
 }
 
@@ -355,9 +354,8 @@ bool lacks(const Patient& patient, Needs needs) {
 std::string no_check(std::string_view name) {
   std::vector<std::string> known;
   for (const Check& check : checks) known.emplace_back(check.name);
-  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
-  const std::string hint = did_you_mean(name, known);
-  return "no check '" + visible(name) + '\'' + (hint.empty() ? "; mcds doctor --checks lists them" : hint);
+  if (std::ranges::find(known, name) != known.end()) return {};
+  return "no check '" + visible(name) + '\'' + did_you_mean(name, known, "; mcds doctor --checks lists them");
 }
 
 std::vector<Unknown> unknowns(const Examination& seen, const WantedCheck& wanted) {

@@ -11,7 +11,7 @@ constexpr double many = 0.1, some = 0.01;
 constexpr std::size_t shown_names = 5;
 
 bool is_listed(const StructureSeen& one, std::initializer_list<std::string_view> structures) {
-  return std::find(structures.begin(), structures.end(), one.structure) != structures.end();
+  return std::ranges::find(structures, one.structure) != structures.end();
 }
 
 // One finding of all structures for which `bad` holds.
@@ -40,8 +40,8 @@ Severity by_share(double part) {
 std::vector<std::size_t> most_first(const std::map<std::size_t, std::uint64_t>& counts) {
   std::vector<std::size_t> servers;
   for (const auto& [server, count] : counts) servers.push_back(server);
-  std::stable_sort(servers.begin(), servers.end(),
-                   [&](std::size_t one, std::size_t other) { return counts.at(one) > counts.at(other); });
+  std::ranges::stable_sort(
+      servers, [&](std::size_t one, std::size_t other) { return counts.at(one) > counts.at(other); });
   return servers;
 }
 
@@ -116,7 +116,7 @@ void evicts_structures(const Examination& seen, Diagnosis& diagnosis) {
     }
   }
   add_structures(seen, diagnosis, problem, [&](const StructureSeen& one) {
-    return std::any_of(one.servers.begin(), one.servers.end(), [&](std::size_t server) {
+    return std::ranges::any_of(one.servers, [&](std::size_t server) {
       return one.ends_in && idle[server] &&
              (*one.ends_in < 0 || static_cast<std::uint64_t>(*one.ends_in) > *idle[server]);
     });

@@ -188,7 +188,7 @@ void hit_ratio_differs(const Examination& seen, Diagnosis& diagnosis) {
     if (const auto ratio = hit_ratio_now(patient)) ratios.push_back(*ratio);
   }
   if (ratios.size() < 2) return;
-  std::sort(ratios.begin(), ratios.end());
+  std::ranges::sort(ratios);
   const double usual = ratios[ratios.size() / 2];
   for (std::size_t i = 0; i < seen.size(); ++i) {
     const auto now = hit_ratio_now(seen.patients[i]);

@@ -68,9 +68,8 @@ bool evicts(const Patient& patient) {
 
 void weights_against_memory(const Examination& seen, Diagnosis& diagnosis) {
   if (seen.placement->replicates()) return;
-  const bool ignored = std::any_of(seen.ring.begin(), seen.ring.end(), [](const Finding& finding) {
-    return std::string_view(finding.check) == "weights_ignored";
-  });
+  const bool ignored = std::ranges::any_of(
+      seen.ring, [](const Finding& finding) { return std::string_view(finding.check) == "weights_ignored"; });
   struct Share {
     std::size_t server;
     double memory, weight;
@@ -85,8 +84,7 @@ void weights_against_memory(const Examination& seen, Diagnosis& diagnosis) {
     memory += all.back().memory, weights += weight;
   }
   const auto ratio = [&](const Share& one) { return (one.memory / memory) / (one.weight / weights); };
-  std::sort(all.begin(), all.end(),
-            [&](const Share& one, const Share& other) { return ratio(one) < ratio(other); });
+  std::ranges::sort(all, [&](const Share& one, const Share& other) { return ratio(one) < ratio(other); });
   if (all.size() < 2 || ratio(all.back()) < 1.25 * ratio(all.front())) return;
   std::vector<std::size_t> off;
   for (const Share& one : all) {

@@ -59,7 +59,7 @@ void fetch_shapes(Session& session, const EventlogOptions& options, LogRange ran
   printer.drop_held();
   range.only_if_sole = false;
   std::vector<RingShape> shapes = known.shapes;
-  const bool usual = std::find(shapes.begin(), shapes.end(), RingShape{}) != shapes.end();
+  const bool usual = std::ranges::find(shapes, RingShape{}) != shapes.end();
   if (!known.found_nothing() && !usual) shapes.emplace_back();
   if (shapes.size() == 1) {
     LogReader(session.context_with_copies(), options.name, shapes.front()).fetch(range, printer);

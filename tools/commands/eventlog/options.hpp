@@ -49,7 +49,6 @@ class EventPrinter final : public LogSink {
   // No event will come that decides about held gaps.
   void release();
   void drop_held() { held_.clear(); }
-  bool printed() const { return printed_; }
   bool saw_damage() const { return damages_.any(); }
 
  private:
@@ -61,7 +60,6 @@ class EventPrinter final : public LogSink {
   std::vector<LogGap> held_;
   DamageReport damages_;
   bool released_ = false;
-  bool printed_ = false;
 };
 
 JsonObject gap_object(const LogGap& gap, const std::string& log = {});

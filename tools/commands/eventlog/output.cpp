@@ -81,7 +81,6 @@ void EventPrinter::gap(const LogGap& gap) {
     return;
   }
   if (session_.output().mode() != OutputMode::value) return print(gap_object(gap, log_), std::nullopt);
-  printed_ = true;
   session_.output().warning((log_.empty() ? "" : log_ + ": ") + "events from " + format_time(gap.from) +
                             " to " + format_time(gap.to) + " are lost (" + name_of(gap.reason) + ")");
 }
@@ -104,7 +103,6 @@ void EventPrinter::release() {
 }
 
 void EventPrinter::print(JsonObject object, std::optional<std::string_view> bare) {
-  printed_ = true;
   add_degraded(object, session_);
   if (lines_ == nullptr) return session_.output().answer(object, bare.value_or(""));
   *lines_ += session_.output().mode() == OutputMode::value ? std::string(bare.value_or("")) : object.text();

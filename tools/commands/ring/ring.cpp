@@ -40,7 +40,7 @@ class SharesPrinter {
  public:
   SharesPrinter(Session& session, const Placement& placement, const RingShares& shares, const OwnKeys& keys)
       : session_(session), placement_(placement), shares_(shares), keys_(keys) {
-    largest_ = *std::max_element(shares.shares.begin(), shares.shares.end());
+    largest_ = *std::ranges::max_element(shares.shares);
   }
 
   void print(std::size_t index) {
