@@ -27,50 +27,28 @@ struct ListedKey {
 // Those of all keys that come first, `most` of them in memory.
 class FirstKeys {
  public:
-  enum class Order { size, idle, ttl };  // the largest, the longest unused, those that end first
-  FirstKeys(Order order, std::size_t most) : order_(order), most_(most) {}
+  // `order`: size, idle or ttl: the largest, the longest unused, those that end first.
+  FirstKeys(std::string order, std::size_t most) : order_(std::move(order)), most_(most) {}
+
   void add(std::string_view key, const LiveKey& about) {
-    if (most_ == 0) return;
     const std::int64_t rank = rank_of(about);
-    if (heap_.size() == most_) {
-      if (rank >= heap_.front().rank) return;
-      std::pop_heap(heap_.begin(), heap_.end());
-      heap_.pop_back();
-    }
-    heap_.push_back({rank, {std::string(key), about}});
-    std::push_heap(heap_.begin(), heap_.end());
+    if (keys_.size() == most_ && rank >= keys_.rbegin()->first) return;
+    keys_.emplace(rank, ListedKey{std::string(key), about});
+    if (keys_.size() > most_) keys_.erase(std::prev(keys_.end()));
   }
 
-  std::vector<ListedKey> take() {
-    std::sort_heap(heap_.begin(), heap_.end());
-    std::vector<ListedKey> keys;
-    for (Ranked& ranked : heap_) keys.push_back(std::move(ranked.key));
-    heap_.clear();
-    return keys;
-  }
+  std::multimap<std::int64_t, ListedKey> take() { return std::exchange(keys_, {}); }
 
  private:
   std::int64_t rank_of(const LiveKey& about) const {
-    switch (order_) {
-      case Order::size:
-        return -static_cast<std::int64_t>(about.size_bytes);
-      case Order::idle:
-        return about.last_accessed_at;
-      case Order::ttl:
-        break;
-    }
+    if (order_ == "size") return -static_cast<std::int64_t>(about.size_bytes);
+    if (order_ == "idle") return about.last_accessed_at;
     return about.expires_at < 0 ? INT64_MAX : about.expires_at;
   }
 
-  struct Ranked {
-    std::int64_t rank;
-    ListedKey key;
-    // The last in order is the first to go.
-    bool operator<(const Ranked& other) const { return rank < other.rank; }
-  };
-  Order order_;
+  std::string order_;
   std::size_t most_;
-  std::vector<Ranked> heap_;
+  std::multimap<std::int64_t, ListedKey> keys_;  // by rank
 };
 
 // Keys and bytes by what stands before the first separator.
@@ -104,11 +82,6 @@ class PrefixSums {
   std::map<std::string, Sum, std::less<>> sums_;
 };
 
-FirstKeys::Order order_of(const std::string& word) {
-  if (word == "size") return FirstKeys::Order::size;
-  return word == "idle" ? FirstKeys::Order::idle : FirstKeys::Order::ttl;
-}
-
 void check_listing(const ItemOptions& options) {
   const int forms = (options.sort ? 1 : 0) + (options.by_prefix ? 1 : 0) + (options.names ? 1 : 0);
   if (forms > 1) throw InvalidInput("give one of --sort, --by-prefix and --names, not several");
@@ -130,7 +103,7 @@ class Lister {
         pool_(session.placement()->pool()),
         sums_(options.separator) {
     if (options.on) on_ = server_named(pool_, *options.on, "--on");
-    if (options.sort) first_.emplace(order_of(*options.sort), options.count.value_or(usual_first));
+    if (options.sort) first_.emplace(*options.sort, options.count.value_or(usual_first));
   }
 
   ExitStatus list() {
@@ -227,7 +200,7 @@ class Lister {
   void print_rest() {
     read_values();
     if (first_) {
-      for (ListedKey& listed : first_->take()) {
+      for (auto& [rank, listed] : first_->take()) {
         if (options_.digest)
           unread_.push_back(std::move(listed));
         else
