@@ -14,19 +14,16 @@ namespace {
 
 struct RingMoveOptions {
   ChangedPool to;
-  std::optional<std::string> journal, rate;
+  std::optional<std::string> rate;
   SelectedKeys selected;
-  bool dry_run = false, again = false, list = false, without_cas = false;
+  MoveOptions move;
+  bool list = false;
 };
 
 MoveOptions options_of(Session& session, const RingMoveOptions& options) {
-  MoveOptions result;
+  MoveOptions result = options.move;
   if (options.rate) result.rate = rate_of(*options.rate);
   result.selection = options.selected.of(session);
-  result.journal = options.journal.value_or("");
-  result.dry_run = options.dry_run;
-  result.again = options.again;
-  result.without_cas = options.without_cas;
   return result;
 }
 
@@ -47,7 +44,7 @@ class Mover {
     const LiveDump dump(session_);
     const std::uint64_t keys = move_.list([&](const TakeLiveKey& take) { return dump.results(take); });
     warn();
-    if (!options_.dry_run) copy(keys);
+    if (!options_.move.dry_run) copy(keys);
     print();
     return status_;
   }
@@ -126,7 +123,7 @@ class Mover {
             ": before 1.6.9 a server may omit keys that are in use; move again with --journal and --again");
       }
     }
-    if (arrived > 0 && !options_.again && !move_.continues())
+    if (arrived > 0 && !options_.move.again && !move_.continues())
       session_.output().warning(
           std::to_string(arrived) +
           " keys are already where only clients of the new list look, and are not overwritten; if an earlier "
@@ -161,7 +158,7 @@ class Mover {
 
   void add(JsonObject& line, const MovedPair& pair) const {
     line.number("keys", pair.keys).number("size_bytes", pair.size_bytes);
-    if (options_.dry_run) return;
+    if (options_.move.dry_run) return;
     line.number("copied", pair.copied).number("already", pair.already).number("updated", pair.updated);
     line.number("united", pair.united).number("gone", pair.gone).number("left", pair.left);
   }
@@ -188,7 +185,7 @@ class Mover {
     JsonObject line;
     add(line, all);
     line.number("astray", astray).number("locks", all.locks);
-    if (options_.dry_run) {
+    if (options_.move.dry_run) {
       line.boolean("dry_run", true);
       return session_.output().answer(line, std::to_string(all.keys));
     }
@@ -215,7 +212,7 @@ class Mover {
 ExitStatus run_move(Session& session, const RingMoveOptions& options) {
   options.to.check();
   options.selected.check();
-  if (options.again && !options.journal && !options.dry_run)
+  if (options.move.again && options.move.journal.empty() && !options.move.dry_run)
     throw InvalidInput("--again needs the --journal of the first run");
   return Mover(session, options).run();
 }
@@ -238,14 +235,14 @@ void declare_ring_move(Verb& verb) {
       .example("mcds ring move --to 10.0.0.1,10.0.0.2 --journal move.journal --rate 20000/s")
       .example("mcds ring move --as-to dalli --journal move.journal")
       .option("--rate", "N/s", "copy at most N items per second", &options->rate)
-      .flag("--dry-run", "count what would be copied", options->dry_run)
+      .flag("--dry-run", "count what would be copied", options->move.dry_run)
       .option("--journal", "FILE",
               "record in this file what was copied, to continue an ended run, and for --again",
-              &options->journal)
+              &options->move.journal)
       .flag("--again", "copy what changed on the old servers since the run that wrote the journal",
-            options->again)
+            options->move.again)
       .flag("--without-cas", "also between servers that run without cas (-C): stop the writers first",
-            options->without_cas)
+            options->move.without_cas)
       .flag("--list", "print a line for each key that is left; default: the first 20", options->list)
       .action(run_move, options);
 }
