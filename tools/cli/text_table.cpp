@@ -167,15 +167,9 @@ void TextTable::measure(Column& column) const {
   if (column.name == "profile" && &column != &columns_.front() && !differ) column.shown = false;
 }
 
-std::size_t TextTable::total_width() const {
+std::size_t TextTable::total_width(std::size_t most) const {
   std::size_t sum = 0;
-  for (const Column& column : columns_) sum += column.shown ? column.width + gap : 0;
-  return sum < gap ? 0 : sum - gap;
-}
-
-std::size_t TextTable::narrowest_width() const {
-  std::size_t sum = 0;
-  for (const Column& column : columns_) sum += column.shown ? std::min(column.width, narrowest) + gap : 0;
+  for (const Column& column : columns_) sum += column.shown ? std::min(column.width, most) + gap : 0;
   return sum < gap ? 0 : sum - gap;
 }
 
@@ -187,7 +181,8 @@ void TextTable::fit() {
     }
   }
   // Of others that are too many the last.
-  for (auto column = columns_.rbegin(); column != columns_.rend() && narrowest_width() > width_; ++column)
+  for (auto column = columns_.rbegin(); column != columns_.rend() && total_width(narrowest) > width_;
+       ++column)
     column->shown = column == std::prev(columns_.rend());
   while (total_width() > width_) {
     Column* widest = nullptr;

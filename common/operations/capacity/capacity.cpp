@@ -62,6 +62,7 @@ class KeysOfServer {
         has_cas_(settings.on("cas_enabled") != false) {
     const std::uint64_t items = begin.stats.number("curr_items").value_or(0);
     rate_ = items > most_sampled ? static_cast<double>(most_sampled) / static_cast<double>(items) : 1;
+    sample_ = rate_;
     const double limit = static_cast<double>(begin.stats.number("limit_maxbytes").value_or(0));
     const auto pages = static_cast<double>(begin.slabs.number("total_malloced").value_or(0));
     // A server that is full keeps what its list adds up to; one that has room yet, what its memory allows
@@ -121,18 +122,12 @@ class KeysOfServer {
     std::int64_t expires_at;
   };
   bool is_sampled(std::uint64_t hash) const {
-    return rate_ >= 1 || static_cast<double>(hash >> 32) < sample_of_all() * 4294967296.0;
+    return rate_ >= 1 || static_cast<double>(hash >> 32) < sample_ * 4294967296.0;
   }
-  // As it was when the list began.
-  double sample_of_all() const {
-    if (sample_ == 0) sample_ = rate_;
-    return sample_;
-  }
-
   ChunkSizes chunks_;
   bool has_cas_;
   double rate_ = 1, limit_ = 0;
-  mutable double sample_ = 0;
+  double sample_ = 1;  // the rate as it was when the list began
   bool is_full_ = false;
   std::uint64_t listed_bytes_ = 0;
   std::vector<Listed> listed_;
