@@ -32,7 +32,19 @@ void add_structures(const Examination& seen, Diagnosis& diagnosis, Severity seve
                       JsonObject().strings("names", names).number("count", count), severity);
 }
 
-Severity by_share(double part) {
+double share_in(const LiveKeysSeen& live, std::uint64_t keys) {
+  return static_cast<double>(keys) / static_cast<double>(live.keys);
+}
+
+JsonObject share_of_keys(const LiveKeysSeen& live, const char* name, std::uint64_t keys) {
+  JsonObject evidence;
+  return evidence.number("keys", live.keys)
+      .number(name, keys)
+      .raw("share", three_digits(share_in(live, keys)));
+}
+
+Severity by_share(const LiveKeysSeen& live, std::uint64_t keys) {
+  const double part = share_in(live, keys);
   if (part >= many) return problem;
   return part >= some ? warning : note;
 }
@@ -49,24 +61,17 @@ std::vector<std::size_t> most_first(const std::map<std::size_t, std::uint64_t>& 
 
 void misplaced(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live || seen.live->misplaced == 0) return;
-  const LiveKeysSeen& live = *seen.live;
-  const double part = static_cast<double>(live.misplaced) / static_cast<double>(live.keys);
-  JsonObject evidence = JsonObject()
-                            .number("keys", live.keys)
-                            .number("misplaced", live.misplaced)
-                            .raw("share", three_digits(part));
-  if (!live.guess.empty()) evidence.bytes("placed_by", live.guess);
-  diagnosis.add_one(most_first(live.misplaced_on), evidence, by_share(part));
+  JsonObject evidence = share_of_keys(*seen.live, "misplaced", seen.live->misplaced);
+  if (!seen.live->guess.empty()) evidence.bytes("placed_by", seen.live->guess);
+  diagnosis.add_one(most_first(seen.live->misplaced_on), evidence,
+                    by_share(*seen.live, seen.live->misplaced));
 }
 
 void duplicated(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live || seen.live->duplicated == 0) return;
-  const double part = static_cast<double>(seen.live->duplicated) / static_cast<double>(seen.live->keys);
-  JsonObject evidence = JsonObject()
-                            .number("keys", seen.live->keys)
-                            .number("duplicated", seen.live->duplicated)
-                            .raw("share", three_digits(part));
-  diagnosis.add_one(most_first(seen.live->duplicated_on), evidence, by_share(part));
+  diagnosis.add_one(most_first(seen.live->duplicated_on),
+                    share_of_keys(*seen.live, "duplicated", seen.live->duplicated),
+                    by_share(*seen.live, seen.live->duplicated));
 }
 
 // The root of a journal or index is rewritten long before it is so large; what is larger cannot take a change
