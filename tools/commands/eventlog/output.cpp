@@ -85,10 +85,6 @@ void EventPrinter::gap(const LogGap& gap) {
                             " to " + format_time(gap.to) + " are lost (" + name_of(gap.reason) + ")");
 }
 
-void EventPrinter::damaged(const CorruptData& damage) {
-  damages_.tell(session_, damage);
-}
-
 void DamageReport::tell(Session& session, const CorruptData& damage) {
   constexpr std::size_t most = 20;
   if (told_.size() > most || !told_.emplace(damage.what()).second) return;
@@ -119,10 +115,6 @@ ShapeFinder::ShapeFinder(Session& session, const EventlogOptions& options, std::
   }
   fixed_ = fixed_ || asked;
   use(known ? *known : asked.value_or(RingShape{}));
-}
-
-void ShapeFinder::use(const RingShape& shape) {
-  log_.emplace(session_.context_with_copies(), options_.name, shape);
 }
 
 void ShapeFinder::warn_of_others(const LogSummary& summary) const {
