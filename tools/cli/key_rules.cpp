@@ -52,6 +52,13 @@ std::optional<std::string> key_in_json(std::string_view line) {
   return digits ? parse_base64(*digits) : std::nullopt;
 }
 
+std::vector<std::string> labels_of(const Pool& pool, std::span<const std::size_t> servers, bool for_people) {
+  std::vector<std::string> labels;
+  for (const std::size_t server : servers)
+    labels.push_back(for_people ? pool[server].label() : pool[server].address());
+  return labels;
+}
+
 std::size_t server_named(const Pool& pool, const std::string& text, const char* option) {
   for (std::size_t i = 0; i < pool.size(); ++i) {
     if (pool[i].name == text) return i;

@@ -143,7 +143,7 @@ class DoctorReport {
       if (output.mode() == OutputMode::text) output.raw(paragraph(symptom));
       if (output.mode() == OutputMode::json) output.answer(line_of(symptom), {});
       if (output.mode() != OutputMode::value) continue;
-      auto servers = labels(symptom, false);
+      auto servers = labels_of(seen_.pool(), symptom.servers);
       if (servers.empty()) servers.emplace_back();
       for (const std::string& server : servers) output.answer({}, id_of(symptom, server));
     }
@@ -155,31 +155,22 @@ class DoctorReport {
  private:
   using Known = std::map<std::string, Severity>;
 
-  std::string label(std::size_t server, bool for_people) const {
-    const Server& one = seen_.pool()[server];
-    return for_people ? one.label() : one.address();
-  }
-
-  std::vector<std::string> labels(const Symptom& symptom, bool for_people) const {
-    std::vector<std::string> names;
-    for (const std::size_t server : symptom.servers) names.push_back(label(server, for_people));
-    return names;
-  }
+  std::string label(std::size_t server) const { return seen_.pool()[server].address(); }
 
   std::string advice(const Symptom& symptom) const {
     return with_server(symptom.check->advice,
-                       symptom.servers.empty() ? "SERVER" : label(symptom.servers.front(), false));
+                       symptom.servers.empty() ? "SERVER" : label(symptom.servers.front()));
   }
 
   JsonObject line_of(const Symptom& symptom) const {
     JsonObject line =
         JsonObject("finding", symptom.check->name).bytes("severity", doctor::name_of(symptom.severity));
-    line.strings("servers", labels(symptom, false)).object("evidence", symptom.evidence);
+    line.strings("servers", labels_of(seen_.pool(), symptom.servers)).object("evidence", symptom.evidence);
     if (!same_for_all(symptom)) {
       std::vector<JsonObject> others;
       for (std::size_t i = 0; i < symptom.others.size(); ++i)
         others.push_back(
-            JsonObject("server", label(symptom.servers[i + 1], false)).object("evidence", symptom.others[i]));
+            JsonObject("server", label(symptom.servers[i + 1])).object("evidence", symptom.others[i]));
       line.objects("others", others);
     }
     if (symptom.accepted) line.boolean("accepted", true);
@@ -197,8 +188,7 @@ class DoctorReport {
     line.number("trips", trips);
     std::vector<JsonObject> unknown;
     for (const doctor::Unknown& one : unknown_) {
-      std::vector<std::string> servers;
-      for (const std::size_t server : one.servers) servers.push_back(label(server, false));
+      const auto servers = labels_of(seen_.pool(), one.servers);
       unknown.push_back(JsonObject("lacks", doctor::name_of(one.lacks))
                             .strings("servers", servers)
                             .strings("checks", one.checks));
@@ -209,7 +199,7 @@ class DoctorReport {
   std::string paragraph(const Symptom& symptom) const {
     std::string servers;
     constexpr std::size_t shown = 8;
-    const auto names = labels(symptom, true);
+    const auto names = labels_of(seen_.pool(), symptom.servers, true);
     for (std::size_t i = 0; i < names.size() && i < shown; ++i) servers += (i == 0 ? "" : ", ") + names[i];
     if (names.size() > shown) servers += " and " + std::to_string(names.size() - shown) + " more";
     std::string text =
@@ -233,7 +223,8 @@ class DoctorReport {
     std::string lines = doctor_lines(text, 0);
     for (const doctor::Unknown& one : unknown_) {
       std::string names;
-      for (const std::size_t server : one.servers) names += (names.empty() ? "" : ", ") + label(server, true);
+      for (const std::string& name : labels_of(seen_.pool(), one.servers, true))
+        names += (names.empty() ? "" : ", ") + name;
       lines += doctor_lines("Unknown: " + names + " without `" + doctor::name_of(one.lacks) +
                                 "`: " + std::to_string(one.checks.size()) + " checks were not made there.",
                             0);
@@ -244,7 +235,7 @@ class DoctorReport {
   std::string metrics() const {
     Metrics metrics;
     for (const Symptom& symptom : found_) {
-      auto servers = labels(symptom, false);
+      auto servers = labels_of(seen_.pool(), symptom.servers);
       if (servers.empty()) servers.emplace_back();
       for (const std::string& server : servers) {
         metrics.add("mcds_doctor_finding", "1 for each finding of mcds doctor.",
@@ -273,7 +264,7 @@ class DoctorReport {
     Symptom part = symptom;
     part.servers.clear(), part.others.clear();
     for (std::size_t i = 0; i < symptom.servers.size(); ++i) {
-      if (!leaves(label(symptom.servers[i], false))) continue;
+      if (!leaves(label(symptom.servers[i]))) continue;
       const bool each = !symptom.others.empty() && i > 0;
       if (each && part.servers.empty()) part.evidence = symptom.others[i - 1];
       if (each && !part.servers.empty()) part.others.push_back(symptom.others[i - 1]);

@@ -110,8 +110,9 @@ class Lister {
     times_ = server_times(session_.cluster(), session_.clock(), on_);
     session_.output().buffered(true);
     const bool waits = options_.by_prefix || first_ || isatty(STDOUT_FILENO) == 0;
-    const LiveDump dump(session_, servers_of(session_, options_), waits);
-    const ExitStatus status = dump.read([this](const LiveKey& key) { return take(key); });
+    const auto results = list_keys_on(
+        session_, servers_of(session_, options_), [this](const LiveKey& key) { return take(key); }, waits);
+    const ExitStatus status = report_unlisted(session_, pool_, results);
     print_rest();
     session_.output().tell_errors();
     return worse(status, status_);

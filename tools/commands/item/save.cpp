@@ -66,7 +66,7 @@ void print(Session& session, const SaveDone& done, const std::string& file) {
 SaveDone save_items(Session& session, const ItemOptions& options, const SavedWriter::Sink& sink,
                     const SavingFile* file) {
   if (file != nullptr) check_room(session, options, *file);
-  const LiveDump dump(session, servers_of(session, options));
+  const std::vector<std::size_t> servers = servers_of(session, options);
   const SaveOptions how{.selection = options.selected.of(session),
                         .rate = options.rate ? std::optional(rate_of(*options.rate)) : std::nullopt,
                         .structures = options.structures};
@@ -75,7 +75,7 @@ SaveDone save_items(Session& session, const ItemOptions& options, const SavedWri
   SaveDone done;
   done.report = save_pool(
       session.context_on(session.cluster()), how, sink,
-      [&](const TakeLiveKey& take) { return dump.results(take); },
+      [&](const TakeLiveKey& take) { return list_keys_on(session, servers, take); },
       {[&](std::uint64_t keys) { progress.emplace(session.clock(), "items", keys); },
        [&](const Failure& failure) { done.status = worse(done.status, session.output().failed(failure)); },
        [&](std::uint64_t count) { progress->reach(count, count); }});

@@ -41,8 +41,8 @@ class Mover {
 
   ExitStatus run() {
     session_.output().buffered(true);
-    const LiveDump dump(session_);
-    const std::uint64_t keys = move_.list([&](const TakeLiveKey& take) { return dump.results(take); });
+    const std::uint64_t keys =
+        move_.list([&](const TakeLiveKey& take) { return list_keys(session_, from_pool_, take); });
     warn();
     if (!options_.move.dry_run) copy(keys);
     print();
@@ -191,11 +191,7 @@ class Mover {
     }
     const auto lost = evicted();
     line.raw("evicted", lost ? std::to_string(*lost) : "null");
-    const double seconds = std::chrono::duration<double>(move_.report().copying).count();
-    line.raw("duration_s", format_fixed(seconds, 3));
-    if (seconds > 0)
-      line.number("items_per_s",
-                  static_cast<std::uint64_t>(static_cast<double>(move_.report().done) / seconds));
+    add_speed(line, move_.report().copying, move_.report().done);
     session_.output().answer(line, std::to_string(all.copied + all.updated + all.united));
   }
 

@@ -167,7 +167,7 @@ class Observer {
       for (const doctor::Symptom& symptom : findings()) {
         JsonObject line =
             JsonObject("finding", symptom.check->name).bytes("severity", doctor::name_of(symptom.severity));
-        session_.output().answer(line.strings("servers", names_of(symptom, false)), {});
+        session_.output().answer(line.strings("servers", labels_of(pool_, symptom.servers)), {});
       }
     }
     session_.output().next_table();
@@ -187,7 +187,7 @@ class Observer {
       below.insert(below.end(), {"", !seen_ ? "looking …" : found.empty() ? "found: nothing" : "found"});
     for (const doctor::Symptom& symptom : found) {
       std::string servers;
-      for (const std::string& name : names_of(symptom, true)) servers += ' ' + name;
+      for (const std::string& name : labels_of(pool_, symptom.servers, true)) servers += ' ' + name;
       below.push_back(std::string(doctor::name_of(symptom.severity)) + ": " + symptom.check->name + servers);
     }
     std::vector<std::string> lines{time.substr(0, 19) + "Z  " + std::to_string(up) + " of " +
@@ -208,13 +208,6 @@ class Observer {
                   [](const doctor::Symptom& symptom) { return symptom.severity == doctor::Severity::note; });
     if (all.size() > findings_shown) all.resize(findings_shown);
     return all;
-  }
-
-  std::vector<std::string> names_of(const doctor::Symptom& symptom, bool for_people) const {
-    std::vector<std::string> names;
-    for (const std::size_t server : symptom.servers)
-      names.push_back(for_people ? pool_[server].label() : pool_[server].address());
-    return names;
   }
 
   Session& session_;

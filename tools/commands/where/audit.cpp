@@ -27,7 +27,7 @@ class Audit {
 
   // False: not every server listed all its keys, so that what is missing on one may be there.
   bool read() {
-    const auto results = LiveDump::results(session_, placement_.pool(), [&](const LiveKey& key) {
+    const auto results = list_keys(session_, placement_.pool(), [&](const LiveKey& key) {
       take(key);
       return true;
     });

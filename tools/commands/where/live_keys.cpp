@@ -55,7 +55,7 @@ void warn(Session& session, const Pool& pool, const std::vector<LiveKeysOfServer
 Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns) {
   const std::size_t share = std::max<std::uint64_t>(1, (wanted + pool.size() - 1) / pool.size());
   std::vector<Sightings> of_servers(pool.size());
-  const auto results = LiveDump::results(session, pool, [&](const LiveKey& key) {
+  const auto results = list_keys(session, pool, [&](const LiveKey& key) {
     of_servers[key.server].push_back({std::string(key.key), {key.server}});
     return of_servers[key.server].size() < share;
   });
@@ -68,7 +68,7 @@ std::vector<std::string> all_live_keys(Session& session, const Pool& pool, const
                                        ExitStatus& status) {
   std::unordered_set<std::string> known;
   std::vector<std::string> keys;
-  const auto results = LiveDump::results(session, pool, [&](const LiveKey& key) {
+  const auto results = list_keys(session, pool, [&](const LiveKey& key) {
     if (selection.has(key.key) && known.emplace(key.key).second) keys.emplace_back(key.key);
     return true;
   });

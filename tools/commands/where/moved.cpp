@@ -23,7 +23,7 @@ class OldPlacePruner {
   ExitStatus run() {
     session_.output().buffered(true);
     const OldPlaces::Report& report = places_.list(
-        [&](const Pool& pool, const TakeLiveKey& take) { return LiveDump::results(session_, pool, take); });
+        [&](const Pool& pool, const TakeLiveKey& take) { return list_keys(session_, pool, take); });
     status_ = report_unlisted(session_, places_.pool(), report.dumps);
     const bool explained = (report.keys - report.astray) * 100 >= report.keys * 95;
     if (!explained) {

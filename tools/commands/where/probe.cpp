@@ -193,10 +193,6 @@ std::vector<KeyCopies> Probe::ask_once(std::span<const std::string> keys) {
   return probe_keys(*cluster_, wire_keys);
 }
 
-bool Probe::is_doubtful(const std::string& key, const KeyCopies& copies) const {
-  return copies_differ(copies) && !differ_by_nature(key);
-}
-
 // Copies that are rewritten one after the other differ for a moment: those that still do after a while are
 // divergent. `answer` is given each key's place in `keys`, and its copies.
 template <typename Answer>

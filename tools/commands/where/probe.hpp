@@ -41,7 +41,9 @@ class Probe {
   std::vector<KeyCopies> ask_once(std::span<const std::string> keys);
   template <typename Answer>
   void look_again(std::span<const std::string> keys, const Answer& answer);
-  bool is_doubtful(const std::string& key, const KeyCopies& copies) const;
+  bool is_doubtful(const std::string& key, const KeyCopies& copies) const {
+    return copies_differ(copies) && !differ_by_nature(key);
+  }
   ExitStatus finish_window();
   ExitStatus finish_doubtful();
   ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies);
