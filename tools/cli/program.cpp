@@ -105,10 +105,6 @@ Verb& Command::verb(std::string name, Wording summary) {
   return *verbs_.emplace_back(std::make_unique<Verb>(std::move(name), summary, whole));
 }
 
-Verb& Command::itself() {
-  return verb({}, summary_);
-}
-
 const Verb* Command::find(std::string_view name) const {
   for (const auto& verb : verbs_) {
     if (verb->name() == name) return verb.get();
