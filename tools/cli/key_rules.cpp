@@ -60,13 +60,10 @@ std::vector<std::string> labels_of(const Pool& pool, std::span<const std::size_t
 }
 
 std::size_t server_named(const Pool& pool, const std::string& text, const char* option) {
-  for (std::size_t i = 0; i < pool.size(); ++i) {
-    if (pool[i].name == text) return i;
-  }
-  const std::string address = parse_pool(text).front().address();
-  for (std::size_t i = 0; i < pool.size(); ++i) {
-    if (pool[i].address() == address) return i;
-  }
+  auto found = std::ranges::find(pool, text, &Server::name);
+  if (found == pool.end())
+    found = std::ranges::find(pool, parse_pool(text).front().address(), &Server::address);
+  if (found != pool.end()) return static_cast<std::size_t>(found - pool.begin());
   throw InvalidInput(std::string(option) + ": '" + text + "' is not in the server list");
 }
 
