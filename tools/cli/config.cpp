@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"

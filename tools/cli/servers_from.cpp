@@ -16,7 +16,6 @@
 #include "common/cluster/elasticache.hpp"
 #include "common/cluster/libmemcached/configured.hpp"
 #include "common/cluster/name_lookup.hpp"
-#include "tools/cli/access.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/resolver.hpp"
 #include "tools/cli/service_records.hpp"

@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "common/base/descriptors.hpp"
-
 namespace mcds {
 
 namespace {
