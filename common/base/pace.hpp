@@ -34,6 +34,11 @@ class Pace {
     return wait;
   }
 
+  void wait_for(std::size_t count, Clock& clock) {
+    const Duration wait = take(count, clock.steady());
+    if (wait > Duration::zero()) clock.sleep_for(wait);
+  }
+
  private:
   std::optional<std::uint64_t> rate_;
   SteadyTime due_;

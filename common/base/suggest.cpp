@@ -28,8 +28,9 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
-  if (word.empty() || word.size() > longest_word) return {};
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates,
+                         const std::string& otherwise) {
+  if (word.empty() || word.size() > longest_word) return otherwise;
   std::size_t least = std::min(word.size(), std::max<std::size_t>(2, word.size() / 3) + 1);
   const std::string* nearest = nullptr;
   for (const std::string& candidate : candidates) {
@@ -38,7 +39,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
     least = d;
     nearest = &candidate;
   }
-  return nearest == nullptr ? std::string() : "; did you mean \"" + *nearest + "\"?";
+  return nearest == nullptr ? otherwise : "; did you mean \"" + *nearest + "\"?";
 }
 
 }  // namespace mcds

@@ -7,7 +7,8 @@
 
 namespace mcds {
 
-// `; did you mean "incr"?`, or nothing when no candidate is near enough to be a slip of the finger.
-std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
+// `; did you mean "incr"?`, or `otherwise` when no candidate is near enough to be a slip of the finger.
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates,
+                         const std::string& otherwise = {});
 
 }  // namespace mcds

@@ -3,20 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "common/base/pace.hpp"
 #include "common/cluster/keys/selection.hpp"
-#include "common/operations/never_saved.hpp"
 #include "common/operations/saved.hpp"
 #include "common/primitives/context.hpp"
-#include "common/structures/move/expiry.hpp"
 
 namespace mcds {
 
@@ -54,43 +49,14 @@ struct LoadReport {
   }
 };
 
-class Load {
- public:
-  struct Watch {
-    std::function<void(const Failure& failure)> failed;
-    std::function<void(std::uint64_t done)> progress;  // items
-  };
-  // Asks the servers for their time and their largest item.
-  Load(const Context& context, LoadOptions options, Watch watch);
-
-  void take(const SavedItem& item);
-  const LoadReport& finish();
-
- private:
-  std::optional<Exptime> exptime_on(std::size_t server, std::int64_t ends_s) const;
-  std::vector<Owner> places_of(const SavedItem& item) const;
-  bool fits(const SavedItem& item, std::size_t server);
-  std::optional<std::uint64_t> evictions() const;
-  void begin();
-  void finish_one();
-  void count(const Request& request, const Reply& reply);
-  void fail(std::size_t server, ErrorCode code, const std::string& message);
-
-  Context context_;
-  LoadOptions options_;
-  Watch watch_;
-  Pace pace_;
-  std::size_t largest_batch_;
-  moving::Clocks clocks_;
-  std::vector<std::uint64_t> largest_items_;  // of the servers; 0: unknown
-  std::vector<Request> next_;
-  std::size_t next_bytes_ = 0;
-  std::deque<std::unique_ptr<Pending>> writing_;
-  std::uint64_t done_ = 0;
-  std::optional<std::uint64_t> evictions_;  // of `on`, before the first item
-  bool evicts_ = false;
-  LoadReport report_;
+struct LoadWatch {
+  std::function<void(const Failure& failure)> failed;
+  std::function<void(std::uint64_t done)> progress;  // items
 };
+
+// What `next` gives, until there is no more.
+LoadReport load_saved(const Context& context, const LoadOptions& options, const LoadWatch& watch,
+                      const std::function<std::optional<SavedItem>()>& next);
 
 }  // namespace mcds
 

@@ -88,8 +88,7 @@ void SelectedRemoval::count(const Listed& listed, const Reply& removed) {
 
 void SelectedRemoval::send() {
   if (batch_.empty()) return;
-  const Duration wait = pace_.take(batch_.size(), context_.clock.steady());
-  if (wait > Duration::zero()) context_.clock.sleep_for(wait);
+  pace_.wait_for(batch_.size(), context_.clock);
   std::vector<Request> probes;
   for (const Listed& listed : batch_) probes.push_back(Request::probe(listed.key, listed.server));
   const std::vector<Reply> seen = context_.cluster.execute(probes);

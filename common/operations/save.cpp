@@ -1,13 +1,15 @@
 #include "common/operations/save.hpp"
 
-#include <algorithm>
 #include <bit>
-#include <utility>
+#include <deque>
 
-#include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
+#include "common/base/pace.hpp"
+#include "common/operations/never_saved.hpp"
 #include "common/placement/key_hash.hpp"
 #include "common/primitives/structure_names.hpp"
+#include "common/structures/move/expiry.hpp"
+#include "common/structures/move/spool.hpp"
 
 namespace mcds {
 
@@ -56,294 +58,330 @@ std::int64_t seconds_of(WallTime time) {
   return std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
 }
 
+class Saving {
+ public:
+  Saving(const Context& context, SaveOptions options, SavedWriter::Sink sink, ReadLiveKeys read,
+         SaveWatch watch)
+      : context_(context),
+        options_(std::move(options)),
+        sink_(std::move(sink)),
+        read_(std::move(read)),
+        watch_(std::move(watch)),
+        clocks_(moving::look_at_clocks(context.cluster, context.clock)),
+        started_(context.clock.wall()),
+        pace_(options_.rate, context.clock.steady()) {
+    report_.servers.resize(context_.cluster.placement().pool().size());
+  }
+
+  SaveReport run() {
+    report_.dumps = read_([this](const LiveKey& key) { return take(key); });
+    std::uint64_t keys = 0;
+    for (const auto& spool : spools_) keys += spool ? spool->count() : 0;
+    for (const auto& [structure, group] : groups_) keys += group.keys;
+    watch_.listed(keys);
+    writer_ = std::make_unique<SavedWriter>(sink_, context_.random.token(), first_words());
+    if (!groups_.empty()) write_structures();
+    write_items();
+    report_.items = writer_->items();
+    JsonObject about = first_words(), passed_over;
+    about.time("ended", context_.clock.wall());
+    for (const auto& [why, count] : report_.passed_over) passed_over.number(why, count);
+    std::uint64_t vanished = 0, failed = 0;
+    for (const SavedServer& server : report_.servers) vanished += server.vanished, failed += server.failed;
+    about.boolean("complete", std::ranges::all_of(report_.dumps, &LiveKeysOfServer::complete));
+    about.number("vanished", vanished).number("failed", failed).object("passed_over", passed_over);
+    if (!report_.torn.empty()) {
+      const auto most = static_cast<std::ptrdiff_t>(std::min(report_.torn.size(), most_named));
+      about.number("torn_count", report_.torn.size());
+      about.strings("torn", {report_.torn.begin(), report_.torn.begin() + most});
+    }
+    writer_->finish(about);
+    report_.bytes = writer_->bytes();
+    return report_;
+  }
+
+ private:
+  using Records = std::vector<moving::Spooled>;
+  struct Reading {
+    Records records;
+    WallTime asked;
+    std::unique_ptr<Pending> pending;
+  };
+  // The keys of a structure, as one listing had them.
+  struct Group {
+    std::uint64_t keys = 0, sum = 0;
+    bool comparable = true;
+    bool operator==(const Group&) const = default;
+  };
+  using Groups = std::unordered_map<std::uint64_t, Group>;
+  using Names = std::map<std::uint64_t, std::string>;
+
+  bool take(const LiveKey& key) {
+    if (!options_.selection.has(key.key)) return true;
+    ++report_.servers[key.server].keys;
+    const SavedAs as = as_of(key.key);
+    if (as.what == Savable::never) {
+      ++report_.passed_over[as.why];
+    } else if (as.what != Savable::item && !options_.structures) {
+      ++report_.passed_over["structures"];
+    } else if (as.what == Savable::structure) {
+      add_to(groups_, key_hash::xxh3(full_name(as)), key);
+    } else {
+      const auto& clock = clocks_[key.server];
+      const WallTime now = started_ + std::chrono::duration_cast<std::chrono::microseconds>(
+                                          clock ? clock->ahead : Duration::zero());
+      auto& spool = spools_[heat_of(seconds_of(now) - key.last_accessed_at)];
+      if (!spool) spool.emplace();
+      spool->add(spooled(key));
+    }
+    return true;
+  }
+
+  SavedAs as_of(std::string_view key) const {
+    return saved_as(key, options_.selection.key_prefix, context_.copies);
+  }
+  std::string structure_of(const Spooled& record) const { return full_name(as_of(record.key)); }
+  // Why it may not be saved as it is now.
+  const char* why_not(const Spooled& record, const Reply& reply) const {
+    return never_saved(as_of(record.key), record.key, reply.value, reply.flags);
+  }
+
+  void add_to(Groups& groups, std::uint64_t structure, const LiveKey& key) const {
+    Group& group = groups[structure];
+    ++group.keys;
+    group.sum += key_hash::xxh3(std::to_string(key.server) + ' ' + std::to_string(key.cas) + ' ' +
+                                std::string(key.key));
+    group.comparable = group.comparable && key.cas != 0;
+  }
+
+  void write_structures() {
+    Groups before = groups_;
+    Names names;  // of those that could not be saved
+    for (int round = 0; round < rounds && !groups_.empty(); ++round) {
+      Groups now;
+      std::vector<Spool> spools(spool_count);
+      names.clear();
+      const auto again = read_([&](const LiveKey& key) {
+        if (!options_.selection.has(key.key)) return true;
+        const SavedAs as = as_of(key.key);
+        if (as.what != Savable::structure) return true;
+        const std::uint64_t structure = key_hash::xxh3(full_name(as));
+        if (!groups_.contains(structure)) return true;
+        add_to(now, structure, key);
+        spools[structure % spool_count].add(spooled(key));
+        return true;
+      });
+      const bool complete = std::ranges::all_of(again, &LiveKeysOfServer::complete);
+      Groups unchanged, saved;
+      for (const auto& [structure, group] : now) {
+        const auto was = before.find(structure);
+        if (complete && group.comparable && was != before.end() && was->second == group)
+          unchanged.emplace(structure, group);
+      }
+      for (Spool& spool : spools) {
+        Records records;
+        spool.rewind();
+        for (auto record = spool.next(); record; record = spool.next()) records.push_back(std::move(*record));
+        for (const Spooled& record : records) {
+          const std::string name = structure_of(record);
+          const std::uint64_t structure = key_hash::xxh3(name);
+          if (!unchanged.contains(structure)) names.emplace(structure, name);
+        }
+        write_part(std::move(records), unchanged, saved, names);
+      }
+      // What is in neither listing any more was removed.
+      std::erase_if(groups_, [&](const auto& one) {
+        return saved.contains(one.first) || (complete && !now.contains(one.first));
+      });
+      before = std::move(now);
+    }
+    for (const auto& [structure, group] : groups_) {
+      const auto name = names.find(structure);
+      report_.torn.push_back(name == names.end() ? "a structure on a server that does not answer"
+                                                 : name->second);
+    }
+    std::ranges::sort(report_.torn);
+  }
+
+  // Of some structures all keys.
+  void write_part(Records records, const Groups& unchanged, Groups& saved, Names& names) {
+    struct Keyed {
+      std::uint64_t structure;
+      Spooled record;
+      int rank;
+    };
+    std::vector<Keyed> keyed;
+    for (Spooled& record : records) {
+      const std::uint64_t structure = key_hash::xxh3(structure_of(record));
+      if (!unchanged.contains(structure)) continue;
+      const int rank = rank_of(record, options_.selection.key_prefix);
+      keyed.push_back({structure, std::move(record), rank});
+    }
+    std::ranges::sort(keyed, [](const Keyed& one, const Keyed& other) {
+      return std::tuple(one.structure, one.rank, other.record.key.size()) <
+             std::tuple(other.structure, other.rank, one.record.key.size());
+    });
+    for (std::size_t first = 0; first < keyed.size();) {
+      // Whole structures, as many as make a batch.
+      Records some;
+      std::vector<std::pair<std::uint64_t, std::size_t>> ends;
+      std::size_t bytes = 0;
+      while (first < keyed.size() && (some.empty() || (some.size() < batch_items && bytes < batch_bytes))) {
+        const std::uint64_t structure = keyed[first].structure;
+        for (; first < keyed.size() && keyed[first].structure == structure; ++first) {
+          bytes += reckoned_size(keyed[first].record);
+          some.push_back(std::move(keyed[first].record));
+        }
+        ends.emplace_back(structure, some.size());
+      }
+      std::deque<Reading> reading;
+      begin(std::move(some), reading);
+      std::vector<Reply> replies = replies_of(reading.front());
+      std::span<Spooled> left(reading.front().records);
+      std::span<Reply> left_replies(replies);
+      std::size_t from = 0;
+      for (const auto& [structure, end] : ends) {
+        if (write_whole(left.subspan(from, end - from), left_replies.subspan(from, end - from)))
+          saved.emplace(structure, Group{});
+        else
+          names.emplace(structure, structure_of(left[from]));
+        from = end;
+      }
+      watch_.progress(done_ += replies.size());
+    }
+  }
+
+  // False: something of it has changed.
+  bool write_whole(std::span<Spooled> records, std::span<Reply> replies) {
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      // What has ended since is what the structure itself counts with.
+      if (!end_of(records[i])) continue;
+      if (replies[i].outcome != Outcome::hit || replies[i].cas.value != records[i].cas ||
+          why_not(records[i], replies[i]) != nullptr || !SavedWriter::can_save(records[i].key))
+        return false;
+    }
+    ++report_.structures;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const auto end = end_of(records[i]);
+      SavedServer& server = report_.servers[records[i].from];
+      if (!end || replies[i].outcome != Outcome::hit) {
+        ++server.expired;
+        continue;
+      }
+      ++server.saved;
+      writer_->add(records[i].key, replies[i].flags, *end, replies[i].value);
+    }
+    return true;
+  }
+
+  void write_items() {
+    std::deque<Reading> reading;
+    Records next;
+    std::size_t bytes = 0;
+    for (auto& spool : spools_) {
+      if (!spool) continue;
+      spool->rewind();
+      for (auto record = spool->next(); record; record = spool->next()) {
+        bytes += reckoned_size(*record);
+        next.push_back(std::move(*record));
+        if (next.size() < batch_items && bytes < batch_bytes) continue;
+        begin(std::exchange(next, {}), reading);
+        bytes = 0;
+        if (reading.size() < batches_in_flight) continue;
+        finish(std::move(reading.front()));
+        reading.pop_front();
+      }
+      spool.reset();
+    }
+    begin(std::move(next), reading);
+    for (Reading& one : reading) finish(std::move(one));
+  }
+
+  void begin(Records records, std::deque<Reading>& reading) {
+    if (records.empty()) return;
+    pace_.wait_for(records.size(), context_.clock);
+    std::vector<Request> probes;
+    probes.reserve(records.size());
+    for (const Spooled& record : records) probes.push_back(Request::probe(record.key, record.from));
+    reading.push_back({std::move(records), context_.clock.wall(), context_.cluster.begin(std::move(probes))});
+  }
+
+  void finish(Reading reading) {
+    std::vector<Reply> replies = replies_of(reading);
+    for (std::size_t i = 0; i < replies.size(); ++i) keep(reading.records[i], replies[i]);
+    watch_.progress(done_ += replies.size());
+  }
+
+  std::vector<Reply> replies_of(Reading& reading) {
+    std::vector<Reply> replies = reading.pending->finish();
+    std::vector<Spooled*> records;
+    for (Spooled& record : reading.records) records.push_back(&record);
+    moving::read_touched_again(context_.cluster, clocks_, records, replies, reading.asked,
+                               context_.clock.wall());
+    return replies;
+  }
+
+  void keep(Spooled& record, const Reply& reply) {
+    SavedServer& server = report_.servers[record.from];
+    const auto fail = [&](ErrorCode code, const std::string& message) {
+      ++server.failed;
+      watch_.failed(Failure(code, record.key + ": " + message, context_.cluster.address_of(record.from)));
+    };
+    if (reply.failed()) return fail(error_code_of_silence(*reply.failure), reply.failure->message);
+    const auto end = end_of(record);
+    if (!end) {
+      ++server.expired;
+    } else if (reply.outcome != Outcome::hit) {
+      ++server.vanished;
+    } else if (const char* why = why_not(record, reply)) {
+      ++report_.passed_over[why];
+    } else if (!SavedWriter::can_save(record.key)) {
+      fail(ErrorCode::refused,
+           "the key has spaces or control characters and more than 186 bytes, which no text command can "
+           "carry");
+    } else {
+      ++server.saved;
+      writer_->add(record.key, reply.flags, *end, reply.value);
+    }
+  }
+
+  // By our clock; 0: never. nullopt: it has ended.
+  std::optional<std::int64_t> end_of(const Spooled& record) const {
+    if (record.expires_s == 0) return 0;
+    const auto clock = clocks_[record.from].value_or(moving::ClockLook{});
+    const std::int64_t end = record.expires_s + moving::seconds_ahead(clock, moving::ClockLook{});
+    if (end <= seconds_of(context_.clock.wall())) return std::nullopt;
+    return end;
+  }
+
+  JsonObject first_words() const {
+    std::vector<std::string> servers;
+    for (const Server& server : context_.cluster.placement().pool()) servers.push_back(server.address());
+    JsonObject about;
+    return about.number("format", 1).time("started", started_).strings("servers", servers);
+  }
+
+  Context context_;
+  SaveOptions options_;
+  SavedWriter::Sink sink_;
+  ReadLiveKeys read_;
+  SaveWatch watch_;
+  moving::Clocks clocks_;
+  WallTime started_;
+  Pace pace_;
+  std::unique_ptr<SavedWriter> writer_;
+  static constexpr std::size_t heats = 64;
+  std::array<std::optional<moving::Spool>, heats> spools_;  // by the time since the last use
+  Groups groups_;
+  std::uint64_t done_ = 0;
+  SaveReport report_;
+};
+
 }  // namespace
 
-Save::Save(const Context& context, SaveOptions options, SavedWriter::Sink sink)
-    : context_(context),
-      options_(std::move(options)),
-      sink_(std::move(sink)),
-      clocks_(moving::look_at_clocks(context.cluster, context.clock)),
-      started_(context.clock.wall()),
-      pace_(options_.rate, context.clock.steady()) {
-  report_.servers.resize(context_.cluster.placement().pool().size());
-}
-
-void Save::add_to(Groups& groups, std::uint64_t structure, const LiveKey& key) const {
-  Group& group = groups[structure];
-  ++group.keys;
-  group.sum +=
-      key_hash::xxh3(std::to_string(key.server) + ' ' + std::to_string(key.cas) + ' ' + std::string(key.key));
-  group.comparable = group.comparable && key.cas != 0;
-}
-
-bool Save::take(const LiveKey& key) {
-  if (!options_.selection.has(key.key)) return true;
-  ++report_.servers[key.server].keys;
-  const SavedAs as = saved_as(key.key, options_.selection.key_prefix, context_.copies);
-  if (as.what == Savable::never) {
-    ++report_.passed_over[as.why];
-  } else if (as.what != Savable::item && !options_.structures) {
-    ++report_.passed_over["structures"];
-  } else if (as.what == Savable::structure) {
-    add_to(groups_, key_hash::xxh3(full_name(as)), key);
-  } else {
-    const auto& clock = clocks_[key.server];
-    const WallTime now = started_ + std::chrono::duration_cast<std::chrono::microseconds>(
-                                        clock ? clock->ahead : Duration::zero());
-    auto& spool = spools_[heat_of(seconds_of(now) - key.last_accessed_at)];
-    if (!spool) spool.emplace();
-    spool->add(spooled(key));
-  }
-  return true;
-}
-
-std::uint64_t Save::list(ReadKeys read) {
-  read_ = std::move(read);
-  report_.dumps = read_([this](const LiveKey& key) { return take(key); });
-  std::uint64_t count = 0;
-  for (const auto& spool : spools_) count += spool ? spool->count() : 0;
-  for (const auto& [structure, group] : groups_) count += group.keys;
-  return count;
-}
-
-JsonObject Save::first_words() const {
-  std::vector<std::string> servers;
-  for (const Server& server : context_.cluster.placement().pool()) servers.push_back(server.address());
-  JsonObject about;
-  return about.number("format", 1).time("started", started_).strings("servers", servers);
-}
-
-const SaveReport& Save::write(const Watch& watch) {
-  writer_ = std::make_unique<SavedWriter>(sink_, context_.random.token(), first_words());
-  if (!groups_.empty()) write_structures(watch);
-  write_items(watch);
-  report_.items = writer_->items();
-  JsonObject about = first_words(), passed_over;
-  about.time("ended", context_.clock.wall());
-  for (const auto& [why, count] : report_.passed_over) passed_over.number(why, count);
-  std::uint64_t vanished = 0, failed = 0;
-  for (const SavedServer& server : report_.servers) vanished += server.vanished, failed += server.failed;
-  about.boolean("complete", std::all_of(report_.dumps.begin(), report_.dumps.end(),
-                                        [](const LiveKeysOfServer& one) { return one.complete; }));
-  about.number("vanished", vanished).number("failed", failed).object("passed_over", passed_over);
-  if (!report_.torn.empty()) {
-    const auto most = static_cast<std::ptrdiff_t>(std::min(report_.torn.size(), most_named));
-    about.number("torn_count", report_.torn.size());
-    about.strings("torn", {report_.torn.begin(), report_.torn.begin() + most});
-  }
-  writer_->finish(about);
-  report_.bytes = writer_->bytes();
-  return report_;
-}
-
-void Save::write_items(const Watch& watch) {
-  std::deque<Reading> reading;
-  Records next;
-  std::size_t bytes = 0;
-  for (auto& spool : spools_) {
-    if (!spool) continue;
-    spool->rewind();
-    for (auto record = spool->next(); record; record = spool->next()) {
-      bytes += reckoned_size(*record);
-      next.push_back(std::move(*record));
-      if (next.size() < batch_items && bytes < batch_bytes) continue;
-      begin(std::exchange(next, {}), reading);
-      bytes = 0;
-      if (reading.size() < batches_in_flight) continue;
-      finish(std::move(reading.front()), watch);
-      reading.pop_front();
-    }
-    spool.reset();
-  }
-  begin(std::move(next), reading);
-  for (Reading& one : reading) finish(std::move(one), watch);
-}
-
-void Save::begin(Records records, std::deque<Reading>& reading) {
-  if (records.empty()) return;
-  const Duration wait = pace_.take(records.size(), context_.clock.steady());
-  if (wait > Duration::zero()) context_.clock.sleep_for(wait);
-  std::vector<Request> probes;
-  probes.reserve(records.size());
-  for (const Spooled& record : records) probes.push_back(Request::probe(record.key, record.from));
-  reading.push_back({std::move(records), context_.clock.wall(), context_.cluster.begin(std::move(probes))});
-}
-
-std::vector<Reply> Save::replies_of(Reading& reading) {
-  std::vector<Reply> replies = reading.pending->finish();
-  std::vector<Spooled*> records;
-  for (Spooled& record : reading.records) records.push_back(&record);
-  moving::read_touched_again(context_.cluster, clocks_, records, replies, reading.asked,
-                             context_.clock.wall());
-  return replies;
-}
-
-void Save::finish(Reading reading, const Watch& watch) {
-  std::vector<Reply> replies = replies_of(reading);
-  for (std::size_t i = 0; i < replies.size(); ++i) keep(reading.records[i], replies[i], watch);
-  watch.progress(done_ += replies.size());
-}
-
-// By our clock; 0: never. nullopt: it has ended.
-std::optional<std::int64_t> Save::end_of(const Spooled& record) const {
-  if (record.expires_s == 0) return 0;
-  const auto clock = clocks_[record.from].value_or(moving::ClockLook{});
-  const std::int64_t end = record.expires_s + moving::seconds_ahead(clock, moving::ClockLook{});
-  if (end <= seconds_of(context_.clock.wall())) return std::nullopt;
-  return end;
-}
-
-void Save::keep(Spooled& record, const Reply& reply, const Watch& watch) {
-  SavedServer& server = report_.servers[record.from];
-  const auto fail = [&](ErrorCode code, const std::string& message) {
-    ++server.failed;
-    watch.failed(Failure(code, record.key + ": " + message, context_.cluster.address_of(record.from)));
-  };
-  if (reply.failed()) return fail(error_code_of_silence(*reply.failure), reply.failure->message);
-  const auto end = end_of(record);
-  if (!end) {
-    ++server.expired;
-  } else if (reply.outcome != Outcome::hit) {
-    ++server.vanished;
-  } else if (const char* why =
-                 never_saved(saved_as(record.key, options_.selection.key_prefix, context_.copies), record.key,
-                             reply.value, reply.flags)) {
-    ++report_.passed_over[why];
-  } else if (!SavedWriter::can_save(record.key)) {
-    fail(ErrorCode::refused,
-         "the key has spaces or control characters and more than 186 bytes, which no text command can carry");
-  } else {
-    ++server.saved;
-    writer_->add(record.key, reply.flags, *end, reply.value);
-  }
-}
-
-void Save::write_structures(const Watch& watch) {
-  Groups before = groups_;
-  const std::string& key_prefix = options_.selection.key_prefix;
-  Names names;  // of those that could not be saved
-  for (int round = 0; round < rounds && !groups_.empty(); ++round) {
-    Groups now;
-    std::vector<Spool> spools(spool_count);
-    names.clear();
-    const auto again = read_([&](const LiveKey& key) {
-      if (!options_.selection.has(key.key)) return true;
-      const SavedAs as = saved_as(key.key, key_prefix, context_.copies);
-      if (as.what != Savable::structure) return true;
-      const std::string name = full_name(as);
-      const std::uint64_t structure = key_hash::xxh3(name);
-      if (!groups_.contains(structure)) return true;
-      add_to(now, structure, key);
-      spools[structure % spool_count].add(spooled(key));
-      return true;
-    });
-    const bool complete =
-        std::all_of(again.begin(), again.end(), [](const LiveKeysOfServer& one) { return one.complete; });
-    Groups unchanged, saved;
-    for (const auto& [structure, group] : now) {
-      const auto was = before.find(structure);
-      if (complete && group.comparable && was != before.end() && was->second == group)
-        unchanged.emplace(structure, group);
-    }
-    for (Spool& spool : spools) {
-      Records records;
-      spool.rewind();
-      for (auto record = spool.next(); record; record = spool.next()) records.push_back(std::move(*record));
-      for (const Spooled& record : records) {
-        const std::string name = full_name(saved_as(record.key, key_prefix, context_.copies));
-        const std::uint64_t structure = key_hash::xxh3(name);
-        if (!unchanged.contains(structure)) names.emplace(structure, name);
-      }
-      write_part(std::move(records), unchanged, saved, names, watch);
-    }
-    // What is in neither listing any more was removed.
-    std::erase_if(groups_, [&](const auto& one) {
-      return saved.contains(one.first) || (complete && !now.contains(one.first));
-    });
-    before = std::move(now);
-  }
-  for (const auto& [structure, group] : groups_) {
-    const auto name = names.find(structure);
-    report_.torn.push_back(name == names.end() ? "a structure on a server that does not answer"
-                                               : name->second);
-  }
-  std::sort(report_.torn.begin(), report_.torn.end());
-}
-
-// Of some structures all keys.
-void Save::write_part(Records records, const Groups& unchanged, Groups& saved, Names& names,
-                      const Watch& watch) {
-  const std::string& key_prefix = options_.selection.key_prefix;
-  struct Keyed {
-    std::uint64_t structure;
-    Spooled record;
-    int rank;
-  };
-  std::vector<Keyed> keyed;
-  for (Spooled& record : records) {
-    const std::uint64_t structure =
-        key_hash::xxh3(full_name(saved_as(record.key, key_prefix, context_.copies)));
-    if (!unchanged.contains(structure)) continue;
-    const int rank = rank_of(record, key_prefix);
-    keyed.push_back({structure, std::move(record), rank});
-  }
-  std::sort(keyed.begin(), keyed.end(), [](const Keyed& one, const Keyed& other) {
-    return std::tuple(one.structure, one.rank, other.record.key.size()) <
-           std::tuple(other.structure, other.rank, one.record.key.size());
-  });
-  for (std::size_t first = 0; first < keyed.size();) {
-    // Whole structures, as many as make a batch.
-    Records some;
-    std::vector<std::pair<std::uint64_t, std::size_t>> ends;
-    std::size_t bytes = 0;
-    while (first < keyed.size() && (some.empty() || (some.size() < batch_items && bytes < batch_bytes))) {
-      const std::uint64_t structure = keyed[first].structure;
-      for (; first < keyed.size() && keyed[first].structure == structure; ++first) {
-        bytes += reckoned_size(keyed[first].record);
-        some.push_back(std::move(keyed[first].record));
-      }
-      ends.emplace_back(structure, some.size());
-    }
-    std::deque<Reading> reading;
-    begin(std::move(some), reading);
-    std::vector<Reply> replies = replies_of(reading.front());
-    std::span<Spooled> left(reading.front().records);
-    std::span<Reply> left_replies(replies);
-    std::size_t from = 0;
-    for (const auto& [structure, end] : ends) {
-      if (write_whole(left.subspan(from, end - from), left_replies.subspan(from, end - from)))
-        saved.emplace(structure, Group{});
-      else
-        names.emplace(structure, full_name(saved_as(left[from].key, key_prefix, context_.copies)));
-      from = end;
-    }
-    watch.progress(done_ += replies.size());
-  }
-}
-
-// False: something of it has changed.
-bool Save::write_whole(std::span<Spooled> records, std::span<Reply> replies) {
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    // What has ended since is what the structure itself counts with.
-    if (!end_of(records[i])) continue;
-    if (replies[i].outcome != Outcome::hit || replies[i].cas.value != records[i].cas ||
-        never_saved(saved_as(records[i].key, options_.selection.key_prefix, context_.copies), records[i].key,
-                    replies[i].value, replies[i].flags) != nullptr ||
-        !SavedWriter::can_save(records[i].key))
-      return false;
-  }
-  ++report_.structures;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const auto end = end_of(records[i]);
-    SavedServer& server = report_.servers[records[i].from];
-    if (!end || replies[i].outcome != Outcome::hit) {
-      ++server.expired;
-      continue;
-    }
-    ++server.saved;
-    writer_->add(records[i].key, replies[i].flags, *end, replies[i].value);
-  }
-  return true;
+SaveReport save_pool(const Context& context, const SaveOptions& options, const SavedWriter::Sink& sink,
+                     const ReadLiveKeys& read, const SaveWatch& watch) {
+  return Saving(context, options, sink, read, watch).run();
 }
 
 }  // namespace mcds

@@ -1,6 +1,7 @@
 #include "tools/cli/answers.hpp"
 
 #include "common/base/bytes.hpp"
+#include "common/base/units.hpp"
 #include "common/primitives/several/quorum.hpp"
 #include "tools/cli/session.hpp"
 
@@ -14,6 +15,21 @@ std::span<const CopyOutcome> told(std::span<const CopyOutcome> copies) {
 }
 
 }  // namespace
+
+void add_seconds(JsonObject& object, std::string_view name, Duration duration) {
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(duration);
+  if (whole == duration)
+    object.number(name, static_cast<std::uint64_t>(whole.count()));
+  else
+    object.real(name, static_cast<double>(duration / std::chrono::milliseconds(1)) / 1000);
+}
+
+void add_speed(JsonObject& line, Duration took, std::uint64_t items) {
+  const double seconds = std::chrono::duration<double>(took).count();
+  line.raw("duration_s", format_fixed(seconds, 3));
+  if (seconds > 0)
+    line.number("items_per_s", static_cast<std::uint64_t>(static_cast<double>(items) / seconds));
+}
 
 void add_copies(JsonObject& line, Session& session, const AnswerFrom& from) {
   const auto copies = told(from.copies);

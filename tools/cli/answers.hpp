@@ -14,6 +14,11 @@ namespace mcds {
 
 class Session;
 
+// A duration in whole seconds, or with the milliseconds: "ttl_s":60, "ttl_s":1.5.
+void add_seconds(JsonObject& object, std::string_view name, Duration duration);
+// "duration_s" and, if it can be told, "items_per_s".
+void add_speed(JsonObject& line, Duration took, std::uint64_t items);
+
 // The server of an answer, and what each copy said.
 struct AnswerFrom {
   std::optional<std::size_t> server;  // nullopt: it is not told

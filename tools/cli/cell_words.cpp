@@ -146,7 +146,7 @@ std::vector<Character> characters_of(std::string_view utf8) {
 }  // namespace
 
 std::string cell_words(std::string_view name, const std::string& json, const ServerNames& servers) {
-  if (std::find(stored_data.begin(), stored_data.end(), name) != stored_data.end()) return data_words(json);
+  if (std::ranges::find(stored_data, name) != stored_data.end()) return data_words(json);
   if (json.starts_with('"')) return string_words(name, json, servers);
   if (json == "null") return "-";
   if (json == "true" || json == "false") return json == "true" ? "yes" : "no";

@@ -58,8 +58,4 @@ ChangedSession::ChangedSession(Session& session, const ChangedPool& pool) : othe
   placement_ = other_.placement_as(profile.empty() ? session.placement()->profile() : profile);
 }
 
-std::unique_ptr<Cluster> ChangedSession::connect() {
-  return other_.connect_to(placement_);
-}
-
 }  // namespace mcds

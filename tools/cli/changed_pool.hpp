@@ -26,7 +26,7 @@ class ChangedSession {
   ChangedSession(Session& session, const ChangedPool& pool);
   const std::shared_ptr<const Placement>& placement() const { return placement_; }
   // Connections as the other pool wants them.
-  std::unique_ptr<Cluster> connect();
+  std::unique_ptr<Cluster> connect() { return other_.connect_to(placement_); }
 
  private:
   Session other_;

@@ -11,11 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
-#include "common/base/descriptors.hpp"
 #include "common/base/errors.hpp"
 #include "tools/cli/terminal.hpp"
 
@@ -28,16 +26,6 @@ constexpr Duration look_for_leftovers_every = std::chrono::milliseconds(10);
 [[noreturn]] void fail(const char* what) {
   throw Failure(ErrorCode::system, std::string("cannot ") + what + ": " + std::strerror(errno));
 }
-
-struct Pipe {
-  Descriptor read_end, write_end;
-
-  static Pipe make() {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) fail("make a pipe");
-    return {Descriptor(ends[0]), Descriptor(ends[1])};
-  }
-};
 
 class Run {
  public:
@@ -55,8 +43,7 @@ class Run {
   ~Run() {
     if (pid_ <= 0 || exited_ || options_.may_go_on) return;
     kill_group(SIGKILL);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    reap(pid_);
     guardian_.forget(pid_);
     terminal_.take_back();
   }
@@ -72,7 +59,7 @@ class Run {
       check_deadlines();
       take_signals();
       move_bytes();
-      reap();
+      take_ended();
     }
     guardian_.forget(pid_);
     terminal_.take_back();
@@ -122,14 +109,10 @@ class Run {
       dup2(error_output_.write_end, STDERR_FILENO);
     }
     for (const auto& [name, value] : options_.environment) setenv(name.c_str(), value.c_str(), 1);
-    std::vector<char*> words;
-    for (const std::string& word : options_.command) words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
     std::signal(SIGPIPE, SIG_DFL);
     restore_descriptor_limit();
     pthread_sigmask(SIG_SETMASK, &held_.before(), nullptr);
-    execvp(words.front(), words.data());
-    const int error = errno;
+    const int error = execute(options_.command);
     static_cast<void>(!write(report, &error, sizeof error));
     _exit(127);
   }
@@ -140,8 +123,7 @@ class Run {
     while ((size = read(report, &error, sizeof error)) < 0 && errno == EINTR) {
     }
     if (size != static_cast<ssize_t>(sizeof error)) return;
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    reap(pid_);
     exited_ = true;
     guardian_.forget(pid_);
     terminal_.take_back();
@@ -220,7 +202,7 @@ class Run {
     kill_group(signal);
   }
 
-  void reap() {
+  void take_ended() {
     int status = 0;
     pid_t reaped = 0;
     while ((reaped = waitpid(-pid_, &status, WNOHANG | WUNTRACED)) > 0) {

@@ -37,7 +37,7 @@ class HeldSignals {
   const sigset_t& before() const { return before_; }
 
   // Throws Interrupted when a signal that ends us has come. Stops with the terminal's stop.
-  void check() const;
+  void check() const { wait(Duration::zero()); }
   // They stay blocked: what comes now comes too late.
   void keep() { kept_ = true; }
 

@@ -16,17 +16,10 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-std::vector<std::string> names_of(const OptionSpec& option) {
-  const auto names = split(option.names, ',');
-  return {names.begin(), names.end()};
-}
-
 const OptionSpec* find_option(const std::vector<OptionSpec>& options, const std::string& word) {
-  for (const OptionSpec& option : options) {
-    const auto names = names_of(option);
-    if (std::find(names.begin(), names.end(), word) != names.end()) return &option;
-  }
-  return nullptr;
+  const auto found =
+      std::ranges::find_if(options, [&](const OptionSpec& option) { return option.is_called(word); });
+  return found == options.end() ? nullptr : &*found;
 }
 
 class Completion {
@@ -36,7 +29,7 @@ class Completion {
 
   Words run() {
     read_words();
-    const auto dashes = std::find(words_.begin(), words_.end(), "--");
+    const auto dashes = std::ranges::find(words_, "--");
     if (dashes != words_.end() && words_.end() - dashes > 1) {
       if (verb_ != nullptr && verb_->child_target() != nullptr) {
         found_.push_back("!command " + std::to_string(dashes - words_.begin() + 1));
@@ -99,8 +92,8 @@ class Completion {
 
   void offer_options() {
     for (const OptionSpec& option : options_) {
-      for (const std::string& name : names_of(option)) {
-        if (name.starts_with("--") || last_ == "-") offer(name, last_, option.help);
+      for (const std::string_view name : split(option.names, ',')) {
+        if (name.starts_with("--") || last_ == "-") offer(std::string(name), last_, option.help);
       }
     }
     offer("--help", last_, "examples, options and fields");

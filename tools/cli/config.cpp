@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
@@ -60,7 +59,23 @@ std::vector<Setting> settings_of(Config& config) {
 
 struct Reading {
   Config& config;
-  std::string problem;  // of the first line that is wrong
+  const std::string& file;
+  std::string problem = {};  // of the first line that is wrong
+};
+
+// Settings whose values are words.
+struct WordSetting {
+  const char* name;
+  const char* words;
+  const char* in_words;
+};
+constexpr std::array word_settings{
+    WordSetting{"tls", "on|off", "on or off"},
+    WordSetting{"tls_insecure", "on|off", "on or off"},
+    WordSetting{"plain_login", "yes|no", "yes or no"},
+    WordSetting{"auth", "ascii|user-key|sasl", "ascii, user-key or sasl"},
+    WordSetting{"protocol", "auto|classic|meta|binary", "auto, classic, meta or binary"},
+    WordSetting{"output", "json|value|text", "json, value or text"},
 };
 
 // `check` or `check@server`, with commas between.
@@ -73,52 +88,35 @@ void check_accepted(const std::string& list) {
   }
 }
 
-// Wrong values are reported where they are set, not where they would be used.
-bool is_valid(const std::string& name, const char* value, std::string& problem) {
-  try {
-    if (name == "servers") static_cast<void>(parse_pool(value));
-    if (name == "timeout" || name == "connect_timeout" || name == "longest_lock_ttl") {
-      if (parse_duration(value, name) <= Duration::zero())
-        throw InvalidInput(name + " must be longer than 0");
-    }
-    if (name == "profile") static_cast<void>(profile_named(value));
-    if (name == "namespace") check_key_prefix(value);
-    if (name == "copies" && parse_u64(value).value_or(0) == 0)
-      throw InvalidInput("copies: write a whole number, at least 1");
-    const std::string word = value;
-    if ((name == "tls" || name == "tls_insecure") && word != "on" && word != "off")
-      throw InvalidInput(name + ": write on or off");
-    if (name == "plain_login" && word != "yes" && word != "no")
-      throw InvalidInput("plain_login: write yes or no");
-    if (name == "tls_name") check_certificate_name(word);
-    if (name == "auth" && word != "ascii" && word != "user-key" && word != "sasl")
-      throw InvalidInput("auth: write ascii, user-key or sasl");
-    if (name == "accept") check_accepted(word);
-    if (name == "protocol" && value != std::string("auto") && value != std::string("classic") &&
-        value != std::string("meta") && value != std::string("binary")) {
-      throw InvalidInput("protocol: write auto, classic, meta or binary");
-    }
-    if (name == "output" && word != "json" && word != "value" && word != "text")
-      throw InvalidInput("output: write json, value or text");
-  } catch (const Failure& failure) {
-    if (problem.empty()) problem = failure.what();
-    return false;
+// Wrong values are reported where they are set, not where they would be used. Throws InvalidInput.
+void check_value(const std::string& name, const std::string& value) {
+  if (name == "servers") static_cast<void>(parse_pool(value));
+  if (name == "timeout" || name == "connect_timeout" || name == "longest_lock_ttl") {
+    if (parse_duration(value, name) <= Duration::zero()) throw InvalidInput(name + " must be longer than 0");
   }
-  return true;
+  if (name == "profile") static_cast<void>(profile_named(value));
+  if (name == "namespace") check_key_prefix(value);
+  if (name == "copies" && parse_u64(value).value_or(0) == 0)
+    throw InvalidInput("copies: write a whole number, at least 1");
+  if (name == "tls_name") check_certificate_name(value);
+  if (name == "accept") check_accepted(value);
+  for (const auto& [setting, words, in_words] : word_settings) {
+    const auto all = split(words, '|');
+    if (name == setting && std::ranges::find(all, value) == all.end())
+      throw InvalidInput(name + ": write " + in_words);
+  }
 }
 
-bool set(const std::vector<Setting>& settings, const std::string& name, const char* value,
-         std::string& problem) {
+void set(const std::vector<Setting>& settings, const std::string& name, const char* value) {
   std::vector<std::string> names;
   for (const auto& [known, target] : settings) {
     if (name == known) {
       *target = value;
-      return is_valid(name, value, problem);
+      return check_value(name, value);
     }
     names.emplace_back(known);
   }
-  if (problem.empty()) problem = "unknown key " + json_quote(name) + did_you_mean(name, names);
-  return false;
+  throw InvalidInput("unknown key " + json_quote(name) + did_you_mean(name, names));
 }
 
 // The pool of a section; nullopt if it is not a pool.
@@ -150,21 +148,25 @@ void check_sections(const std::string& text, const std::string& file) {
   }
 }
 
+std::vector<Setting> settings_of_section(Config& config, const std::string& section) {
+  if (section.empty()) return settings_of(config);
+  if (section == doctor_section) return {{"accept", &config.doctor_accept}};
+  if (const auto pool = pool_name(section)) return settings_of(config.pools[*pool]);
+  throw InvalidInput(unknown_section(section));
+}
+
 // libinih's callback: 0 marks the line as wrong.
 int on_line(void* user, const char* section, const char* name, const char* value) {
   auto& reading = *static_cast<Reading*>(user);
-  const std::string where = section;
-  if (!is_utf8(where) || !is_utf8(name)) {
-    if (reading.problem.empty()) reading.problem = "not UTF-8";
+  try {
+    if (!is_utf8(section) || !is_utf8(name)) throw InvalidInput("not UTF-8");
+    set(settings_of_section(reading.config, section), name, value);
+    reading.config.files[{section, name}] = reading.file;
+    return 1;
+  } catch (const Failure& failure) {
+    if (reading.problem.empty()) reading.problem = failure.what();
     return 0;
   }
-  if (where.empty()) return set(settings_of(reading.config), name, value, reading.problem) ? 1 : 0;
-  if (where == doctor_section)
-    return set({{"accept", &reading.config.doctor_accept}}, name, value, reading.problem) ? 1 : 0;
-  const auto pool = pool_name(where);
-  if (pool) return set(settings_of(reading.config.pools[*pool]), name, value, reading.problem) ? 1 : 0;
-  if (reading.problem.empty()) reading.problem = unknown_section(where);
-  return 0;
 }
 
 }  // namespace
@@ -172,7 +174,7 @@ int on_line(void* user, const char* section, const char* name, const char* value
 void read_config(const std::string& text, const std::string& file, Config& into) {
   if (text.find('\0') != std::string::npos)
     throw Failure(ErrorCode::configuration, file + " has a NUL byte; is it the right file?");
-  Reading reading{into, {}};
+  Reading reading{into, file};
   const int line = ini_parse_string(text.c_str(), on_line, &reading);
   if (line == 0) return check_sections(text, file);
   throw Failure(ErrorCode::configuration,
@@ -199,14 +201,6 @@ Config load_config(const std::optional<std::string>& path) {
   for (const std::string& file : config_paths(path))
     read_config(configuration_bytes(file, largest_config), file, config);
   return config;
-}
-
-std::vector<ConfigFile> load_config_files(const std::optional<std::string>& path) {
-  std::vector<ConfigFile> files;
-  for (const std::string& file : config_paths(path))
-    read_config(configuration_bytes(file, largest_config), file,
-                files.emplace_back(ConfigFile{file, {}}).config);
-  return files;
 }
 
 void check_certificate_name(const std::string& name) {

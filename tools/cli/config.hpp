@@ -24,6 +24,7 @@ struct Config {
   std::optional<std::string> doctor_accept;  // [doctor] accept
   PoolConfig defaults;                       // keys before any section
   std::map<std::string, PoolConfig> pools;
+  std::map<std::pair<std::string, std::string>, std::string> files;  // where a section's key was set last
 };
 
 // With `path`: that file alone, which must exist (Failure(cannot_read)). Without: /etc/mcds.conf, then
@@ -31,13 +32,6 @@ struct Config {
 // key.
 // Anything unknown or misspelt is Failure(configuration) naming file:line.
 Config load_config(const std::optional<std::string>& path);
-
-// The same files one by one, the one that wins last.
-struct ConfigFile {
-  std::string path;
-  Config config;
-};
-std::vector<ConfigFile> load_config_files(const std::optional<std::string>& path);
 
 // The same for one file's text; `file` is for messages.
 void read_config(const std::string& text, const std::string& file, Config& into);

@@ -14,18 +14,15 @@ namespace mcds {
 namespace {
 
 JsonObject describe(const OptionSpec& option) {
-  JsonObject object = JsonObject("names", option.names)
-                          .bytes("value", option.value)
-                          .bytes("help", option.help)
-                          .strings("choices", option.choices());
-  return object;
+  JsonObject object("names", option.names);
+  object.bytes("value", option.value).bytes("help", option.help);
+  return object.strings("choices", option.choices());
 }
 
 JsonObject describe(const ArgumentSpec& argument) {
   JsonObject object =
       JsonObject("name", argument.name).bytes("help", argument.help).boolean("required", argument.required);
-  object.boolean("many", std::holds_alternative<std::vector<std::string>*>(argument.target));
-  return object;
+  return object.boolean("many", std::holds_alternative<std::vector<std::string>*>(argument.target));
 }
 
 JsonObject describe(const Field& field) {

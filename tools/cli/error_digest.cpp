@@ -43,7 +43,7 @@ FailedGroup& ErrorDigest::group_of(const Failure& failure, bool lines) {
            group.cause == cause;
   };
   if (last_ < groups_.size() && is_of(groups_[last_])) return groups_[last_];
-  const auto found = std::find_if(groups_.begin(), groups_.end(), is_of);
+  const auto found = std::ranges::find_if(groups_, is_of);
   last_ = static_cast<std::size_t>(found - groups_.begin());
   if (found != groups_.end()) return *found;
   if (groups_.size() == most_groups) return groups_[--last_];
@@ -65,8 +65,8 @@ void ErrorDigest::add_name(const Failure& failure, std::string_view name) {
 }
 
 bool ErrorDigest::hides_any() const {
-  return std::any_of(groups_.begin(), groups_.end(),
-                     [](const FailedGroup& group) { return group.count > group.first.size(); });
+  return std::ranges::any_of(groups_,
+                             [](const FailedGroup& group) { return group.count > group.first.size(); });
 }
 
 std::vector<FailedGroup> ErrorDigest::news() {
@@ -87,7 +87,7 @@ std::vector<FailedGroup> ErrorDigest::rest() {
   }
   groups_.clear();
   if (told.size() <= most_at_the_end) return told;
-  std::stable_sort(told.begin(), told.end(), [](const auto& a, const auto& b) { return a.count > b.count; });
+  std::ranges::stable_sort(told, std::greater{}, &FailedGroup::count);
   FailedGroup others = told[most_at_the_end - 1];
   others.server.clear();
   for (std::size_t i = most_at_the_end; i < told.size(); ++i) others.count += told[i].count;

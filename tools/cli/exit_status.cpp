@@ -36,7 +36,7 @@ constexpr std::array codes{
 
 // Every error has a line.
 const ExitCode& code_of(ErrorCode error) {
-  return *std::find_if(codes.begin(), codes.end(), [&](const ExitCode& one) { return one.error == error; });
+  return *std::ranges::find(codes, error, &ExitCode::error);
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ ExitStatus worse(ExitStatus a, ExitStatus b) {
       ExitStatus::ok,         ExitStatus::no,      ExitStatus::problem,       ExitStatus::try_again,
       ExitStatus::bad_data,   ExitStatus::refused, ExitStatus::access_denied, ExitStatus::unknown_outcome,
       ExitStatus::unavailable};
-  const auto rank = [&](ExitStatus status) { return std::find(order.begin(), order.end(), status); };
+  const auto rank = [&](ExitStatus status) { return std::ranges::find(order, status); };
   return rank(a) < rank(b) ? b : a;
 }
 

@@ -130,8 +130,7 @@ std::vector<Field> fields_of(const Verb& verb) {
   std::vector<Field> all;
   for (const std::string_view line : verb.answers()) {
     for (Field& field : fields_in(line, verb.own_fields())) {
-      const auto known =
-          std::find_if(all.begin(), all.end(), [&](const Field& one) { return one.name == field.name; });
+      const auto known = std::ranges::find(all, field.name, &Field::name);
       if (known == all.end()) all.push_back(std::move(field));
     }
   }
@@ -150,21 +149,19 @@ JsonObject schema_of(const Command& command, const Verb& verb) {
 
 bool is_declared(const Verb& verb, const std::string& answer) {
   const auto members = json_members(answer).value_or(std::vector<JsonMember>());
-  return std::any_of(verb.answers().begin(), verb.answers().end(), [&](std::string_view line) {
+  return std::ranges::any_of(verb.answers(), [&](std::string_view line) {
     const auto fields = fields_in(line, verb.own_fields());
     const auto is = [](const Field& field, const JsonMember& member) {
       return field.name == member.name || field.name + "_b64" == member.name || field.name == "*";
     };
-    return std::all_of(members.begin(), members.end(),
-                       [&](const JsonMember& member) {
-                         return std::any_of(fields.begin(), fields.end(),
-                                            [&](const Field& field) { return is(field, member); });
-                       }) &&
-           std::all_of(fields.begin(), fields.end(), [&](const Field& field) {
-             return field.optional ||
-                    std::any_of(members.begin(), members.end(),
-                                [&](const JsonMember& member) { return is(field, member); });
-           });
+    const auto is_known = [&](const JsonMember& member) {
+      return std::ranges::any_of(fields, [&](const Field& field) { return is(field, member); });
+    };
+    const auto is_there = [&](const Field& field) {
+      return std::ranges::any_of(members, [&](const JsonMember& member) { return is(field, member); });
+    };
+    return std::ranges::all_of(members, is_known) &&
+           std::ranges::all_of(fields, [&](const Field& one) { return one.optional || is_there(one); });
   });
 }
 

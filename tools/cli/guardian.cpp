@@ -12,7 +12,6 @@
 #include <csignal>
 #include <filesystem>
 #include <optional>
-#include <vector>
 
 #include "common/base/errors.hpp"
 
@@ -96,31 +95,45 @@ class Duty {
 
 }  // namespace
 
-Guardian::Guardian(const std::string& directory) {
+Pipe Pipe::make() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw Failure(ErrorCode::system, "cannot make a pipe; too many open files?");
-  pid_ = fork();
-  if (pid_ < 0) {
-    close(ends[0]);
-    close(ends[1]);
-    throw Failure(ErrorCode::system, "cannot fork; too many processes?");
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+int reap(pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
+  return status;
+}
+
+int execute(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  execvp(pointers.front(), pointers.data());
+  return errno;
+}
+
+Guardian::Guardian(const std::string& directory) {
+  Pipe orders = Pipe::make();
+  pid_ = fork();
+  if (pid_ < 0) throw Failure(ErrorCode::system, "cannot fork; too many processes?");
   if (pid_ == 0) {
-    detach(ends[0]);
+    detach(orders.read_end);
     Duty(directory).serve();
     _exit(0);
   }
-  close(ends[0]);
-  pipe_ = ends[1];
+  pipe_ = std::move(orders.write_end);
   fcntl(pipe_, F_SETFL, O_NONBLOCK);
 }
 
 Guardian::~Guardian() {
   tell(dismiss, 0);
-  close(pipe_);
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  pipe_.reset();
+  reap(pid_);
 }
 
 void Guardian::tell(char what, long long value) const {

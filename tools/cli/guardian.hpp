@@ -7,10 +7,23 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "common/base/clock.hpp"
+#include "common/base/descriptors.hpp"
 
 namespace mcds {
+
+// Both ends are closed at the end. Throws Failure(system).
+struct Pipe {
+  Descriptor read_end, write_end;
+
+  static Pipe make();
+};
+// Waits for the end of a child; its status.
+int reap(pid_t pid);
+// Becomes this program. Returns if it cannot: the errno.
+int execute(const std::vector<std::string>& words);
 
 class Guardian {
  public:
@@ -29,7 +42,7 @@ class Guardian {
  private:
   void tell(char what, long long value) const;
   pid_t pid_ = -1;
-  int pipe_ = -1;
+  Descriptor pipe_;
 };
 
 }  // namespace mcds

@@ -33,10 +33,6 @@ HeldSignals::~HeldSignals() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-void HeldSignals::check() const {
-  wait(Duration::zero());
-}
-
 // Of the signals that do not end a program the stop alone means something to one that waits.
 void HeldSignals::wait(Duration duration) const {
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(duration);

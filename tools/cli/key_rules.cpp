@@ -19,7 +19,7 @@ bool fits(std::string_view key, bool any_byte) {
 
 bool is_taken(const Placement& placement, const std::string& key, bool sent) {
   const Owners owners = placement.owners_of(key);
-  return std::all_of(owners.list.begin(), owners.list.end(), [&](const Owner& owner) {
+  return std::ranges::all_of(owners.list, [&](const Owner& owner) {
     return fits(owner.wire_key.empty() ? key : owner.wire_key, !sent && placement.takes_any_byte());
   });
 }
@@ -52,14 +52,18 @@ std::optional<std::string> key_in_json(std::string_view line) {
   return digits ? parse_base64(*digits) : std::nullopt;
 }
 
+std::vector<std::string> labels_of(const Pool& pool, std::span<const std::size_t> servers, bool for_people) {
+  std::vector<std::string> labels;
+  for (const std::size_t server : servers)
+    labels.push_back(for_people ? pool[server].label() : pool[server].address());
+  return labels;
+}
+
 std::size_t server_named(const Pool& pool, const std::string& text, const char* option) {
-  for (std::size_t i = 0; i < pool.size(); ++i) {
-    if (pool[i].name == text) return i;
-  }
-  const std::string address = parse_pool(text).front().address();
-  for (std::size_t i = 0; i < pool.size(); ++i) {
-    if (pool[i].address() == address) return i;
-  }
+  auto found = std::ranges::find(pool, text, &Server::name);
+  if (found == pool.end())
+    found = std::ranges::find(pool, parse_pool(text).front().address(), &Server::address);
+  if (found != pool.end()) return static_cast<std::size_t>(found - pool.begin());
   throw InvalidInput(std::string(option) + ": '" + text + "' is not in the server list");
 }
 

@@ -29,6 +29,9 @@ struct KeyRules {
 // The key that a JSON object names; nullopt: `line` is not one.
 std::optional<std::string> key_in_json(std::string_view line);
 
+// These servers of the pool: by their addresses, or as people call them.
+std::vector<std::string> labels_of(const Pool& pool, std::span<const std::size_t> servers,
+                                   bool for_people = false);
 // A server as the pool has it: by its name, or by its address however it is written. Throws InvalidInput,
 // naming `option`.
 std::size_t server_named(const Pool& pool, const std::string& text, const char* option);

@@ -46,8 +46,8 @@ Failure unlisted(const LiveKeysOfServer& result, const Server& server) {
           server.address()};
 }
 
-std::vector<LiveKeysOfServer> LiveDump::results(Session& session, const Pool& pool, const TakeLiveKey& take,
-                                                bool shows_progress) {
+std::vector<LiveKeysOfServer> list_keys(Session& session, const Pool& pool, const TakeLiveKey& take,
+                                        bool shows_progress) {
   std::optional<ListingProgress> progress;
   if (shows_progress) progress.emplace(session, pool.size());
   return read_live_keys(pool, LiveKeysOptions::of(session.connect_options()), session.clock(),
@@ -57,24 +57,21 @@ std::vector<LiveKeysOfServer> LiveDump::results(Session& session, const Pool& po
                         });
 }
 
-std::vector<LiveKeysOfServer> LiveDump::results(const TakeLiveKey& take) const {
-  const Pool& pool = session_.placement()->pool();
-  if (servers_.empty()) return results(session_, pool, take, shows_progress_);
+std::vector<LiveKeysOfServer> list_keys_on(Session& session, const std::vector<std::size_t>& servers,
+                                           const TakeLiveKey& take, bool shows_progress) {
+  const Pool& pool = session.placement()->pool();
+  if (servers.empty()) return list_keys(session, pool, take, shows_progress);
   Pool part;
-  for (const std::size_t server : servers_) part.push_back(pool[server]);
+  for (const std::size_t server : servers) part.push_back(pool[server]);
   const auto placed = [&](const LiveKey& key) {
     LiveKey one = key;
-    one.server = servers_[key.server];
+    one.server = servers[key.server];
     return take(one);
   };
-  const auto some = results(session_, part, placed, shows_progress_);
+  const auto some = list_keys(session, part, placed, shows_progress);
   std::vector<LiveKeysOfServer> all(pool.size(), LiveKeysOfServer{.complete = true});
-  for (std::size_t i = 0; i < some.size(); ++i) all[servers_[i]] = some[i];
+  for (std::size_t i = 0; i < some.size(); ++i) all[servers[i]] = some[i];
   return all;
-}
-
-ExitStatus LiveDump::read(const TakeLiveKey& take) const {
-  return report_unlisted(session_, session_.placement()->pool(), results(take));
 }
 
 ExitStatus report_unlisted(Session& session, const Pool& pool, const std::vector<LiveKeysOfServer>& results) {

@@ -11,27 +11,13 @@ namespace mcds {
 
 class Session;
 
-class LiveDump {
- public:
-  // `servers`: only these; empty: all. `shows_progress`: unless something else is written to the terminal
-  // meanwhile.
-  explicit LiveDump(Session& session, std::vector<std::size_t> servers = {}, bool shows_progress = true)
-      : session_(session), servers_(std::move(servers)), shows_progress_(shows_progress) {}
-
-  // LiveKey::server is an index into the session's pool. The worst of what kept servers from listing all
-  // their keys, each of which is reported on standard error.
-  ExitStatus read(const TakeLiveKey& take) const;
-  // The same, one result per server of the pool, and nothing is reported.
-  std::vector<LiveKeysOfServer> results(const TakeLiveKey& take) const;
-  // Of another pool, with the session's limits and logins.
-  static std::vector<LiveKeysOfServer> results(Session& session, const Pool& pool, const TakeLiveKey& take,
-                                               bool shows_progress = true);
-
- private:
-  Session& session_;
-  std::vector<std::size_t> servers_;
-  bool shows_progress_;
-};
+// `shows_progress`: unless something else is written to the terminal meanwhile. One result per server of the
+// pool; what keeps servers from listing all their keys is not reported.
+std::vector<LiveKeysOfServer> list_keys(Session& session, const Pool& pool, const TakeLiveKey& take,
+                                        bool shows_progress = true);
+// Of the session's pool only these servers; empty: all. LiveKey::server is an index into the pool.
+std::vector<LiveKeysOfServer> list_keys_on(Session& session, const std::vector<std::size_t>& servers,
+                                           const TakeLiveKey& take, bool shows_progress = true);
 
 // Reports each server that did not list all its keys, as an error, and warns of lists that may be short;
 // returns the worst.

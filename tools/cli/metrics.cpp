@@ -26,8 +26,7 @@ std::string label_value(std::string_view bytes) {
 
 void Metrics::add(std::string_view name, std::string_view help, const Labels& labels,
                   const std::string& value) {
-  auto family =
-      std::find_if(families_.begin(), families_.end(), [&](const Family& one) { return one.name == name; });
+  auto family = std::ranges::find(families_, name, &Family::name);
   if (family == families_.end()) {
     const std::string own(name);
     families_.push_back({own,

@@ -19,7 +19,7 @@ ExitStatus for_names(Session& session, const std::vector<std::string>& names, co
   batch.run = answer;
   batch.most_items = 2048;
   if (names == std::vector<std::string>{"-"}) return batch.of_lines(session, {}).worst;
-  if (std::find(names.begin(), names.end(), "-") != names.end())
+  if (std::ranges::find(names, "-") != names.end())
     throw InvalidInput("- reads all names from standard input; give no other names");
   return batch.of_words(session, names, names);
 }

@@ -33,7 +33,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 13> words{{
 std::string_view in_our_words(std::string_view word) {
   for (const auto& [theirs, ours] : words) {
     const auto all = split(theirs, ' ');
-    if (std::find(all.begin(), all.end(), word) != all.end()) return ours;
+    if (std::ranges::find(all, word) != all.end()) return ours;
   }
   return {};
 }

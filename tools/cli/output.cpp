@@ -14,7 +14,6 @@
 #include "common/base/bytes.hpp"
 #include "common/base/descriptors.hpp"
 #include "common/base/text.hpp"
-#include "tools/cli/exit_status.hpp"
 
 namespace mcds {
 

@@ -35,11 +35,6 @@ std::string quoted(const std::string& word) {
   return is_utf8(word) ? json_quote(word) : "bytes that are not UTF-8";
 }
 
-// The name a message uses: the long one.
-std::string long_name(const OptionSpec& option) {
-  return std::string(option.names.substr(option.names.rfind(',') + 1));
-}
-
 template <typename Number>
 Number parsed_number(const std::string& text, const std::string& what) {
   if constexpr (std::is_same_v<Number, double>) {
@@ -77,13 +72,13 @@ struct Assign {
 
 void check_choice(const OptionSpec& option, const std::string& word) {
   const Words choices = option.choices();
-  if (choices.empty() || std::find(choices.begin(), choices.end(), word) != choices.end()) return;
-  throw InvalidInput(long_name(option) + ": " + quoted(word) + " is not one of " + std::string(option.value) +
-                     did_you_mean(word, choices));
+  if (choices.empty() || std::ranges::find(choices, word) != choices.end()) return;
+  throw InvalidInput(option.long_name() + ": " + quoted(word) + " is not one of " +
+                     std::string(option.value) + did_you_mean(word, choices));
 }
 
 void check_dash(bool takes_dash, const Words& words, const std::string& what) {
-  if (takes_dash || std::find(words.begin(), words.end(), "-") == words.end()) return;
+  if (takes_dash || std::ranges::find(words, "-") == words.end()) return;
   throw InvalidInput(what +
                      ": - means standard input, which this argument does not accept; give a name or value");
 }
@@ -99,22 +94,13 @@ Words with_empty_values(const Words& words) {
   return spelled_out;
 }
 
-bool names_it(const OptionSpec& option, std::string_view word) {
-  for (std::string_view left = option.names; !left.empty();) {
-    const std::size_t comma = std::min(left.find(','), left.size());
-    if (left.substr(0, comma) == word) return true;
-    left.remove_prefix(std::min(comma + 1, left.size()));
-  }
-  return false;
-}
-
 // Under any of its names.
 std::ptrdiff_t times_given(const Words& words, const std::vector<OptionSpec>& options,
                            const std::string& name) {
   for (const OptionSpec& option : options) {
-    if (!names_it(option, name)) continue;
-    return std::count_if(words.begin(), words.end(), [&](const std::string& word) {
-      return names_it(option, std::string_view(word).substr(0, word.find('=')));
+    if (!option.is_called(name)) continue;
+    return std::ranges::count_if(words, [&](const std::string& word) {
+      return option.is_called(std::string_view(word).substr(0, word.find('=')));
     });
   }
   return 0;
@@ -123,9 +109,9 @@ std::ptrdiff_t times_given(const Words& words, const std::vector<OptionSpec>& op
 // Whether a word is an option's name, or one letter of `-qv` is; as a value it may look so too.
 bool may_name(const std::string& word, const OptionSpec& option) {
   if (word.size() < 2 || word[0] != '-') return false;
-  if (word[1] == '-') return names_it(option, std::string_view(word).substr(0, word.find('=')));
+  if (word[1] == '-') return option.is_called(std::string_view(word).substr(0, word.find('=')));
   return std::any_of(word.begin() + 1, word.end(), [&](char letter) {
-    return names_it(option, std::string{'-', letter});
+    return option.is_called(std::string{'-', letter});
   });
 }
 
@@ -134,7 +120,7 @@ Words parse_options(const Words& words, const std::vector<OptionSpec>& all, cons
   // Building all of them costs more than the rest of a cold start does; most command lines have none or two.
   std::vector<OptionSpec> options;
   for (const OptionSpec& option : all) {
-    if (std::any_of(words.begin(), words.end(), [&](const auto& word) { return may_name(word, option); }))
+    if (std::ranges::any_of(words, [&](const auto& word) { return may_name(word, option); }))
       options.push_back(option);
   }
   if (options.empty()) return words;
@@ -166,17 +152,16 @@ Words parse_options(const Words& words, const std::vector<OptionSpec>& all, cons
   for (std::size_t i = 0; i < options.size(); ++i) {
     const Words& given = declared_options[i]->results();
     if (given.empty()) continue;
-    check_dash(options[i].takes_dash, given, long_name(options[i]));
+    check_dash(options[i].takes_dash, given, options[i].long_name());
     for (const std::string& word : given) check_choice(options[i], word);
-    std::visit(Assign{given, long_name(options[i])}, options[i].target);
+    std::visit(Assign{given, options[i].long_name()}, options[i].target);
   }
   return app.remaining();
 }
 
 bool takes_value(const std::vector<OptionSpec>& options, const std::string& word) {
-  return std::any_of(options.begin(), options.end(), [&](const OptionSpec& option) {
-    return !option.value.empty() && names_it(option, word);
-  });
+  return std::ranges::any_of(
+      options, [&](const OptionSpec& option) { return !option.value.empty() && option.is_called(word); });
 }
 
 // Takes the first word that is neither an option nor an option's value out of `words`; nullopt if there is
@@ -195,35 +180,19 @@ std::optional<std::string> take_word(Words& words, const std::vector<OptionSpec>
 }
 
 bool take_flag(Words& words, std::string_view short_name, std::string_view long_name) {
-  const auto found = std::find_if(words.begin(), words.end(),
-                                  [&](const auto& word) { return word == short_name || word == long_name; });
-  if (found == words.end()) return false;
-  words.erase(found);
-  return true;
-}
-
-std::vector<std::string_view> option_words(const std::vector<OptionSpec>& options) {
-  std::vector<std::string_view> words;
-  words.reserve(2 * options.size());
-  for (const OptionSpec& option : options) {
-    for (std::size_t from = 0; from < option.names.size();) {
-      const std::size_t comma = std::min(option.names.find(',', from), option.names.size());
-      words.push_back(option.names.substr(from, comma - from));
-      from = comma + 1;
-    }
-  }
-  return words;
+  return std::erase_if(words, [&](const auto& word) { return word == short_name || word == long_name; }) > 0;
 }
 
 [[noreturn]] void refuse_unknown_option(const std::string& word, const std::vector<OptionSpec>& options,
                                         const std::string& help_of) {
   const std::string name = word.substr(0, word.find('='));
-  const auto known = option_words(options);
-  const std::string hint =
-      name.size() > 2 ? did_you_mean(name, Words(known.begin(), known.end())) : std::string();
+  Words known;  // to one letter all are near
+  for (std::size_t i = 0; i < options.size() && name.size() > 2; ++i) {
+    for (const std::string_view one : split(options[i].names, ',')) known.emplace_back(one);
+  }
   throw InvalidInput(
       "unknown option " + quoted(name) +
-      (hint.empty() ? "; see " + help_of + ", or put -- before a value that starts with a dash" : hint));
+      did_you_mean(name, known, "; see " + help_of + ", or put -- before a value that starts with a dash"));
 }
 
 void assign_arguments(const Verb& verb, const Words& words, const std::string& help_of) {
@@ -251,7 +220,7 @@ void spell_out_leading(Words& words, const std::vector<OptionSpec>& globals) {
   for (std::size_t i = 0; i < words.size() && words[i].size() > 1 && words[i][0] == '-'; ++i) {
     const bool with_value = takes_value(globals, words[i]);
     for (const OptionSpec& option : globals) {
-      if (option.names.starts_with(words[i] + ',')) words[i] = long_name(option);
+      if (option.names.starts_with(words[i] + ',')) words[i] = option.long_name();
     }
     if (with_value) ++i;
   }
@@ -273,8 +242,7 @@ std::unique_ptr<Command> find_command(const std::string& name, std::optional<std
   for (const CommandEntry& entry : all_commands()) names.emplace_back(entry.name);
   const std::string_view ours = in_our_words(name);
   if (!ours.empty()) throw InvalidInput("no command " + quoted(name) + "; try " + std::string(ours));
-  const std::string hint = did_you_mean(name, names);
-  throw InvalidInput("no command " + quoted(name) + (hint.empty() ? "; mcds --help lists them" : hint));
+  throw InvalidInput("no command " + quoted(name) + did_you_mean(name, names, "; mcds --help lists them"));
 }
 
 const Verb& find_verb(const Command& command, Words& words, const std::vector<OptionSpec>& globals) {
@@ -295,9 +263,8 @@ const Verb& find_verb(const Command& command, Words& words, const std::vector<Op
     list += (list.empty() ? "" : ", ") + known->name();
   }
   if (!word) throw InvalidInput("mcds " + command.name() + " needs a verb: " + list);
-  const std::string hint = did_you_mean(*word, names);
   throw InvalidInput("mcds " + command.name() + " has no verb " + quoted(*word) +
-                     (hint.empty() ? "; it has " + list : hint));
+                     did_you_mean(*word, names, "; it has " + list));
 }
 
 void parse_verb(const Words& words, const Words& tail, bool has_tail, const std::vector<OptionSpec>& globals,
@@ -376,13 +343,10 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
 }
 
 std::vector<OptionSpec> without_words_of(const Verb& verb, std::vector<OptionSpec> globals) {
-  const auto taken = option_words(verb.options());
   const auto is_taken = [&](std::string_view name) {
-    return std::find(taken.begin(), taken.end(), name) != taken.end();
+    return std::ranges::any_of(verb.options(), [&](const OptionSpec& own) { return own.is_called(name); });
   };
-  std::erase_if(globals, [&](const OptionSpec& option) {
-    return is_taken(option.names.substr(option.names.rfind(',') + 1));
-  });
+  std::erase_if(globals, [&](const OptionSpec& option) { return is_taken(option.long_name()); });
   for (OptionSpec& option : globals) {
     const std::size_t comma = option.names.find(',');
     if (comma != std::string::npos && is_taken(option.names.substr(0, comma)))
@@ -402,7 +366,7 @@ std::unique_ptr<Command> declared(std::string_view name, std::optional<std::stri
 }
 
 void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
-  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  const auto dashes = std::ranges::find(arguments, "--");
   Words words(arguments.begin(), dashes);
   const bool has_tail = dashes != arguments.end();
   const Words tail(has_tail ? dashes + 1 : dashes, arguments.end());

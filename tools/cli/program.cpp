@@ -23,6 +23,15 @@ std::vector<std::string> OptionSpec::choices() const {
   return {words.begin(), words.end()};
 }
 
+bool OptionSpec::is_called(std::string_view word) const {
+  for (std::string_view left = names; !left.empty();) {
+    const std::size_t comma = std::min(left.find(','), left.size());
+    if (left.substr(0, comma) == word) return true;
+    left.remove_prefix(std::min(comma + 1, left.size()));
+  }
+  return false;
+}
+
 Verb& Verb::example(Wording line) {
   if (!whole_) return *this;
   examples_.push_back(line);
@@ -94,10 +103,6 @@ Verb& Verb::action(Action action) {
 Verb& Command::verb(std::string name, Wording summary) {
   const bool whole = !only_ || name.empty() || name == *only_;
   return *verbs_.emplace_back(std::make_unique<Verb>(std::move(name), summary, whole));
-}
-
-Verb& Command::itself() {
-  return verb({}, summary_);
 }
 
 const Verb* Command::find(std::string_view name) const {

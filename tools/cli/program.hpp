@@ -64,6 +64,8 @@ struct OptionSpec {
   bool takes_dash = false;
 
   std::vector<std::string> choices() const;  // empty: any word
+  bool is_called(std::string_view word) const;
+  std::string long_name() const { return std::string(names.substr(names.rfind(',') + 1)); }
 };
 
 struct ArgumentSpec {
@@ -145,7 +147,7 @@ class Command {
   Command(std::string name, Wording summary, std::optional<std::string_view> only = {})
       : name_(std::move(name)), summary_(summary), only_(only) {}
   Verb& verb(std::string name, Wording summary);
-  Verb& itself();
+  Verb& itself() { return verb({}, summary_); }
   // nullptr: no such verb. The empty name finds itself().
   const Verb* find(std::string_view name) const;
 

@@ -31,10 +31,6 @@ Progress::Progress(Clock& clock, std::string unit, std::optional<std::uint64_t> 
       started_(clock.steady()),
       next_draw_(started_ + first_after) {}
 
-Progress::~Progress() {
-  hide();
-}
-
 void Progress::advance(std::uint64_t count, std::uint64_t done) {
   count_ += count;
   done_ = done;

@@ -17,7 +17,7 @@ class Progress {
  public:
   // `unit` is what is counted; `total` what it will amount to, in a measure of its own (bytes, elements).
   Progress(Clock& clock, std::string unit, std::optional<std::uint64_t> total = std::nullopt);
-  ~Progress();
+  ~Progress() { hide(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 

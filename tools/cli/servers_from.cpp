@@ -16,7 +16,6 @@
 #include "common/cluster/elasticache.hpp"
 #include "common/cluster/libmemcached/configured.hpp"
 #include "common/cluster/name_lookup.hpp"
-#include "tools/cli/access.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/resolver.hpp"
 #include "tools/cli/service_records.hpp"
@@ -98,7 +97,7 @@ std::vector<ServiceRecord> usable(std::vector<ServiceRecord> records) {
   std::erase_if(records, [](const ServiceRecord& record) {
     return record.target.empty();
   });  // "." means: no such service
-  std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(records, [](const auto& a, const auto& b) {
     return std::tie(a.priority, a.target, a.port) < std::tie(b.priority, b.target, b.port);
   });
   const auto spare = std::ranges::find_if(
@@ -174,10 +173,9 @@ FoundServers find_servers(std::string_view text, const Access& access, const Con
   if (source.kind == "dalli") return {parse_dalli(environment_list(source.where))};
   if (source.kind == "libmemcached") return {configured_by_libmemcached(source.where, options, clock)};
   if (source.kind == "env") return {{parse_pool(environment_list(source.where + "_SERVERS")), "", ""}};
-  throw InvalidInput(
-      "--servers-from: unknown kind " + json_quote(source.kind) +
-      "; there are nutcracker, mcrouter, php-ini, django, oslo, file, dns, dnssrv, elasticache, dsn, "
-      "dalli, libmemcached, env");
+  throw InvalidInput("--servers-from: unknown kind " + json_quote(source.kind) +
+                     "; there are nutcracker, mcrouter, php-ini, django, oslo, file, dns, dnssrv, "
+                     "elasticache, dsn, dalli, libmemcached, env");
 }
 
 }  // namespace mcds

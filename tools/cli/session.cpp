@@ -5,9 +5,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
 #include "common/cluster/decorators.hpp"
-#include "common/cluster/distinct.hpp"
 #include "common/primitives/key_names.hpp"
-#include "tools/cli/config.hpp"
 #include "tools/cli/here.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/resolver.hpp"
@@ -79,29 +77,10 @@ class RunClock final : public Clock {
 
 }  // namespace
 
-// Everything is settled once, when it is first needed.
-struct Session::Parts {
-  explicit Parts(const RunLimits& limits) : clock(limits) {}
-  RunClock clock;
-  SystemRandom random;
-  std::optional<PoolFile> pool;
-  std::shared_ptr<const Placement> placement;
-  std::vector<std::string> addresses;  // of the placement's servers
-  std::vector<std::string> server_fields;
-  std::unique_ptr<Cluster> cluster;
-  std::unique_ptr<DistinctServers> several;  // the same servers, for keys in several copies
-  std::optional<Config> config;
-  Text key_prefix;
-  std::optional<std::size_t> copies;
-  std::optional<AccessSources> sources;
-  Pool known;  // servers of other lists of this run
-  Operation operation = Operation::any;
-};
-
 Session::Session(GlobalOptions options)
     : options_(std::move(options)),
       output_(output_mode(options_.output ? options_.output : terminal_output(environment("MCDS_OUTPUT")))),
-      parts_(std::make_unique<Parts>(*limits_)) {}
+      clock_(std::make_unique<RunClock>(*limits_)) {}
 
 // Even if nothing else of the configuration is needed: it selects the output mode.
 void Session::settle_output() {
@@ -120,18 +99,9 @@ void Session::begin() {
   if (options_.errors) output_.keep_errors(*options_.errors);
 }
 
-Session::~Session() = default;
-
-Clock& Session::clock() {
-  return parts_->clock;
-}
-Random& Session::random() {
-  return parts_->random;
-}
-
 const Config& Session::config() {
-  if (!parts_->config) parts_->config = load_config(options_.config);
-  return *parts_->config;
+  if (!config_) config_ = load_config(options_.config);
+  return *config_;
 }
 
 Duration Session::timeout_of(const std::optional<Duration>& flag,
@@ -158,8 +128,8 @@ ConnectOptions Session::connect_options() {
 }
 
 const AccessSources& Session::sources() {
-  if (!parts_->sources) parts_->sources.emplace(options_, config());
-  return *parts_->sources;
+  if (!sources_) sources_.emplace(options_, config());
+  return *sources_;
 }
 
 std::optional<std::string> Session::of_pools(Text PoolConfig::*member, const char* variable) {
@@ -168,13 +138,9 @@ std::optional<std::string> Session::of_pools(Text PoolConfig::*member, const cha
                    config().defaults.*member});
 }
 
-void Session::share_credentials(const Pool& known) {
-  parts_->known.insert(parts_->known.end(), known.begin(), known.end());
-}
-
 // The list and what its servers may be shown, at once.
 const PoolFile& Session::pool() {
-  if (parts_->pool) return *parts_->pool;
+  if (pool_) return *pool_;
   const AccessSources& from = sources();
   Access access = settle_access(from, from.list(), output_);
   FoundServers servers;
@@ -195,13 +161,13 @@ const PoolFile& Session::pool() {
     give(theirs, settle_access(from, Origin::environment, output_), Found::named);
     share_credentials(theirs);
   }
-  take_over(pool, parts_->known);
+  take_over(pool, known_);
   ServerNames names;
   for (const Server& server : pool) {
     if (server.is_unix() && !server.name.empty()) names.emplace(server.address(), server.name);
   }
   output_.call_servers(std::move(names));
-  return parts_->pool.emplace(std::move(servers.file));
+  return pool_.emplace(std::move(servers.file));
 }
 
 PlacementOptions Session::placement_options() {
@@ -212,12 +178,8 @@ PlacementOptions Session::placement_options() {
           .hash_tag = pool().hash_tag,
           .password = login ? login->password : "",
           .routes = pool().routes,
-          .operation = parts_->operation,
+          .operation = operation_,
           .asked = pool().asked};
-}
-
-std::shared_ptr<const Placement> Session::placement_as(std::string_view profile) {
-  return make_placement(profile, pool().pool, placement_options());
 }
 
 std::string Session::profile_name() {
@@ -228,34 +190,22 @@ std::string Session::profile_name() {
 }
 
 const std::shared_ptr<const Placement>& Session::placement() {
-  if (!parts_->placement) parts_->placement = placement_as(profile_name());
-  return parts_->placement;
+  if (!placement_) placement_ = placement_as(profile_name());
+  return placement_;
 }
 
 const std::string& Session::key_prefix() {
-  if (!parts_->key_prefix) {
-    parts_->key_prefix =
+  if (!key_prefix_) {
+    key_prefix_ =
         first_of({options_.key_prefix, of_pools(&PoolConfig::key_prefix, "MCDS_NAMESPACE")}).value_or("");
-    check_key_prefix(*parts_->key_prefix);
+    check_key_prefix(*key_prefix_);
   }
-  return *parts_->key_prefix;
-}
-
-void Session::place_for(Operation operation) {
-  parts_->operation = operation;
-}
-
-std::unique_ptr<Cluster> Session::connect_to(std::shared_ptr<const Placement> placement) {
-  return connect(std::move(placement), connect_options());
-}
-
-bool Session::is_too_late() {
-  return limits_->over(clock().steady());
+  return *key_prefix_;
 }
 
 Cluster& Session::cluster() {
-  if (!parts_->cluster) parts_->cluster = connect_to(placement());
-  return *parts_->cluster;
+  if (!cluster_) cluster_ = connect_to(placement());
+  return *cluster_;
 }
 
 // As many as the pool's routes write every key to: what is stored on fewer would be missed by readers of the
@@ -272,7 +222,7 @@ std::uint64_t Session::copies_of_pool() {
 }
 
 std::size_t Session::copies() {
-  if (parts_->copies) return *parts_->copies;
+  if (copies_) return *copies_;
   const auto configured = of_pools(&PoolConfig::copies);
   const std::uint64_t copies = options_.copies ? *options_.copies
                                : configured    ? parse_u64(*configured).value_or(0)
@@ -283,7 +233,7 @@ std::size_t Session::copies() {
     throw InvalidInput("--copies " + std::to_string(copies) + " needs as many servers; the pool has " +
                        std::to_string(servers));
   }
-  parts_->copies = copies;
+  copies_ = copies;
   return copies;
 }
 
@@ -296,32 +246,32 @@ std::optional<Duration> Session::longest_lock_ttl(const std::optional<Duration>&
 
 Context Session::context_with_copies() {
   const std::size_t number = copies();
-  if (number > 1 && !parts_->several) {
+  if (number > 1 && !several_) {
     ConnectOptions options = connect_options();
     options.peers = std::make_shared<Peers>();
-    parts_->several = std::make_unique<DistinctServers>(connect(placement(), options), options.peers);
+    several_ = std::make_unique<DistinctServers>(connect(placement(), options), options.peers);
   }
-  Cluster& all = number > 1 ? *parts_->several : cluster();
-  return {all, parts_->clock, parts_->random, key_prefix(), number};
+  Cluster& all = number > 1 ? *several_ : cluster();
+  return {all, *clock_, random_, key_prefix(), number};
 }
 
 void Session::expect_distinct_servers() {
-  if (parts_->several) parts_->several->expect_distinct();
+  if (several_) several_->expect_distinct();
 }
 
 bool Session::is_degraded() {
-  return parts_->several && copies() == 2 && parts_->several->has_been_silent();
+  return several_ && copies() == 2 && several_->has_been_silent();
 }
 
 const std::string& Session::server_address(std::size_t server) {
-  if (parts_->addresses.empty()) {
-    for (const Server& one : without_repeats(pool().pool)) parts_->addresses.push_back(one.address());
+  if (addresses_.empty()) {
+    for (const Server& one : without_repeats(pool().pool)) addresses_.push_back(one.address());
   }
-  return parts_->addresses.at(server);
+  return addresses_.at(server);
 }
 
 const std::string& Session::server_field(std::size_t server) {
-  auto& fields = parts_->server_fields;
+  auto& fields = server_fields_;
   if (fields.size() <= server) fields.resize(server + 1);
   if (fields[server].empty()) {
     const std::string object = JsonObject("server", server_address(server)).text();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/cluster/cluster.hpp"
+#include "common/cluster/distinct.hpp"
 #include "common/placement/pools/files.hpp"
 #include "common/primitives/context.hpp"
 #include "tools/cli/access.hpp"
@@ -31,38 +32,43 @@ struct GlobalOptions {
 class Session {
  public:
   explicit Session(GlobalOptions options);
-  ~Session();
 
   // What bounds the run counts from here. Throws InvalidInput, Failure(cannot_write).
   void begin();
 
   Output& output() { return output_; }
   const Output& output() const { return output_; }
-  Clock& clock();
-  Random& random();
+  Clock& clock() { return *clock_; }
+  Random& random() { return random_; }
   // Settled on first use: flags beat the environment, which beats the config. Throw Failure(configuration) or
   // InvalidInput.
   const std::shared_ptr<const Placement>& placement();
   // The profile asked for, with its parameters.
   std::string profile_name();
   // The same pool as another client places keys on it.
-  std::shared_ptr<const Placement> placement_as(std::string_view profile);
+  std::shared_ptr<const Placement> placement_as(std::string_view profile) {
+    return make_placement(profile, pool().pool, placement_options());
+  }
   const std::string& key_prefix();
   // Where keys are for this operation. Before placement().
-  void place_for(Operation operation);
+  void place_for(Operation operation) { operation_ = operation; }
   // How many copies of each key there are. Throws InvalidInput when the pool has fewer servers.
   std::size_t copies();
   // The longest time for which a lock with copies may be held, if it is configured.
   std::optional<Duration> longest_lock_ttl(const std::optional<Duration>& flag);
   // Everything a structure needs. Connects lazily, per server.
   Context context_with_copies();
+  // For items as they are: of one server each.
+  Context context_on(Cluster& cluster) { return {cluster, clock(), random(), key_prefix(), copies()}; }
   // Throws Failure(configuration) if two servers of the list have turned out to be one, and copies were asked
   // for.
   void expect_distinct_servers();
   const GlobalOptions& options() const { return options_; }
   Cluster& cluster();
   // The same connections in the making, for another placement: another pool, another profile.
-  std::unique_ptr<Cluster> connect_to(std::shared_ptr<const Placement> placement);
+  std::unique_ptr<Cluster> connect_to(std::shared_ptr<const Placement> placement) {
+    return connect(std::move(placement), connect_options());
+  }
   ConnectOptions connect_options();
   // Many lines follow: requests to a server that pauses are held back for a while.
   void hold_for_the_sick() { limits_->treat(RunLimits::Sick::hold); }
@@ -70,7 +76,7 @@ class Session {
   void try_always() { limits_->treat(RunLimits::Sick::try_always); }
   SteadyTime deadline() const { return limits_->deadline(); }
   void set_deadline(SteadyTime when) { limits_->set_deadline(when); }
-  bool is_too_late();
+  bool is_too_late() { return limits_->over(clock().steady()); }
   // For the "server" field of answers: `10.0.0.1:11211`.
   const std::string& server_address(std::size_t server);
   // The field as it stands in an answer: `"server":"10.0.0.1:11211"`.
@@ -87,14 +93,13 @@ class Session {
   const AccessSources& sources();
   // Servers of this session's list that are among these are reached, and logged in to, as these are. Before
   // pool().
-  void share_credentials(const Pool& known);
+  void share_credentials(const Pool& known) { known_.insert(known_.end(), known.begin(), known.end()); }
   // The inputs of a placement besides the profile and the pool.
   PlacementOptions placement_options();
   // The servers, and the hashing that their source specifies.
   const PoolFile& pool();
 
  private:
-  struct Parts;
   void settle_output();
   std::uint64_t copies_of_pool();
   // Of the pool that was named, of the environment, of the pool that is configured, of the defaults.
@@ -107,7 +112,21 @@ class Session {
   GlobalOptions options_;
   std::shared_ptr<RunLimits> limits_ = std::make_shared<RunLimits>();
   Output output_;
-  std::unique_ptr<Parts> parts_;
+  // Everything is settled once, when it is first needed.
+  std::unique_ptr<Clock> clock_;  // waits for nothing beyond the deadline
+  SystemRandom random_;
+  std::optional<PoolFile> pool_;
+  std::shared_ptr<const Placement> placement_;
+  std::vector<std::string> addresses_;  // of the placement's servers
+  std::vector<std::string> server_fields_;
+  std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<DistinctServers> several_;  // the same servers, for keys in several copies
+  std::optional<Config> config_;
+  std::optional<std::string> key_prefix_;
+  std::optional<std::size_t> copies_;
+  std::optional<AccessSources> sources_;
+  Pool known_;  // servers of other lists of this run
+  Operation operation_ = Operation::any;
   std::set<std::size_t> failed_servers_;
 };
 

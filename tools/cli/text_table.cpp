@@ -36,7 +36,7 @@ constexpr std::array least_useful{
 
 template <typename List>
 bool is_one_of(std::string_view word, const List& list) {
-  return std::find(list.begin(), list.end(), word) != list.end();
+  return std::ranges::find(list, word) != list.end();
 }
 
 bool cuts_middle(const std::string& column) {
@@ -82,7 +82,7 @@ TextTable::Row TextTable::row_of(const std::string& object) const {
   Row row;
   const auto members = json_members(object).value_or(std::vector<JsonMember>());
   const auto is_called = [&](const JsonMember& name) {
-    return name.name == "name" && std::any_of(row.begin(), row.end(), [&](const Cell& cell) {
+    return name.name == "name" && std::ranges::any_of(row, [&](const Cell& cell) {
              return cell.name == "server" && cell.text == cell_words("name", name.value, {});
            });
   };
@@ -138,8 +138,7 @@ void TextTable::add_columns(const Row& row) {
   std::size_t place = 0;
   for (const Cell& cell : row) {
     if (is_one_of(cell.name, notes)) continue;
-    const auto found = std::find_if(columns_.begin(), columns_.end(),
-                                    [&](const Column& column) { return column.name == cell.name; });
+    const auto found = std::ranges::find(columns_, cell.name, &Column::name);
     if (found != columns_.end()) {
       place = static_cast<std::size_t>(found - columns_.begin()) + 1;
       continue;
@@ -168,15 +167,9 @@ void TextTable::measure(Column& column) const {
   if (column.name == "profile" && &column != &columns_.front() && !differ) column.shown = false;
 }
 
-std::size_t TextTable::total_width() const {
+std::size_t TextTable::total_width(std::size_t most) const {
   std::size_t sum = 0;
-  for (const Column& column : columns_) sum += column.shown ? column.width + gap : 0;
-  return sum < gap ? 0 : sum - gap;
-}
-
-std::size_t TextTable::narrowest_width() const {
-  std::size_t sum = 0;
-  for (const Column& column : columns_) sum += column.shown ? std::min(column.width, narrowest) + gap : 0;
+  for (const Column& column : columns_) sum += column.shown ? std::min(column.width, most) + gap : 0;
   return sum < gap ? 0 : sum - gap;
 }
 
@@ -188,7 +181,8 @@ void TextTable::fit() {
     }
   }
   // Of others that are too many the last.
-  for (auto column = columns_.rbegin(); column != columns_.rend() && narrowest_width() > width_; ++column)
+  for (auto column = columns_.rbegin(); column != columns_.rend() && total_width(narrowest) > width_;
+       ++column)
     column->shown = column == std::prev(columns_.rend());
   while (total_width() > width_) {
     Column* widest = nullptr;
@@ -217,8 +211,7 @@ std::string TextTable::line_of(const Row& row) const {
   std::size_t start = 0;  // of the next column of the table
   for (const Column& column : columns_) {
     if (!column.shown) continue;
-    const auto cell =
-        std::find_if(row.begin(), row.end(), [&](const Cell& one) { return one.name == column.name; });
+    const auto cell = std::ranges::find(row, column.name, &Cell::name);
     if (cell != row.end() && !cell->text.empty()) {
       const std::string text =
           width_ == 0 ? cell->text : shortened(cell->text, column.width, cuts_middle(column.name));
@@ -238,8 +231,8 @@ std::string TextTable::line_of(const Row& row) const {
 std::string TextTable::note_of(const Row& row) const {
   std::string note;
   for (const Cell& cell : row) {
-    const bool has_column = std::any_of(columns_.begin(), columns_.end(),
-                                        [&](const Column& column) { return column.name == cell.name; });
+    const bool has_column =
+        std::ranges::any_of(columns_, [&](const Column& column) { return column.name == cell.name; });
     if (has_column || cell.text.empty()) continue;
     note += (note.empty() ? "" : ", ") + (is_one_of(cell.name, notes) ? "" : column_title(cell.name) + ' ') +
             cell.text;
@@ -251,7 +244,7 @@ std::string TextTable::note_of(const Row& row) const {
 std::string TextTable::with_note(std::string line, std::size_t used, const Row& row) const {
   const std::string note = note_of(row);
   if (note.empty()) return line + '\n';
-  const bool bad = std::any_of(row.begin(), row.end(), [](const Cell& cell) { return cell.name == "error"; });
+  const bool bad = std::ranges::any_of(row, [](const Cell& cell) { return cell.name == "error"; });
   const bool beside = width_ == 0 || used + gap + shown_width(note) <= width_;
   line += beside ? std::string(gap, ' ') : '\n' + std::string(2 * gap, ' ');
   return line + painted({{}, {}, false, false, bad}, beside ? note : broken(note, 2 * gap)) + '\n';

@@ -51,8 +51,7 @@ class TextTable {
   void add_columns(const Row& row);
   void measure(Column& column) const;
   void fit();
-  std::size_t total_width() const;
-  std::size_t narrowest_width() const;  // with every cell cut
+  std::size_t total_width(std::size_t most = SIZE_MAX) const;  // with cells cut to that
   std::string header() const;
   std::string line_of(const Row& row) const;
   std::string painted(const Cell& cell, const std::string& text) const;

@@ -84,8 +84,8 @@ void add_owners(Session& session, JsonObject& line, const Placement& placement, 
     wire_keys.push_back(owner.wire_key.empty() ? std::string(key) : owner.wire_key);
   }
   if (owners.list.size() > 1) line.strings("servers", servers).bytes("policy", name_of(owners.policy));
-  const bool one_name = std::count(wire_keys.begin(), wire_keys.end(), wire_keys.front()) ==
-                        static_cast<std::ptrdiff_t>(wire_keys.size());
+  const bool one_name =
+      std::ranges::count(wire_keys, wire_keys.front()) == static_cast<std::ptrdiff_t>(wire_keys.size());
   if (!one_name) line.strings("wire_keys", wire_keys);
   if (one_name && wire_keys.front() != key) line.bytes("wire_key", wire_keys.front());
 }

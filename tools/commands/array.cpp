@@ -64,8 +64,7 @@ Elements elements_of(const ArrayOptions& options, const std::vector<std::string>
 
 bool from_input(const ArrayOptions& options) {
   const bool input = options.values == std::vector<std::string>{"-"};
-  const bool mixed =
-      !input && std::find(options.values.begin(), options.values.end(), "-") != options.values.end();
+  const bool mixed = !input && std::ranges::find(options.values, "-") != options.values.end();
   if (mixed) throw InvalidInput("- reads the values from standard input, one per line; give no other values");
   return input;
 }
@@ -333,6 +332,9 @@ ExitStatus where(Session& session, const ArrayOptions& options) {
   return print_where(session, array_of(session, options).keys());
 }
 
+constexpr const char* values_help =
+    "the values, in one atomic step; @FILE: a file's contents; -: one per line of standard input";
+
 Verb& declare(Command& command, const Options& options, ExitStatus (*run)(Session&, const ArrayOptions&),
               const char* name, const char* summary) {
   return command.verb(name, summary).argument("NAME", "the array", &options->name).action(run, options);
@@ -357,10 +359,7 @@ void declare_changes(Command& command, const Options& options) {
       .answer("array adds deletes failed created")
       .example("mcds array add hosts --json '{\"name\":\"web1\",\"up\":true}'")
       .example("find /data -name '*.csv' | mcds array add files -")
-      .argument("VALUE",
-                "the values, in one atomic step; @FILE: a file's contents; -: one per "
-                "line of standard input",
-                dash(&options->values))
+      .argument("VALUE", values_help, dash(&options->values))
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .with(with_values, options);
   declare(command, options, change, "change", "delete and append values in one atomic step")
@@ -378,10 +377,7 @@ void declare_changes(Command& command, const Options& options) {
       .answer("array adds deletes created server @copies")
       .answer("array adds deletes failed created")
       .answer("array found server degraded?")
-      .argument("VALUE",
-                "the values, in one atomic step; @FILE: a file's contents; -: one per line of "
-                "standard input",
-                dash(&options->values))
+      .argument("VALUE", values_help, dash(&options->values))
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .with(with_values, options);
   declare(command, options, replace, "replace", "replace all values in one atomic step")

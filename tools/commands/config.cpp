@@ -21,18 +21,15 @@ struct Setting {
 struct Found {
   Text value;
   std::string from;
-  Origin source = Origin::builtin;
 };
 
 class Explanation {
  public:
   explicit Explanation(Session& session)
-      : session_(session), options_(session.options()), files_(load_config_files(options_.config)) {
+      : session_(session), options_(session.options()), config_(session.config()) {
     pool_name_ = settle({"pool", "--pool", options_.pool, "MCDS_POOL", &Config::pool});
-    if (!pool_name_.value) return;
-    bool known = false;
-    for (const ConfigFile& file : files_) known = known || file.config.pools.contains(*pool_name_.value);
-    if (!known) throw Failure(ErrorCode::configuration, "the config has no [pool " + *pool_name_.value + "]");
+    if (pool_name_.value && !config_.pools.contains(*pool_name_.value))
+      throw Failure(ErrorCode::configuration, "the config has no [pool " + *pool_name_.value + "]");
   }
 
   void print() {
@@ -85,11 +82,11 @@ class Explanation {
     };
   }
 
-  static Found builtin(const char* value) { return {value, "default", Origin::builtin}; }
+  static Found builtin(const char* value) { return {value, "default"}; }
 
   // An option; the pool named by one; the environment; the config's pool; its defaults.
   Found settle(const Setting& setting) const {
-    if (setting.of_option) return {setting.of_option, setting.option, Origin::options};
+    if (setting.of_option) return {setting.of_option, setting.option};
     if (options_.pool) {
       if (Found found = of_pool(setting, Origin::named_pool); found.value) return found;
     }
@@ -97,13 +94,12 @@ class Explanation {
       const std::string name(names.substr(0, names.find(' ')));
       names.remove_prefix(std::min(name.size() + 1, names.size()));
       const Text value = environment(name);
-      if (value && counts(setting, Origin::environment)) return {value, name, Origin::environment};
+      if (value && counts(setting, Origin::environment)) return {value, name};
     }
     if (Found found = of_pool(setting, Origin::configured_pool); found.value) return found;
-    for (auto file = files_.rbegin(); file != files_.rend(); ++file) {
-      Text value = of_config(file->config, setting);
-      if (value && counts(setting, Origin::defaults)) return {std::move(value), file->path, Origin::defaults};
-    }
+    const auto* own = std::get_if<Text Config::*>(&setting.member);
+    const Text value = own != nullptr ? config_.**own : of(config_.defaults, setting);
+    if (value && counts(setting, Origin::defaults)) return {value, config_.files.at({"", setting.name})};
     return setting.otherwise != nullptr ? builtin(setting.otherwise) : Found{};
   }
 
@@ -116,13 +112,10 @@ class Explanation {
 
   Found of_pool(const Setting& setting, Origin source) const {
     if (!pool_name_.value || !counts(setting, source)) return {};
-    for (auto file = files_.rbegin(); file != files_.rend(); ++file) {
-      const auto pool = file->config.pools.find(*pool_name_.value);
-      if (pool == file->config.pools.end()) continue;
-      if (Text value = of(pool->second, setting))
-        return {std::move(value), file->path + " [pool " + *pool_name_.value + ']', source};
-    }
-    return {};
+    const std::string section = "pool " + *pool_name_.value;
+    const auto pool = config_.pools.find(*pool_name_.value);
+    const Text value = pool == config_.pools.end() ? std::nullopt : of(pool->second, setting);
+    return value ? Found{value, config_.files.at({section, setting.name}) + " [" + section + ']'} : Found{};
   }
 
   static Text of(const PoolConfig& pool, const Setting& setting) {
@@ -130,11 +123,6 @@ class Explanation {
     const auto* member = std::get_if<Text AccessSettings::*>(&setting.member);
     return member != nullptr ? pool.access.**member : std::nullopt;
   }
-  static Text of_config(const Config& config, const Setting& setting) {
-    const auto* member = std::get_if<Text Config::*>(&setting.member);
-    return member != nullptr ? config.**member : of(config.defaults, setting);
-  }
-
   // A list that is not one may hold anything, a password too.
   static Found masked(Found servers) {
     try {
@@ -156,7 +144,7 @@ class Explanation {
     const bool counts = session_.sources().counts(Origin::environment, &AccessSettings::password_file,
                                                   session_.sources().list());
     if (!environment("MCDS_PASSWORD") || !counts) return print_one("password", {});
-    print_one("password", {"(not shown)", "MCDS_PASSWORD", Origin::environment});
+    print_one("password", {"(not shown)", "MCDS_PASSWORD"});
   }
 
   // Of each server whose name is known without asking the network: what it is shown, and how.
@@ -188,7 +176,7 @@ class Explanation {
 
   Session& session_;
   const GlobalOptions& options_;
-  std::vector<ConfigFile> files_;
+  const Config& config_;
   Found pool_name_;
 };
 

@@ -1,6 +1,5 @@
 // mcds counter limit.
 #include "common/structures/counter/counter.hpp"
-#include "tools/cli/seconds.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {

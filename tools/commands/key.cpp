@@ -22,7 +22,7 @@ std::string digest_of(const KeyOptions& options, const std::string& canonical) {
 void check_key(const KeyOptions& options, const std::string& key) {
   const std::string instead = options.digest == "none" ? "use --digest md5" : "give another --prefix";
   const auto unsafe = [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; };
-  if (std::any_of(key.begin(), key.end(), unsafe)) {
+  if (std::ranges::any_of(key, unsafe)) {
     throw InvalidInput(
         "the key would contain a space or control character, which memcached does not allow; " + instead);
   }

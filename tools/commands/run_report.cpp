@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "common/base/descriptors.hpp"
-
 namespace mcds {
 
 namespace {
@@ -44,10 +42,6 @@ Report::Report(const std::optional<std::string>& path, const char* what)
   if (descriptor_ < 0) fail();
 }
 
-void Report::write(std::string_view bytes) {
-  if (descriptor_ >= 0 && !write_all(descriptor_, bytes)) fail();
-}
-
 void Report::write_at_the_end(const JsonObject& object, Output& output) {
   try {
     write(object);
@@ -59,6 +53,13 @@ void Report::write_at_the_end(const JsonObject& object, Output& output) {
 void Report::fail() const {
   throw Failure(ErrorCode::cannot_write,
                 std::string("cannot write the ") + what_ + ' ' + path_ + ": " + std::strerror(errno));
+}
+
+ChildResult run_alone(Session& session, const ChildOptions& child) {
+  const Guardian guardian;
+  const HeldSignals held;
+  const ChildTime its_own(session);
+  return run_child(child, session.clock(), guardian, held);
 }
 
 ExitStatus status_of(const ChildResult& result) {

@@ -13,7 +13,9 @@ class Report {
   // Throws Failure(cannot_write), as write does; nothing is written without a path. `what` it is.
   explicit Report(const std::optional<std::string>& path, const char* what = "report");
 
-  void write(std::string_view bytes);
+  void write(std::string_view bytes) {
+    if (descriptor_ >= 0 && !write_all(descriptor_, bytes)) fail();
+  }
   void write(const JsonObject& object) { write(object.text() + '\n'); }
   // After a command has run, whose own code matters more: what it throws is only reported.
   void write_at_the_end(const JsonObject& object, Output& output);
@@ -25,6 +27,8 @@ class Report {
   Descriptor descriptor_;
 };
 
+// Runs it with nothing beside it; its time does not count.
+ChildResult run_alone(Session& session, const ChildOptions& child);
 // 79 and 124 when we stopped it, else its own.
 ExitStatus status_of(const ChildResult& result);
 

@@ -94,8 +94,7 @@ class Sandbox {
     if (load_ > 0) pids_.push_back(load_);
     for (const pid_t pid : pids_) ::kill(-pid, SIGKILL);
     for (const pid_t pid : pids_) {
-      while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-      }
+      reap(pid);
       guardian_.forget(pid);
     }
     std::error_code ignored;
@@ -221,28 +220,23 @@ class Sandbox {
     const SteadyTime limit = clock.steady() + startup_limit;
     while (!has_ended(pid) && clock.steady() < limit) clock.sleep_for(between_looks);
     ::kill(-pid, SIGKILL);
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    const int status = reap(pid);
     guardian_.forget(pid);
     if (status != 0) give_up("openssl", log);
   }
 
   pid_t start_program(const std::vector<std::string>& line, const std::string& log,
                       const std::string& ports) {
-    int report[2];
-    if (pipe2(report, O_CLOEXEC) != 0)
-      throw Failure(ErrorCode::system, "cannot make a pipe; too many open files?");
+    Pipe report = Pipe::make();
     const pid_t parent = getpid();
     const pid_t pid = fork();
-    if (pid == 0) become_server(line, log.c_str(), ports.c_str(), parent, report[1]);
-    close(report[1]);
+    if (pid == 0) become_server(line, log.c_str(), ports.c_str(), parent, report.write_end);
+    report.write_end.reset();
     if (pid > 0) guardian_.watch(pid);
     int error = pid < 0 ? errno : 0;
-    static_cast<void>(!read(report[0], &error, sizeof error));
-    close(report[0]);
+    static_cast<void>(!read(report.read_end, &error, sizeof error));
     if (error == 0) return pid;
-    if (pid > 0) waitpid(pid, nullptr, 0);
+    if (pid > 0) reap(pid);
     if (error == ENOENT) {
       throw Failure(ErrorCode::unavailable,
                     line.front() + " is not installed or not in PATH; apt-get install " + line.front());
@@ -272,11 +266,7 @@ class Sandbox {
     close_range(STDERR_FILENO + 2, UINT_MAX, 0);
     pthread_sigmask(SIG_SETMASK, &held_.before(), nullptr);
     setenv("MEMCACHED_PORT_FILENAME", ports, 1);
-    std::vector<char*> words;
-    for (const std::string& word : line) words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
-    execvp(words.front(), words.data());
-    const int error = errno;
+    const int error = execute(line);
     static_cast<void>(!write(STDERR_FILENO + 1, &error, sizeof error));
     _exit(127);
   }

@@ -46,8 +46,7 @@ void run_sandbox_load(Session& session) {
     std::vector<Request> reads, stores;
     for (std::size_t i = 0; i < keys_per_trip; ++i) {
       const double at = session.random().unit() * sums.back();
-      ranks.push_back(
-          static_cast<std::size_t>(std::lower_bound(sums.begin(), sums.end(), at) - sums.begin()));
+      ranks.push_back(static_cast<std::size_t>(std::ranges::lower_bound(sums, at) - sums.begin()));
       reads.push_back(Request::get(key_of(ranks.back())));
     }
     const std::vector<Reply> replies = cluster.execute(reads);
@@ -55,8 +54,7 @@ void run_sandbox_load(Session& session) {
       if (replies[i].outcome == Outcome::miss) stores.push_back(store(ranks[i], session.clock().wall()));
     }
     cluster.execute(stores);
-    if (std::all_of(replies.begin(), replies.end(), [](const Reply& reply) { return reply.failed(); }))
-      return;
+    if (std::ranges::all_of(replies, &Reply::failed)) return;
     session.clock().sleep_for(between_trips);
   }
 }

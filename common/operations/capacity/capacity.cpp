@@ -62,6 +62,7 @@ class KeysOfServer {
         has_cas_(settings.on("cas_enabled") != false) {
     const std::uint64_t items = begin.stats.number("curr_items").value_or(0);
     rate_ = items > most_sampled ? static_cast<double>(most_sampled) / static_cast<double>(items) : 1;
+    sample_ = rate_;
     const double limit = static_cast<double>(begin.stats.number("limit_maxbytes").value_or(0));
     const auto pages = static_cast<double>(begin.slabs.number("total_malloced").value_or(0));
     // A server that is full keeps what its list adds up to; one that has room yet, what its memory allows
@@ -81,9 +82,7 @@ class KeysOfServer {
   }
 
   void begin() {
-    std::stable_sort(listed_.begin(), listed_.end(), [](const Listed& one, const Listed& other) {
-      return one.accessed_at < other.accessed_at;
-    });
+    std::ranges::stable_sort(listed_, std::less{}, &Listed::accessed_at);
     for (const Listed& one : listed_) distances_->seed(one.hash, one.bytes, one.expires_at);
     // Hashes are not spread so evenly that the sample's bytes are exactly its share.
     if (listed_bytes_ > 0 && rate_ < 1) rate_ = distances_->bytes() / static_cast<double>(listed_bytes_);
@@ -123,18 +122,12 @@ class KeysOfServer {
     std::int64_t expires_at;
   };
   bool is_sampled(std::uint64_t hash) const {
-    return rate_ >= 1 || static_cast<double>(hash >> 32) < sample_of_all() * 4294967296.0;
+    return rate_ >= 1 || static_cast<double>(hash >> 32) < sample_ * 4294967296.0;
   }
-  // As it was when the list began.
-  double sample_of_all() const {
-    if (sample_ == 0) sample_ = rate_;
-    return sample_;
-  }
-
   ChunkSizes chunks_;
   bool has_cas_;
   double rate_ = 1, limit_ = 0;
-  mutable double sample_ = 0;
+  double sample_ = 1;  // the rate as it was when the list began
   bool is_full_ = false;
   std::uint64_t listed_bytes_ = 0;
   std::vector<Listed> listed_;
@@ -268,7 +261,7 @@ class Measurement {
 
   void list_keys() {
     const auto begin = look();
-    const double largest = std::max(1.0, *std::max_element(options_.factors.begin(), options_.factors.end()));
+    const double largest = std::max(1.0, *std::ranges::max_element(options_.factors));
     const std::vector<std::size_t> servers = those_left();
     Pool part;
     for (const std::size_t server : servers) {
@@ -362,7 +355,7 @@ ChunkSizes::ChunkSizes(double smallest, double factor, double largest) {
 }
 
 std::uint64_t ChunkSizes::chunk_for(std::uint64_t item_bytes) const {
-  const auto found = std::lower_bound(sizes_.begin(), sizes_.end(), item_bytes);
+  const auto found = std::ranges::lower_bound(sizes_, item_bytes);
   return found == sizes_.end() ? item_bytes : *found;
 }
 

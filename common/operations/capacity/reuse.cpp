@@ -65,7 +65,7 @@ void ReuseDistances::pack() {
       ++entry;
     }
   }
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   tree_.assign(std::max(tree_.size(), 4 * order.size() + first_slots), 0);
   next_ = 0, all_ = 0;
   for (const auto& [slot, key] : order) {

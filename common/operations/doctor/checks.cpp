@@ -22,8 +22,7 @@ constexpr std::array checks{
           "start it, or check its address: mcds -s SERVER servers"},
     Check{"silent", problem, "reach", Needs::nothing, silent,
           "A server takes connections and does not answer: it is stopped, swapping, overloaded or out of "
-          "connections. Clients "
-          "wait for it.",
+          "connections. Clients wait for it.",
           "look at the process on its machine; if it is stopped, kill -CONT, else restart it"},
     Check{"wrong_service", problem, "reach", Needs::nothing, failed<Cause::foreign>,
           "What answers there is not memcached's text protocol: another service, TLS missing on one side, or "
@@ -53,11 +52,10 @@ constexpr std::array checks{
           "A name stands for several addresses: each connection may reach another server, and keys seem to "
           "come and go.",
           "list each address by itself: mcds --servers-from dns:NAME servers"},
-    Check{
-        "balancer", problem, "reach", Needs::stats, balancer,
-        "Two connections to one address met two servers: a balancer stands there, and what is stored by one "
-        "connection is missed by the next.",
-        "list the servers behind it (in Kubernetes, the names of a headless service)"},
+    Check{"balancer", problem, "reach", Needs::stats, balancer,
+          "Two connections to one address met two servers: a balancer stands there, and what is stored by "
+          "one connection is missed by the next.",
+          "list the servers behind it (in Kubernetes, the names of a headless service)"},
     Check{"restarted", problem, "versions", Needs::stats, restarted,
           "A server was restarted between the two looks: it has lost what it held, and may do so again.",
           "look for why it ended in its machine's log (journalctl -u memcached, dmesg)"},
@@ -211,8 +209,7 @@ constexpr std::array checks{
           "mcds -s SERVER item hot --for 10s --sort misses"},
     Check{"nothing_hits", warning, "load", Needs::stats, nothing_hits,
           "Clients store and look up, and find nothing: a ttl above 30 days is taken for a date in 1970, a "
-          "ttl is "
-          "below 0, or the keys of stores and look-ups differ.",
+          "ttl is below 0, or the keys of stores and look-ups differ.",
           "compare: mcds -s SERVER item hot --for 10s --sort misses, and --sort stores"},
     Check{"hit_ratio_differs", warning, "load", Needs::stats, hit_ratio_differs,
           "A server misses far more often than the rest of the pool.",
@@ -309,7 +306,7 @@ void Diagnosis::add_one(std::vector<std::size_t> servers, JsonObject evidence, S
 }
 
 std::vector<Symptom> Diagnosis::take() {
-  std::stable_sort(singles_.begin(), singles_.end(), [](const Single& one, const Single& other) {
+  std::ranges::stable_sort(singles_, [](const Single& one, const Single& other) {
     return one.severity != other.severity ? one.severity > other.severity : one.weight > other.weight;
   });
   Symptom* last = nullptr;
@@ -339,8 +336,7 @@ std::vector<Symptom> diagnose(const Examination& seen, const WantedCheck& wanted
     }
     for (Symptom& symptom : diagnosis.take()) all.push_back(std::move(symptom));
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Symptom& one, const Symptom& other) { return one.severity > other.severity; });
+  std::ranges::stable_sort(all, std::greater{}, &Symptom::severity);
   return all;
 }
 
@@ -358,9 +354,8 @@ bool lacks(const Patient& patient, Needs needs) {
 std::string no_check(std::string_view name) {
   std::vector<std::string> known;
   for (const Check& check : checks) known.emplace_back(check.name);
-  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
-  const std::string hint = did_you_mean(name, known);
-  return "no check '" + visible(name) + '\'' + (hint.empty() ? "; mcds doctor --checks lists them" : hint);
+  if (std::ranges::find(known, name) != known.end()) return {};
+  return "no check '" + visible(name) + '\'' + did_you_mean(name, known, "; mcds doctor --checks lists them");
 }
 
 std::vector<Unknown> unknowns(const Examination& seen, const WantedCheck& wanted) {

@@ -3,21 +3,12 @@
 #include <cmath>
 
 #include "common/base/bytes.hpp"
-#include "common/cluster/statistics.hpp"
 
 namespace mcds::doctor {
-
-std::optional<std::uint64_t> Figures::number(std::string_view name) const {
-  return statistic_number(lines_, name);
-}
 
 std::optional<double> Figures::real(std::string_view name) const {
   const auto text = statistic(lines_, name);
   return text ? parse_double(*text) : std::nullopt;
-}
-
-std::optional<std::string_view> Figures::word(std::string_view name) const {
-  return statistic(lines_, name);
 }
 
 std::optional<bool> Figures::on(std::string_view name) const {

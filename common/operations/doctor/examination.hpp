@@ -16,6 +16,7 @@
 
 #include "common/base/clock.hpp"
 #include "common/cluster/reply.hpp"
+#include "common/cluster/statistics.hpp"
 #include "common/placement/placement.hpp"
 #include "common/placement/ring/check.hpp"
 
@@ -27,9 +28,9 @@ class Figures {
   Figures() = default;
   explicit Figures(std::string lines) : lines_(std::move(lines)) {}
   bool known() const { return !lines_.empty(); }
-  std::optional<std::uint64_t> number(std::string_view name) const;
+  std::optional<std::uint64_t> number(std::string_view name) const { return statistic_number(lines_, name); }
   std::optional<double> real(std::string_view name) const;
-  std::optional<std::string_view> word(std::string_view name) const;
+  std::optional<std::string_view> word(std::string_view name) const { return statistic(lines_, name); }
   // `yes`, `on` and 1; `no`, `off` and 0.
   std::optional<bool> on(std::string_view name) const;
   const std::string& lines() const { return lines_; }

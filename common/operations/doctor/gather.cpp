@@ -202,7 +202,7 @@ class Gatherer {
       if (!pid || !time || !uptime || *uptime > *time) continue;
       // The start as two reports may differ about it by a second.
       const std::uint64_t start = *time - *uptime;
-      const auto near = std::find_if(lives.begin(), lives.end(), [&](const auto& life) {
+      const auto near = std::ranges::find_if(lives, [&](const auto& life) {
         const auto [process, begun] = life.first;
         return process == *pid && std::max(begun, start) - std::min(begun, start) <= 1;
       });

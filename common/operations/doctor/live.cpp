@@ -11,7 +11,7 @@ constexpr double many = 0.1, some = 0.01;
 constexpr std::size_t shown_names = 5;
 
 bool is_listed(const StructureSeen& one, std::initializer_list<std::string_view> structures) {
-  return std::find(structures.begin(), structures.end(), one.structure) != structures.end();
+  return std::ranges::find(structures, one.structure) != structures.end();
 }
 
 // One finding of all structures for which `bad` holds.
@@ -32,7 +32,19 @@ void add_structures(const Examination& seen, Diagnosis& diagnosis, Severity seve
                       JsonObject().strings("names", names).number("count", count), severity);
 }
 
-Severity by_share(double part) {
+double share_in(const LiveKeysSeen& live, std::uint64_t keys) {
+  return static_cast<double>(keys) / static_cast<double>(live.keys);
+}
+
+JsonObject share_of_keys(const LiveKeysSeen& live, const char* name, std::uint64_t keys) {
+  JsonObject evidence;
+  return evidence.number("keys", live.keys)
+      .number(name, keys)
+      .raw("share", three_digits(share_in(live, keys)));
+}
+
+Severity by_share(const LiveKeysSeen& live, std::uint64_t keys) {
+  const double part = share_in(live, keys);
   if (part >= many) return problem;
   return part >= some ? warning : note;
 }
@@ -40,8 +52,8 @@ Severity by_share(double part) {
 std::vector<std::size_t> most_first(const std::map<std::size_t, std::uint64_t>& counts) {
   std::vector<std::size_t> servers;
   for (const auto& [server, count] : counts) servers.push_back(server);
-  std::stable_sort(servers.begin(), servers.end(),
-                   [&](std::size_t one, std::size_t other) { return counts.at(one) > counts.at(other); });
+  std::ranges::stable_sort(
+      servers, [&](std::size_t one, std::size_t other) { return counts.at(one) > counts.at(other); });
   return servers;
 }
 
@@ -49,24 +61,17 @@ std::vector<std::size_t> most_first(const std::map<std::size_t, std::uint64_t>& 
 
 void misplaced(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live || seen.live->misplaced == 0) return;
-  const LiveKeysSeen& live = *seen.live;
-  const double part = static_cast<double>(live.misplaced) / static_cast<double>(live.keys);
-  JsonObject evidence = JsonObject()
-                            .number("keys", live.keys)
-                            .number("misplaced", live.misplaced)
-                            .raw("share", three_digits(part));
-  if (!live.guess.empty()) evidence.bytes("placed_by", live.guess);
-  diagnosis.add_one(most_first(live.misplaced_on), evidence, by_share(part));
+  JsonObject evidence = share_of_keys(*seen.live, "misplaced", seen.live->misplaced);
+  if (!seen.live->guess.empty()) evidence.bytes("placed_by", seen.live->guess);
+  diagnosis.add_one(most_first(seen.live->misplaced_on), evidence,
+                    by_share(*seen.live, seen.live->misplaced));
 }
 
 void duplicated(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live || seen.live->duplicated == 0) return;
-  const double part = static_cast<double>(seen.live->duplicated) / static_cast<double>(seen.live->keys);
-  JsonObject evidence = JsonObject()
-                            .number("keys", seen.live->keys)
-                            .number("duplicated", seen.live->duplicated)
-                            .raw("share", three_digits(part));
-  diagnosis.add_one(most_first(seen.live->duplicated_on), evidence, by_share(part));
+  diagnosis.add_one(most_first(seen.live->duplicated_on),
+                    share_of_keys(*seen.live, "duplicated", seen.live->duplicated),
+                    by_share(*seen.live, seen.live->duplicated));
 }
 
 // The root of a journal or index is rewritten long before it is so large; what is larger cannot take a change
@@ -116,7 +121,7 @@ void evicts_structures(const Examination& seen, Diagnosis& diagnosis) {
     }
   }
   add_structures(seen, diagnosis, problem, [&](const StructureSeen& one) {
-    return std::any_of(one.servers.begin(), one.servers.end(), [&](std::size_t server) {
+    return std::ranges::any_of(one.servers, [&](std::size_t server) {
       return one.ends_in && idle[server] &&
              (*one.ends_in < 0 || static_cast<std::uint64_t>(*one.ends_in) > *idle[server]);
     });

@@ -34,7 +34,7 @@ class NeededKeys {
   bool lost() const {
     if (has_segment_ && !has_root_) return true;
     if (!std::includes(shards_.begin(), shards_.end(), needed_.begin(), needed_.end())) return true;
-    return std::any_of(chunks_.begin(), chunks_.end(), [](const auto& chunk) {
+    return std::ranges::any_of(chunks_, [](const auto& chunk) {
       const auto& [last, parts] = chunk.second;
       return last > 0 &&
              static_cast<std::size_t>(std::distance(parts.begin(), parts.lower_bound(last))) < last;
@@ -92,7 +92,7 @@ class KeyReader {
       if (read[i].failure != nullptr && read[i].keys == 0) seen_.unlisted.push_back(i);
     }
     // A key that is not in a list that ended early may be there.
-    const bool whole = std::all_of(read.begin(), read.end(), [](const LiveKeysOfServer& one) {
+    const bool whole = std::ranges::all_of(read, [](const LiveKeysOfServer& one) {
       return one.complete && one.by_table && one.failure == nullptr && one.keys < keys_of_each;
     });
     for (auto& [id, structure] : structures_) {

@@ -15,18 +15,19 @@ double ratio_of(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// Of what was asked for between the looks, if it was enough to speak of.
-std::optional<double> hit_ratio_now(const Patient& patient) {
-  const auto gets = patient.grown("cmd_get"), hits = patient.grown("get_hits");
+// If it was enough to speak of.
+std::optional<double> hit_ratio(std::optional<std::uint64_t> gets, std::optional<std::uint64_t> hits) {
   if (!gets || !hits || *gets < enough_requests) return std::nullopt;
   return ratio_of(*hits, *gets);
 }
 
-// Of what was asked for before.
+// Of what was asked for between the looks, and before.
+std::optional<double> hit_ratio_now(const Patient& patient) {
+  return hit_ratio(patient.grown("cmd_get"), patient.grown("get_hits"));
+}
+
 std::optional<double> hit_ratio_before(const Patient& patient) {
-  const auto gets = patient.first.stats.number("cmd_get"), hits = patient.first.stats.number("get_hits");
-  if (!gets || !hits || *gets < enough_requests) return std::nullopt;
-  return ratio_of(*hits, *gets);
+  return hit_ratio(patient.first.stats.number("cmd_get"), patient.first.stats.number("get_hits"));
 }
 
 std::optional<double> processor_seconds(const Look& look) {
@@ -188,7 +189,7 @@ void hit_ratio_differs(const Examination& seen, Diagnosis& diagnosis) {
     if (const auto ratio = hit_ratio_now(patient)) ratios.push_back(*ratio);
   }
   if (ratios.size() < 2) return;
-  std::sort(ratios.begin(), ratios.end());
+  std::ranges::sort(ratios);
   const double usual = ratios[ratios.size() / 2];
   for (std::size_t i = 0; i < seen.size(); ++i) {
     const auto now = hit_ratio_now(seen.patients[i]);

@@ -15,10 +15,16 @@ std::uint64_t refused_in(const Patient& patient, std::uint64_t number) {
   return patient.class_grown(number, "outofmemory");
 }
 
-std::uint64_t pages_of(const SlabClasses& classes) {
-  std::uint64_t pages = 0;
-  for (const auto& [number, one] : classes) pages += figure_of(one, "total_pages");
-  return pages;
+// Of all classes of the second look, the sum of what `count` says of each, by its number and figures.
+template <typename Count>
+std::uint64_t sum_of(const Patient& patient, const Count& count) {
+  std::uint64_t sum = 0;
+  for (const auto& [number, one] : patient.second.classes) sum += count(number, one);
+  return sum;
+}
+
+std::uint64_t pages_of(const Patient& patient) {
+  return sum_of(patient, [](std::uint64_t, const SlabClass& one) { return figure_of(one, "total_pages"); });
 }
 
 bool is_idle(const Patient& patient, std::uint64_t number) {
@@ -26,15 +32,12 @@ bool is_idle(const Patient& patient, std::uint64_t number) {
          patient.class_grown(number, "evicted") == 0;
 }
 
-// Pages in classes that nobody used meanwhile.
+// Pages in classes that nobody used meanwhile. The first page of a class is never taken away.
 std::uint64_t idle_pages(const Patient& patient) {
-  std::uint64_t pages = 0;
-  for (const auto& [number, one] : patient.second.classes) {
-    // The first page of a class is never taken away.
+  return sum_of(patient, [&](std::uint64_t number, const SlabClass& one) -> std::uint64_t {
     const std::uint64_t own = figure_of(one, "total_pages");
-    if (own > 1 && is_idle(patient, number)) pages += own;
-  }
-  return pages;
+    return own > 1 && is_idle(patient, number) ? own : 0;
+  });
 }
 
 // The class that lost or refused most.
@@ -49,15 +52,13 @@ std::optional<std::uint64_t> hungriest(const Patient& patient) {
 }
 
 std::uint64_t refused_now(const Patient& patient) {
-  std::uint64_t refused = 0;
-  for (const auto& [number, one] : patient.second.classes) refused += refused_in(patient, number);
-  return std::max(refused, patient.rise("store_no_memory"));
+  const auto refused = [&](std::uint64_t number, const SlabClass&) { return refused_in(patient, number); };
+  return std::max(sum_of(patient, refused), patient.rise("store_no_memory"));
 }
 
 std::uint64_t refused_ever(const Patient& patient) {
-  std::uint64_t refused = 0;
-  for (const auto& [number, one] : patient.second.classes) refused += figure_of(one, "outofmemory");
-  return std::max(refused, patient.count("store_no_memory"));
+  const auto refused = [](std::uint64_t, const SlabClass& one) { return figure_of(one, "outofmemory"); };
+  return std::max(sum_of(patient, refused), patient.count("store_no_memory"));
 }
 
 bool evicts(const Patient& patient) {
@@ -68,9 +69,8 @@ bool evicts(const Patient& patient) {
 
 void weights_against_memory(const Examination& seen, Diagnosis& diagnosis) {
   if (seen.placement->replicates()) return;
-  const bool ignored = std::any_of(seen.ring.begin(), seen.ring.end(), [](const Finding& finding) {
-    return std::string_view(finding.check) == "weights_ignored";
-  });
+  const bool ignored = std::ranges::any_of(
+      seen.ring, [](const Finding& finding) { return std::string_view(finding.check) == "weights_ignored"; });
   struct Share {
     std::size_t server;
     double memory, weight;
@@ -85,8 +85,7 @@ void weights_against_memory(const Examination& seen, Diagnosis& diagnosis) {
     memory += all.back().memory, weights += weight;
   }
   const auto ratio = [&](const Share& one) { return (one.memory / memory) / (one.weight / weights); };
-  std::sort(all.begin(), all.end(),
-            [&](const Share& one, const Share& other) { return ratio(one) < ratio(other); });
+  std::ranges::sort(all, [&](const Share& one, const Share& other) { return ratio(one) < ratio(other); });
   if (all.size() < 2 || ratio(all.back()) < 1.25 * ratio(all.front())) return;
   std::vector<std::size_t> off;
   for (const Share& one : all) {
@@ -100,7 +99,7 @@ void weights_against_memory(const Examination& seen, Diagnosis& diagnosis) {
 
 void class_starves(const Patient& patient, Diagnosis& diagnosis) {
   const auto hungry = hungriest(patient);
-  const std::uint64_t pages = pages_of(patient.second.classes), idle = idle_pages(patient);
+  const std::uint64_t pages = pages_of(patient), idle = idle_pages(patient);
   if (!hungry || pages == 0 || idle * 10 < pages) return;
   const auto automove = patient.first.settings.number("slab_automove");
   const bool moves = automove && *automove > 0 && patient.first.settings.on("slab_reassign") != false;
@@ -175,7 +174,7 @@ void full(const Patient& patient, Diagnosis& diagnosis) {
   std::uint64_t free = patient.count("slab_global_page_pool") * page_bytes;
   for (const auto& [number, one] : patient.second.classes)
     free += figure_of(one, "free_chunks") * figure_of(one, "chunk_size");
-  const std::uint64_t taken = pages_of(patient.second.classes) * page_bytes;
+  const std::uint64_t taken = pages_of(patient) * page_bytes;
   free += taken < *limit ? *limit - taken : 0;
   if (free * 10 > *limit) return;
   diagnosis.add(JsonObject()

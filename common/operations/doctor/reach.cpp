@@ -89,11 +89,11 @@ void slow(const Examination& seen, Diagnosis& diagnosis) {
   for (std::size_t i = 0; i < seen.size(); ++i) {
     auto times = seen.patients[i].probes;
     if (times.size() < few) continue;
-    std::sort(times.begin(), times.end());
+    std::ranges::sort(times);
     usual.emplace_back(times[times.size() / 2], i);
   }
   if (usual.size() < 2) return;
-  std::sort(usual.begin(), usual.end());
+  std::ranges::sort(usual);
   const auto middle = usual[(usual.size() - 1) / 2].first;
   for (const auto& [time, server] : usual) {
     if (time <= least || time <= 5 * middle) continue;

@@ -57,8 +57,8 @@ void compare(const Setting& setting, const Examination& seen, const std::vector<
   const auto more = [](const auto& one, const auto& other) {
     return one.second.size() < other.second.size();
   };
-  const auto usual = std::max_element(values.begin(), values.end(), more);
-  const bool tie = std::count_if(values.begin(), values.end(), [&](const auto& value) {
+  const auto usual = std::ranges::max_element(values, more);
+  const bool tie = std::ranges::count_if(values, [&](const auto& value) {
                      return value.second.size() == usual->second.size();
                    }) > 1;
   std::vector<std::size_t> odd;
@@ -74,8 +74,8 @@ void compare(const Setting& setting, const Examination& seen, const std::vector<
 }
 
 bool any_on(const Examination& seen, const char* setting) {
-  return std::any_of(seen.patients.begin(), seen.patients.end(),
-                     [&](const Patient& patient) { return patient.first.settings.on(setting) == true; });
+  return std::ranges::any_of(
+      seen.patients, [&](const Patient& patient) { return patient.first.settings.on(setting) == true; });
 }
 
 bool listens_here_only(const Figures& settings) {
@@ -131,8 +131,8 @@ void dump_off(const Examination& seen, Diagnosis& diagnosis) {
 }
 
 void stats_off(const Examination& seen, Diagnosis& diagnosis) {
-  const bool elsewhere = std::any_of(seen.patients.begin(), seen.patients.end(),
-                                     [](const Patient& patient) { return patient.first.stats.known(); });
+  const bool elsewhere =
+      std::ranges::any_of(seen.patients, [](const Patient& patient) { return patient.first.stats.known(); });
   for (std::size_t i = 0; i < seen.size(); ++i) {
     const Patient& patient = seen.patients[i];
     if (!patient.first.up || patient.first.stats.known() || !elsewhere || patient.first.silence.empty())

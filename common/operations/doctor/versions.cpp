@@ -141,10 +141,8 @@ void mixed_abilities(const Examination& seen, Diagnosis& diagnosis) {
   if (groups.size() < 2) return;
   // Those that can less than others.
   std::vector<std::size_t> poorer, all;
-  const std::size_t most =
-      std::max_element(groups.begin(), groups.end(), [](const auto& one, const auto& other) {
-        return one.first.size() < other.first.size();
-      })->first.size();
+  std::size_t most = 0;
+  for (const auto& [abilities, servers] : groups) most = std::max(most, abilities.size());
   for (const auto& [abilities, servers] : groups) {
     all.insert(all.end(), servers.begin(), servers.end());
     if (abilities.size() < most) poorer.insert(poorer.end(), servers.begin(), servers.end());
@@ -183,8 +181,7 @@ void clock_off(const Examination& seen, Diagnosis& diagnosis) {
 
 void clock_here(const Examination& seen, Diagnosis& diagnosis) {
   if (!all_agree(seen)) return;
-  const auto first = std::find_if(seen.patients.begin(), seen.patients.end(),
-                                  [](const Patient& patient) { return patient.told(); });
+  const auto first = std::ranges::find_if(seen.patients, &Patient::told);
   diagnosis.add_one({}, JsonObject().raw("behind_s", format_fixed(ahead(*first), 0)), warning);
 }
 

@@ -76,7 +76,7 @@ std::string command_part(const std::vector<std::string>& command) {
 std::vector<std::string> distinct_tags(const CacheOptions& options) {
   std::vector<std::string> tags;
   for (const std::string& tag : options.tags) {
-    if (std::find(tags.begin(), tags.end(), tag) == tags.end()) tags.push_back(tag);
+    if (std::ranges::find(tags, tag) == tags.end()) tags.push_back(tag);
   }
   return tags;
 }

@@ -114,9 +114,9 @@ class CachedRun {
     throw Failure(
         ErrorCode::try_again,
         key_.name + " is being rebuilt by " + describe_holder(holder) +
-            (options_.refresh ? "; wait longer with --wait"
-                              : " and there is no output to replay; wait longer with --wait, or use "
-                                "--on-busy run"),
+            (options_.refresh
+                 ? "; wait longer with --wait"
+                 : " and there is no output to replay; wait longer with --wait, or use --on-busy run"),
         session_.server_address(cache_.server()));
   }
 
@@ -128,11 +128,8 @@ class CachedRun {
 
   // Its output goes where ours goes.
   ExitStatus run_plainly(const char* why) {
-    const Guardian guardian;
-    const HeldSignals held;
-    record_.boolean("stored", false).bytes("reason", why);
-    const ChildTime its_own(session_);
-    return finish(run_child(child_options(), session_.clock(), guardian, held));
+    not_stored(why);
+    return finish(run_alone(session_, child_options()));
   }
 
   ExitStatus rebuild(CacheRebuild& rebuild) {

@@ -36,48 +36,40 @@ JsonObject& add_ratio(JsonObject& line, std::string_view name, double ratio) {
   return line.raw(name, format_fixed(ratio, 4));
 }
 
-JsonObject describe(const capacity::Estimate& estimate, std::uint64_t memory) {
-  JsonObject object =
-      JsonObject().real("factor", estimate.factor).number("memory_bytes", times(memory, estimate.factor));
+JsonObject add_range(JsonObject object, const capacity::Estimate& estimate) {
   add_ratio(add_ratio(object, "hit_ratio", estimate.hit_ratio), "low", estimate.low);
   return add_ratio(object, "high", estimate.high);
 }
 
-class CapacityPrinter {
- public:
-  explicit CapacityPrinter(Session& session) : session_(session) {}
+JsonObject describe(const capacity::Estimate& estimate, std::uint64_t memory) {
+  return add_range(
+      JsonObject().real("factor", estimate.factor).number("memory_bytes", times(memory, estimate.factor)),
+      estimate);
+}
 
-  void print(const std::string& server, const capacity::OfServer& result) {
-    JsonObject line = JsonObject("server", server).number("memory_bytes", result.memory_bytes);
-    if (result.hit_ratio) add_ratio(line, "hit_ratio", *result.hit_ratio).number("gets", result.gets);
-    std::string bare = server;
-    if (session_.output().mode() == OutputMode::json) {
-      std::vector<JsonObject> estimates;
-      for (const capacity::Estimate& one : result.estimates)
-        estimates.push_back(describe(one, result.memory_bytes));
-      if (!estimates.empty()) line.objects("estimate", estimates);
-      if (result.one_lost) {
-        JsonObject lost;
-        add_ratio(add_ratio(lost, "hit_ratio", result.one_lost->hit_ratio), "low", result.one_lost->low);
-        line.object("estimate_if_one_is_lost", add_ratio(lost, "high", result.one_lost->high));
-      }
-    } else {
-      for (const capacity::Estimate& one : result.estimates) {
-        add_ratio(line, "estimate_at_" + json_real(one.factor), one.hit_ratio);
-        bare += ' ' + json_real(one.factor) + '=' + format_fixed(one.hit_ratio, 4);
-      }
-      if (result.one_lost) add_ratio(line, "estimate_if_one_is_lost", result.one_lost->hit_ratio);
+void print(Session& session, const std::string& server, const capacity::OfServer& result) {
+  JsonObject line = JsonObject("server", server).number("memory_bytes", result.memory_bytes);
+  if (result.hit_ratio) add_ratio(line, "hit_ratio", *result.hit_ratio).number("gets", result.gets);
+  std::string bare = server;
+  if (session.output().mode() == OutputMode::json) {
+    std::vector<JsonObject> estimates;
+    for (const capacity::Estimate& one : result.estimates)
+      estimates.push_back(describe(one, result.memory_bytes));
+    if (!estimates.empty()) line.objects("estimate", estimates);
+    if (result.one_lost) line.object("estimate_if_one_is_lost", add_range({}, *result.one_lost));
+  } else {
+    for (const capacity::Estimate& one : result.estimates) {
+      add_ratio(line, "estimate_at_" + json_real(one.factor), one.hit_ratio);
+      bare += ' ' + json_real(one.factor) + '=' + format_fixed(one.hit_ratio, 4);
     }
-    if (result.coverage) add_ratio(line, "coverage", *result.coverage);
-    if (result.cost) add_ratio(line, "cost", *result.cost);
-    if (!result.notes.empty()) line.strings("notes", result.notes);
-    if (!result.failure.empty()) line.bytes("error", result.failure);
-    session_.output().answer(line, bare);
+    if (result.one_lost) add_ratio(line, "estimate_if_one_is_lost", result.one_lost->hit_ratio);
   }
-
- private:
-  Session& session_;
-};
+  if (result.coverage) add_ratio(line, "coverage", *result.coverage);
+  if (result.cost) add_ratio(line, "cost", *result.cost);
+  if (!result.notes.empty()) line.strings("notes", result.notes);
+  if (!result.failure.empty()) line.bytes("error", result.failure);
+  session.output().answer(line, bare);
+}
 
 ExitStatus run_capacity(Session& session, const CapacityOptions& options) {
   capacity::Options measuring;
@@ -98,14 +90,13 @@ ExitStatus run_capacity(Session& session, const CapacityOptions& options) {
     shown = events;
   };
   const auto results = capacity::measure(session.placement(), session.clock(), measuring);
-  CapacityPrinter printer(session);
   ExitStatus status = ExitStatus::ok;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    printer.print(session.server_address(i), results[i]);
+    print(session, session.server_address(i), results[i]);
     if (!results[i].failure.empty()) status = ExitStatus::problem;
   }
   if (const auto pool = capacity::of_pool(results); results.size() > 1 && pool.hit_ratio)
-    printer.print("*", pool);
+    print(session, "*", pool);
   return status;
 }
 

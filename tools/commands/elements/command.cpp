@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "tools/cli/answers.hpp"
-#include "tools/cli/seconds.hpp"
 
 namespace mcds {
 

@@ -28,7 +28,7 @@ ExitStatus watch_elements(Session& session, const ElementsOptions& options) {
   std::vector<std::string> names;
   for (const std::string& word : options.words) {
     const std::string name = bare_element(value_of(word)).name;
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   session.output().buffered(true);
   ElementWatch watch(session.context_with_copies(), options.structure, options.name, std::move(names));

@@ -1,8 +1,8 @@
 // mcds eventlog fetch: a range, or what a cursor has not delivered; to standard output or to a command's
 // input.
-#include "tools/cli/child.hpp"
 #include "tools/commands/eventlog/merged.hpp"
 #include "tools/commands/eventlog/options.hpp"
+#include "tools/commands/run_report.hpp"
 
 namespace mcds {
 
@@ -27,12 +27,9 @@ LogRange range_of(Session& session, const EventlogOptions& options) {
 
 // The events are the child's standard input; its exit code is ours.
 ExitStatus run_with(Session& session, const EventlogOptions& options, std::string lines) {
-  const Guardian guardian;
-  const HeldSignals held;
   ChildOptions child{.command = options.child};
   child.input = std::move(lines);
-  const ChildTime its_own(session);
-  const ChildResult result = run_child(child, session.clock(), guardian, held);
+  const ChildResult result = run_alone(session, child);
   if (!result.message.empty()) session.output().error(Failure(ErrorCode::usage, result.message));
   return static_cast<ExitStatus>(result.exit_code());
 }
@@ -59,7 +56,7 @@ void fetch_shapes(Session& session, const EventlogOptions& options, LogRange ran
   printer.drop_held();
   range.only_if_sole = false;
   std::vector<RingShape> shapes = known.shapes;
-  const bool usual = std::find(shapes.begin(), shapes.end(), RingShape{}) != shapes.end();
+  const bool usual = std::ranges::find(shapes, RingShape{}) != shapes.end();
   if (!known.found_nothing() && !usual) shapes.emplace_back();
   if (shapes.size() == 1) {
     LogReader(session.context_with_copies(), options.name, shapes.front()).fetch(range, printer);

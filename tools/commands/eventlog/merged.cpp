@@ -19,7 +19,7 @@ void MergedLogs::fetch(Session& session, const std::string& name, std::span<cons
   const auto keeps_less = [](const RingShape& one, const RingShape& other) {
     return one.kept() < other.kept();
   };
-  const RingShape longest = *std::max_element(shapes.begin(), shapes.end(), keeps_less);
+  const RingShape longest = *std::ranges::max_element(shapes, keeps_less);
   for (const RingShape& shape : shapes) {
     // What one ring keeps no more, another may.
     tells_expired_ = shape == longest;
@@ -49,7 +49,7 @@ void MergedLogs::forget_oldest() {
 std::vector<MergedLogs::Item> MergedLogs::sorted() {
   of(log_);
   std::vector<Item> items = std::exchange(items_, {});
-  std::stable_sort(items.begin(), items.end(), [](const Item& one, const Item& other) {
+  std::ranges::stable_sort(items, [](const Item& one, const Item& other) {
     if (one.at != other.at) return one.at < other.at;
     return one.id && other.id ? *one.id < *other.id : !one.id && other.id;
   });

@@ -45,11 +45,10 @@ class EventPrinter final : public LogSink {
   void of(const std::string& log) { log_ = log; }
   bool event(const EventLine& event) override;
   void gap(const LogGap& gap) override;
-  void damaged(const CorruptData& damage) override;
+  void damaged(const CorruptData& damage) override { damages_.tell(session_, damage); }
   // No event will come that decides about held gaps.
   void release();
   void drop_held() { held_.clear(); }
-  bool printed() const { return printed_; }
   bool saw_damage() const { return damages_.any(); }
 
  private:
@@ -61,7 +60,6 @@ class EventPrinter final : public LogSink {
   std::vector<LogGap> held_;
   DamageReport damages_;
   bool released_ = false;
-  bool printed_ = false;
 };
 
 JsonObject gap_object(const LogGap& gap, const std::string& log = {});
@@ -96,7 +94,7 @@ class ShapeFinder {
   void reads_all() { reads_all_ = true; }
 
  private:
-  void use(const RingShape& shape);
+  void use(const RingShape& shape) { log_.emplace(session_.context_with_copies(), options_.name, shape); }
   void warn_of_others(const LogSummary& summary) const;
 
   Session& session_;

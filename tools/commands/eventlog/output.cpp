@@ -81,13 +81,8 @@ void EventPrinter::gap(const LogGap& gap) {
     return;
   }
   if (session_.output().mode() != OutputMode::value) return print(gap_object(gap, log_), std::nullopt);
-  printed_ = true;
   session_.output().warning((log_.empty() ? "" : log_ + ": ") + "events from " + format_time(gap.from) +
                             " to " + format_time(gap.to) + " are lost (" + name_of(gap.reason) + ")");
-}
-
-void EventPrinter::damaged(const CorruptData& damage) {
-  damages_.tell(session_, damage);
 }
 
 void DamageReport::tell(Session& session, const CorruptData& damage) {
@@ -104,7 +99,6 @@ void EventPrinter::release() {
 }
 
 void EventPrinter::print(JsonObject object, std::optional<std::string_view> bare) {
-  printed_ = true;
   add_degraded(object, session_);
   if (lines_ == nullptr) return session_.output().answer(object, bare.value_or(""));
   *lines_ += session_.output().mode() == OutputMode::value ? std::string(bare.value_or("")) : object.text();
@@ -121,10 +115,6 @@ ShapeFinder::ShapeFinder(Session& session, const EventlogOptions& options, std::
   }
   fixed_ = fixed_ || asked;
   use(known ? *known : asked.value_or(RingShape{}));
-}
-
-void ShapeFinder::use(const RingShape& shape) {
-  log_.emplace(session_.context_with_copies(), options_.name, shape);
 }
 
 void ShapeFinder::warn_of_others(const LogSummary& summary) const {

@@ -163,7 +163,7 @@ class Tail {
   void add_rings(const std::string& name, const LogSummary& summary, MergedLogs& merged) {
     for (const RingShape& shape : summary.shapes) {
       const auto is_read = [&](const auto& ring) { return ring->log() == name && ring->shape() == shape; };
-      if (!reads_all_ || std::any_of(rings_.begin(), rings_.end(), is_read)) continue;
+      if (!reads_all_ || std::ranges::any_of(rings_, is_read)) continue;
       EventlogOptions one = options_;
       one.name = name;
       rings_.push_back(std::make_unique<Ring>(session_, std::move(one), CursorState(), shape));

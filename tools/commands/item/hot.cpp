@@ -12,8 +12,7 @@ constexpr auto shortest_watch = std::chrono::milliseconds(100);
 constexpr double poor_coverage = 0.9;
 
 KeyFigure order_of(std::string_view word) {
-  return static_cast<KeyFigure>(std::find(key_figures.begin(), key_figures.end(), word) -
-                                key_figures.begin());
+  return static_cast<KeyFigure>(std::ranges::find(key_figures, word) - key_figures.begin());
 }
 
 void check(Session& session, const ItemOptions& options) {

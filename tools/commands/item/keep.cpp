@@ -5,8 +5,8 @@
 #include <cerrno>
 
 #include "common/cluster/statistics.hpp"
-#include "tools/cli/child.hpp"
 #include "tools/commands/item/saving.hpp"
+#include "tools/commands/run_report.hpp"
 
 namespace mcds {
 
@@ -61,7 +61,7 @@ class Keeper {
   ExitStatus run() {
     save();
     const SteadyTime stopped = session_.clock().steady();
-    const ChildResult child = run_command();
+    const ChildResult child = run_alone(session_, {.command = options_.command, .may_go_on = true});
     if (child.exit_code() != 0) return tell_kept(child);
     const std::optional<Process> after = wait();
     if (!after) {
@@ -82,32 +82,21 @@ class Keeper {
  private:
   void save() {
     const auto before = Process::of(session_.cluster().execute(Request::stats(on_)));
-    if (!before)
-      throw Failure(ErrorCode::unavailable, "nothing was done: it does not answer, or shows no statistics",
-                    session_.server_address(on_));
+    const auto refuse = [&](const std::string& why) {
+      throw Failure(ErrorCode::unavailable, "nothing was done: " + why, session_.server_address(on_));
+    };
+    if (!before) refuse("it does not answer, or shows no statistics");
     before_ = *before;
     SavingFile file(file_);
     const SaveDone done = save_items(
         session_, options_, [&](std::string_view bytes) { file.write(bytes); }, &file);
     std::uint64_t saved = 0, failed = 0;
     for (const SavedServer& server : done.report.servers) saved += server.saved, failed += server.failed;
-    if (!done.report.dumps[on_].complete)
-      throw Failure(ErrorCode::unavailable, "nothing was done: not all of its keys could be listed",
-                    session_.server_address(on_));
-    if (failed != 0)
-      throw Failure(ErrorCode::unavailable,
-                    "nothing was done: " + std::to_string(failed) + " items could not be saved",
-                    session_.server_address(on_));
+    if (!done.report.dumps[on_].complete) refuse("not all of its keys could be listed");
+    if (failed != 0) refuse(std::to_string(failed) + " items could not be saved");
     file.keep();
     line_.number("before", before_.items).number("saved", saved).number("torn", done.report.torn.size());
     add_passed_over(line_, done.report.passed_over);
-  }
-
-  ChildResult run_command() {
-    const Guardian guardian;
-    const HeldSignals held;
-    const ChildTime its_own(session_);
-    return run_child({.command = options_.command, .may_go_on = true}, session_.clock(), guardian, held);
   }
 
   ExitStatus tell_kept(const ChildResult& child) {

@@ -1,14 +1,15 @@
 // mcds item list: every key that the servers of the pool hold now.
 #include <unistd.h>
 
+#include <map>
 #include <unordered_set>
 
+#include "common/cluster/keys/live.hpp"
 #include "common/operations/removal.hpp"
 #include "common/primitives/structure_names.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/commands/item/options.hpp"
 #include "tools/commands/item/places.hpp"
-#include "tools/commands/item/selection.hpp"
 
 namespace mcds {
 
@@ -17,10 +18,69 @@ namespace {
 constexpr std::uint64_t usual_first = 20;
 constexpr std::size_t keys_per_trip = 256;
 
-FirstKeys::Order order_of(const std::string& word) {
-  if (word == "size") return FirstKeys::Order::size;
-  return word == "idle" ? FirstKeys::Order::idle : FirstKeys::Order::ttl;
-}
+// A LiveKey that may be kept.
+struct ListedKey {
+  std::string key;  // without the namespace
+  LiveKey about;    // its `key` is not valid
+};
+
+// Those of all keys that come first, `most` of them in memory.
+class FirstKeys {
+ public:
+  // `order`: size, idle or ttl: the largest, the longest unused, those that end first.
+  FirstKeys(std::string order, std::size_t most) : order_(std::move(order)), most_(most) {}
+
+  void add(std::string_view key, const LiveKey& about) {
+    const std::int64_t rank = rank_of(about);
+    if (keys_.size() == most_ && rank >= keys_.rbegin()->first) return;
+    keys_.emplace(rank, ListedKey{std::string(key), about});
+    if (keys_.size() > most_) keys_.erase(std::prev(keys_.end()));
+  }
+
+  std::multimap<std::int64_t, ListedKey> take() { return std::exchange(keys_, {}); }
+
+ private:
+  std::int64_t rank_of(const LiveKey& about) const {
+    if (order_ == "size") return -static_cast<std::int64_t>(about.size_bytes);
+    if (order_ == "idle") return about.last_accessed_at;
+    return about.expires_at < 0 ? INT64_MAX : about.expires_at;
+  }
+
+  std::string order_;
+  std::size_t most_;
+  std::multimap<std::int64_t, ListedKey> keys_;  // by rank
+};
+
+// Keys and bytes by what stands before the first separator.
+class PrefixSums {
+ public:
+  explicit PrefixSums(std::string separator) : separator_(std::move(separator)) {}
+  void add(std::string_view key, std::uint64_t bytes) {
+    const std::size_t end = key.find(separator_);
+    const std::string_view prefix =
+        end == std::string_view::npos ? std::string_view() : key.substr(0, end + separator_.size());
+    auto found = sums_.find(prefix);
+    if (found == sums_.end()) found = sums_.emplace(std::string(prefix), Sum{std::string(prefix)}).first;
+    ++found->second.keys;
+    found->second.bytes += bytes;
+  }
+
+  struct Sum {
+    std::string prefix;  // with the separator; empty: keys without one
+    std::uint64_t keys = 0, bytes = 0;
+  };
+  // The most bytes first.
+  std::vector<Sum> take() const {
+    std::vector<Sum> sums;
+    for (const auto& [prefix, sum] : sums_) sums.push_back(sum);
+    std::ranges::stable_sort(sums, std::greater{}, &Sum::bytes);
+    return sums;
+  }
+
+ private:
+  std::string separator_;
+  std::map<std::string, Sum, std::less<>> sums_;
+};
 
 void check_listing(const ItemOptions& options) {
   const int forms = (options.sort ? 1 : 0) + (options.by_prefix ? 1 : 0) + (options.names ? 1 : 0);
@@ -43,15 +103,16 @@ class Lister {
         pool_(session.placement()->pool()),
         sums_(options.separator) {
     if (options.on) on_ = server_named(pool_, *options.on, "--on");
-    if (options.sort) first_.emplace(order_of(*options.sort), options.count.value_or(usual_first));
+    if (options.sort) first_.emplace(*options.sort, options.count.value_or(usual_first));
   }
 
   ExitStatus list() {
     times_ = server_times(session_.cluster(), session_.clock(), on_);
     session_.output().buffered(true);
     const bool waits = options_.by_prefix || first_ || isatty(STDOUT_FILENO) == 0;
-    const LiveDump dump(session_, servers_of(session_, options_), waits);
-    const ExitStatus status = dump.read([this](const LiveKey& key) { return take(key); });
+    const auto results = list_keys_on(
+        session_, servers_of(session_, options_), [this](const LiveKey& key) { return take(key); }, waits);
+    const ExitStatus status = report_unlisted(session_, pool_, results);
     print_rest();
     session_.output().tell_errors();
     return worse(status, status_);
@@ -140,7 +201,7 @@ class Lister {
   void print_rest() {
     read_values();
     if (first_) {
-      for (ListedKey& listed : first_->take()) {
+      for (auto& [rank, listed] : first_->take()) {
         if (options_.digest)
           unread_.push_back(std::move(listed));
         else

@@ -94,12 +94,11 @@ LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& optio
   LoadDone done;
   Progress progress(session.clock(), "items", reader.size());
   const SteadyTime started = session.clock().steady();
-  Load load(
-      Context{cluster, session.clock(), session.random(), session.key_prefix(), session.copies()}, options,
+  done.report = load_saved(
+      session.context_on(cluster), options,
       {[&](const Failure& failure) { done.status = worse(done.status, session.output().failed(failure)); },
-       [&](std::uint64_t count) { progress.reach(count, reader.bytes_read()); }});
-  while (const auto item = reader.next()) load.take(*item);
-  done.report = load.finish();
+       [&](std::uint64_t count) { progress.reach(count, reader.bytes_read()); }},
+      [&] { return reader.next(); });
   done.took = session.clock().steady() - started;
   progress.hide();
   session.output().tell_errors();

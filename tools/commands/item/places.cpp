@@ -18,8 +18,7 @@ Item item_of(Session& session, const Placement& placement, const std::string& na
     const bool as_given = owner.wire_key.empty() || !key.with.empty();
     item.places.push_back({owner.server, as_given ? key.key : owner.wire_key, owner.must});
   }
-  const auto must = [](const ItemPlace& place) { return place.must; };
-  if (std::none_of(item.places.begin(), item.places.end(), must)) item.places.front().must = true;
+  if (std::ranges::none_of(item.places, &ItemPlace::must)) item.places.front().must = true;
   return item;
 }
 
@@ -50,14 +49,12 @@ ExitStatus for_items(Session& session, const ItemOptions& options, const AnswerN
 }
 
 const Reply* ItemReplies::with(Outcome outcome) const {
-  const auto found = std::find_if(replies.begin(), replies.end(),
-                                  [&](const Reply& reply) { return reply.outcome == outcome; });
+  const auto found = std::ranges::find(replies, outcome, &Reply::outcome);
   return found == replies.end() ? nullptr : &*found;
 }
 
 const Reply* ItemReplies::failed() const {
-  const auto failed =
-      std::find_if(replies.begin(), replies.end(), [](const Reply& reply) { return reply.failed(); });
+  const auto failed = std::ranges::find_if(replies, &Reply::failed);
   return failed == replies.end() ? nullptr : &*failed;
 }
 

@@ -33,8 +33,7 @@ class Reader {
     if (missing_.empty() || std::exchange(sought_, true) || placement.pool().size() == 1) return;
     const std::vector<KeyCopies> found = probe_keys(session_.cluster(), missing_);
     for (std::size_t i = 0; i < found.size(); ++i) {
-      const auto copy =
-          std::find_if(found[i].begin(), found[i].end(), [](const KeyCopy& one) { return one.found(); });
+      const auto copy = std::ranges::find_if(found[i], &KeyCopy::found);
       if (copy == found[i].end()) continue;
       return session_.output().warning(missing_[i] + " is on " + session_.server_address(copy->server) +
                                        ", where " + std::string(placement.profile()) +

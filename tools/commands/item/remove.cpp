@@ -75,8 +75,7 @@ class Remover {
       const auto end = next + static_cast<std::ptrdiff_t>(targets[i].requests.size());
       const std::span<const Reply> of_target(next, end);
       next = end;
-      const auto failed =
-          std::find_if(of_target.begin(), of_target.end(), [](const Reply& reply) { return reply.failed(); });
+      const auto failed = std::ranges::find_if(of_target, &Reply::failed);
       if (failed != of_target.end()) {
         names.fail(i, failure_of(session_, *failed));
         ++kept_["failed"];
@@ -100,10 +99,10 @@ class Remover {
       removed.selection.strings("keys", options_.keys);
     if (!lines || session_.output().mode() == OutputMode::value) return summary_.keep({}, removed);
     if (undecided_ > 0)
-      session_.output().warning(std::to_string(undecided_) +
-                                " of these have another cas than when they were listed, and stay: they were "
-                                "written, or their server "
-                                "moved them in its memory; lines of item list --digest tell these apart");
+      session_.output().warning(
+          std::to_string(undecided_) +
+          " of these have another cas than when they were listed, and stay: they were written, or their "
+          "server moved them in its memory; lines of item list --digest tell these apart");
     summary_.print({}, removed, {});
   }
 
@@ -184,8 +183,7 @@ class Remover {
   Target target_of(const Item& item) const {
     Target target{item.key, {}};
     const auto add = [&](std::size_t server) {
-      const auto own = std::find_if(item.places.begin(), item.places.end(),
-                                    [&](const ItemPlace& place) { return place.server == server; });
+      const auto own = std::ranges::find(item.places, server, &ItemPlace::server);
       const ItemPlace& place = own == item.places.end() ? item.places.front() : *own;
       target.requests.push_back(Request::remove(place.wire_key).on(server));
     };

@@ -32,11 +32,12 @@ class SelectionRemover {
 
   ExitStatus run() {
     session_.output().buffered(true);
-    status_ = worse(
-        status_, LiveDump(session_, servers_of(session_, options_), false).read([this](const LiveKey& key) {
-          removal_.take(key);
-          return true;
-        }));
+    const auto take = [this](const LiveKey& key) {
+      removal_.take(key);
+      return true;
+    };
+    const auto results = list_keys_on(session_, servers_of(session_, options_), take, false);
+    status_ = worse(status_, report_unlisted(session_, session_.placement()->pool(), results));
     const RemovalReport& report = removal_.finish();
     progress_.hide();
     session_.output().tell_errors();

@@ -30,46 +30,6 @@ void check_room(Session& session, const ItemOptions& options, const SavingFile& 
                                              " bytes are free; give another folder, or a --prefix");
 }
 
-class ItemSaver {
- public:
-  ItemSaver(Session& session, const ItemOptions& options, const SavedWriter::Sink& sink)
-      : session_(session),
-        save_(Context{session.cluster(), session.clock(), session.random(), session.key_prefix(),
-                      session.copies()},
-              {.selection = options.selected.of(session),
-               .rate = options.rate ? std::optional(rate_of(*options.rate)) : std::nullopt,
-               .structures = options.structures},
-              sink),
-        dump_(session, servers_of(session, options)) {}
-
-  SaveDone run() {
-    const SteadyTime started = session_.clock().steady();
-    const std::uint64_t keys = save_.list([this](const TakeLiveKey& take) { return dump_.results(take); });
-    progress_.emplace(session_.clock(), "items", keys);
-    SaveDone done;
-    done.report = save_.write(
-        {[this](const Failure& failure) { status_ = worse(status_, session_.output().failed(failure)); },
-         [this](std::uint64_t count) { progress_->reach(count, count); }});
-    progress_->hide();
-    done.took = session_.clock().steady() - started;
-    session_.output().tell_errors();
-    status_ = worse(status_, report_unlisted(session_, session_.placement()->pool(), done.report.dumps));
-    const auto lacks = [](const SavedServer& server) { return server.vanished > 0; };
-    const auto& servers = done.report.servers;
-    if (!done.report.torn.empty() || std::any_of(servers.begin(), servers.end(), lacks))
-      status_ = worse(status_, ExitStatus::problem);
-    done.status = status_;
-    return done;
-  }
-
- private:
-  Session& session_;
-  Save save_;
-  LiveDump dump_;
-  std::optional<Progress> progress_;
-  ExitStatus status_ = ExitStatus::ok;
-};
-
 void print(Session& session, const SaveDone& done, const std::string& file) {
   // What is in standard output then is the file.
   const auto answer = [&](const JsonObject& line, std::string_view bare) {
@@ -106,7 +66,27 @@ void print(Session& session, const SaveDone& done, const std::string& file) {
 SaveDone save_items(Session& session, const ItemOptions& options, const SavedWriter::Sink& sink,
                     const SavingFile* file) {
   if (file != nullptr) check_room(session, options, *file);
-  return ItemSaver(session, options, sink).run();
+  const std::vector<std::size_t> servers = servers_of(session, options);
+  const SaveOptions how{.selection = options.selected.of(session),
+                        .rate = options.rate ? std::optional(rate_of(*options.rate)) : std::nullopt,
+                        .structures = options.structures};
+  const SteadyTime started = session.clock().steady();
+  std::optional<Progress> progress;
+  SaveDone done;
+  done.report = save_pool(
+      session.context_on(session.cluster()), how, sink,
+      [&](const TakeLiveKey& take) { return list_keys_on(session, servers, take); },
+      {[&](std::uint64_t keys) { progress.emplace(session.clock(), "items", keys); },
+       [&](const Failure& failure) { done.status = worse(done.status, session.output().failed(failure)); },
+       [&](std::uint64_t count) { progress->reach(count, count); }});
+  progress->hide();
+  done.took = session.clock().steady() - started;
+  session.output().tell_errors();
+  done.status = worse(done.status, report_unlisted(session, session.placement()->pool(), done.report.dumps));
+  const auto lacks = [](const SavedServer& server) { return server.vanished > 0; };
+  if (!done.report.torn.empty() || std::ranges::any_of(done.report.servers, lacks))
+    done.status = worse(done.status, ExitStatus::problem);
+  return done;
 }
 
 ExitStatus item_save(Session& session, const ItemOptions& options) {
@@ -123,9 +103,8 @@ ExitStatus item_save(Session& session, const ItemOptions& options) {
   SavingFile file(options.file);
   const SaveDone done = save_items(
       session, options, [&](std::string_view bytes) { file.write(bytes); }, &file);
-  const auto listed = [](const LiveKeysOfServer& one) { return one.complete; };
   // An older file is worth more than one of nothing.
-  if (std::any_of(done.report.dumps.begin(), done.report.dumps.end(), listed)) file.keep();
+  if (std::ranges::any_of(done.report.dumps, &LiveKeysOfServer::complete)) file.keep();
   print(session, done, options.file);
   return done.status;
 }

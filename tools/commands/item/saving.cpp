@@ -49,11 +49,4 @@ void add_passed_over(JsonObject& line, const std::map<std::string, std::uint64_t
   line.object("passed_over", reasons);
 }
 
-void add_speed(JsonObject& line, Duration took, std::uint64_t items) {
-  const double seconds = std::chrono::duration<double>(took).count();
-  line.raw("duration_s", format_fixed(seconds, 3));
-  if (seconds > 0)
-    line.number("items_per_s", static_cast<std::uint64_t>(static_cast<double>(items) / seconds));
-}
-
 }  // namespace mcds

@@ -66,6 +66,5 @@ struct LoadDone {
 LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file);
 
 void add_passed_over(JsonObject& line, const std::map<std::string, std::uint64_t>& passed_over);
-void add_speed(JsonObject& line, Duration took, std::uint64_t items);
 
 }  // namespace mcds

@@ -26,14 +26,6 @@ LeaseKeeper::LeaseKeeper(Lock& lock, Lease lease, Plan plan, Clock& clock, const
   publish();
 }
 
-LeaseKeeper::~LeaseKeeper() {
-  finish();
-}
-
-void LeaseKeeper::started() {
-  thread_ = std::thread([this] { keep(); });
-}
-
 SteadyTime LeaseKeeper::stop_at() {
   if (!plan_.stop_child) return SteadyTime::max();
   if (lost_) return SteadyTime::min();

@@ -30,9 +30,11 @@ class LeaseKeeper final : public ChildWatch {
   static constexpr Duration margin = std::chrono::seconds(1);
 
   LeaseKeeper(Lock& lock, Lease lease, Plan plan, Clock& clock, const Guardian& guardian);
-  ~LeaseKeeper() override;
+  ~LeaseKeeper() override { finish(); }
 
-  void started() override;
+  void started() override {
+    thread_ = std::thread([this] { keep(); });
+  }
   SteadyTime stop_at() override;
   SteadyTime kill_at() override;
   int descriptor() const override { return changed_; }

@@ -4,7 +4,6 @@
 
 #include "common/base/result.hpp"
 #include "tools/cli/child.hpp"
-#include "tools/cli/seconds.hpp"
 #include "tools/commands/lock/holder.hpp"
 #include "tools/commands/lock/options.hpp"
 

@@ -26,8 +26,6 @@ struct LockOptions {
 
 // What is asked of the lock; throws InvalidInput.
 Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence);
-Lock lock_of(Session& session, const LockOptions& options);
-// The one that this token is of.
 Lock lock_of(Session& session, const LockOptions& options, std::size_t slot);
 // As many as --slots says, on a clock that signals interrupt.
 LockSlots slots_of(Session& session, const LockOptions& options, Clock& clock);

@@ -11,9 +11,7 @@ namespace {
 JsonObject describe(const Finding& finding, const Pool& pool) {
   JsonObject line =
       JsonObject("check", finding.check).bytes("severity", finding.problem ? "problem" : "note");
-  std::vector<std::string> addresses;
-  for (const std::size_t server : finding.servers) addresses.push_back(pool[server].address());
-  return line.bytes("message", finding.message).strings("servers", addresses);
+  return line.bytes("message", finding.message).strings("servers", labels_of(pool, finding.servers));
 }
 
 struct CheckOptions {

@@ -24,34 +24,30 @@ void check(const DiffOptions& options) {
   if (options.random == 0) throw InvalidInput("--random must be at least 1");
 }
 
-// One of the three sources of keys into the diff.
-class Reader {
- public:
-  Reader(Session& session, const DiffOptions& options, RingDiff& diff)
-      : session_(session), options_(options), diff_(diff) {}
-
-  ExitStatus read() {
-    const TakeRingKey take = [this](const RingKey& key) {
-      sized_ |= key.bytes.has_value();
-      const PlacedKey part = placed(std::string(key.key), session_.key_prefix());
-      diff_.add(part.placed_by(), key.bytes.value_or(0), key.server);
-    };
-    if (options_.live) return read_live_keys_of(session_, take);
-    if (options_.keys) return read_keys_of(session_, *options_.keys, take);
-    SampleKeys keys(session_.key_prefix());
-    for (std::uint64_t i = 0; i < options_.random; ++i) diff_.add(keys.next(), 0);
-    return ExitStatus::ok;
-  }
-
-  bool sized() const { return sized_; }  // some sizes were known
-  const char* name() const { return options_.live ? "live" : options_.keys ? "given" : "random"; }
-
- private:
-  Session& session_;
-  const DiffOptions& options_;
-  RingDiff& diff_;
-  bool sized_ = false;
+// What was read of one of the three sources of keys.
+struct KeysRead {
+  ExitStatus status = ExitStatus::ok;
+  const char* source = "random";
+  bool sized = false;  // some sizes were known
 };
+
+KeysRead read_keys(Session& session, const DiffOptions& options, RingDiff& diff) {
+  KeysRead read;
+  const TakeRingKey take = [&](const RingKey& key) {
+    read.sized |= key.bytes.has_value();
+    const PlacedKey part = placed(std::string(key.key), session.key_prefix());
+    diff.add(part.placed_by(), key.bytes.value_or(0), key.server);
+  };
+  if (options.live || options.keys) {
+    read.source = options.live ? "live" : "given";
+    read.status =
+        options.live ? read_live_keys_of(session, take) : read_keys_of(session, *options.keys, take);
+    return read;
+  }
+  SampleKeys keys(session.key_prefix());
+  for (std::uint64_t i = 0; i < options.random; ++i) diff.add(keys.next(), 0);
+  return read;
+}
 
 void print_pairs(Session& session, const RingDiff& diff, bool sized) {
   for (const RingDiff::Pair& pair : diff.pairs()) {
@@ -62,17 +58,17 @@ void print_pairs(Session& session, const RingDiff& diff, bool sized) {
   }
 }
 
-// `whole`: every server's keys were read. A gate does not open on what it has not seen.
-JsonObject summary(const RingDiff& diff, const Reader& reader, const DiffOptions& options, double most,
-                   bool whole) {
+// A gate does not open on what it has not seen.
+JsonObject summary(const RingDiff& diff, const KeysRead& read, const DiffOptions& options, double most) {
   JsonObject line =
-      JsonObject("source", reader.name()).number("keys", diff.all().keys).number("moved", diff.moved().keys);
+      JsonObject("source", read.source).number("keys", diff.all().keys).number("moved", diff.moved().keys);
   line.real("moved_share", diff.moved_share()).real("ideal_share", diff.ideal_share());
-  if (reader.sized()) line.number("size_bytes", diff.all().bytes).number("moved_bytes", diff.moved().bytes);
+  if (read.sized) line.number("size_bytes", diff.all().bytes).number("moved_bytes", diff.moved().bytes);
   if (diff.astray().keys > 0) line.number("astray", diff.astray().keys);
   if (options.max_moved)
     line.real("max_moved_share", most)
-        .boolean("within", whole && diff.all().keys > 0 && diff.moved_share() <= most);
+        .boolean("within",
+                 read.status == ExitStatus::ok && diff.all().keys > 0 && diff.moved_share() <= most);
   return line;
 }
 
@@ -88,13 +84,11 @@ ExitStatus run_diff(Session& session, const DiffOptions& options) {
   const double most = options.max_moved ? parse_share(*options.max_moved, "--max-moved") : 1;
   const auto after = ChangedSession(session, options.to).placement();
   RingDiff diff(*session.placement(), *after);
-  Reader reader(session, options, diff);
-  const ExitStatus read = reader.read();
+  const KeysRead read = read_keys(session, options, diff);
   warn_of_astray(session, diff);
-  if (session.output().mode() != OutputMode::value) print_pairs(session, diff, reader.sized());
-  session.output().answer(summary(diff, reader, options, most, read == ExitStatus::ok),
-                          json_real(diff.moved_share()));
-  if (read != ExitStatus::ok) return read;
+  if (session.output().mode() != OutputMode::value) print_pairs(session, diff, read.sized);
+  session.output().answer(summary(diff, read, options, most), json_real(diff.moved_share()));
+  if (read.status != ExitStatus::ok) return read.status;
   if (options.max_moved && diff.all().keys == 0 && (options.live || options.keys)) {
     throw Failure(ErrorCode::bad_data,
                   "there are no keys to judge by; omit --live and --keys to compare generated keys");

@@ -44,13 +44,14 @@ ExitStatus read_keys_of(Session& session, const std::string& file, const TakeRin
 }
 
 ExitStatus read_live_keys_of(Session& session, const TakeRingKey& take, std::vector<bool>* unlisted) {
-  const auto results = LiveDump(session).results([&](const LiveKey& key) {
+  const Pool& pool = session.placement()->pool();
+  const auto results = list_keys(session, pool, [&](const LiveKey& key) {
     take({key.key, key.size_bytes, key.server});
     return true;
   });
   for (std::size_t i = 0; unlisted != nullptr && i < results.size(); ++i)
     unlisted->at(i) = results[i].failure != nullptr;
-  return report_unlisted(session, session.placement()->pool(), results);
+  return report_unlisted(session, pool, results);
 }
 
 }  // namespace mcds

@@ -10,8 +10,7 @@ namespace {
 
 // Of texts of one byte for each character.
 std::string without_the_middle(const std::string& text, std::size_t most) {
-  if (text.size() <= most || !std::all_of(text.begin(), text.end(), [](char c) { return c > 0; }))
-    return text;
+  if (text.size() <= most || !std::ranges::all_of(text, [](char c) { return c > 0; })) return text;
   return text.substr(0, most / 2 - 1) + "…" + text.substr(text.size() - most / 2);
 }
 

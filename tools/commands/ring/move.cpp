@@ -14,19 +14,16 @@ namespace {
 
 struct RingMoveOptions {
   ChangedPool to;
-  std::optional<std::string> journal, rate;
+  std::optional<std::string> rate;
   SelectedKeys selected;
-  bool dry_run = false, again = false, list = false, without_cas = false;
+  MoveOptions move;
+  bool list = false;
 };
 
 MoveOptions options_of(Session& session, const RingMoveOptions& options) {
-  MoveOptions result;
+  MoveOptions result = options.move;
   if (options.rate) result.rate = rate_of(*options.rate);
   result.selection = options.selected.of(session);
-  result.journal = options.journal.value_or("");
-  result.dry_run = options.dry_run;
-  result.again = options.again;
-  result.without_cas = options.without_cas;
   return result;
 }
 
@@ -40,16 +37,14 @@ class Mover {
         statistics_(other_.connect()),
         to_pool_(other_.placement()->pool()),
         from_pool_(session.placement()->pool()),
-        move_(Context{session.cluster(), session.clock(), session.random(), session.key_prefix(),
-                      session.copies()},
-              *to_, options_of(session, options), statistics_.get()) {}
+        move_(session.context_on(session.cluster()), *to_, options_of(session, options), statistics_.get()) {}
 
   ExitStatus run() {
     session_.output().buffered(true);
-    const LiveDump dump(session_);
-    const std::uint64_t keys = move_.list([&](const TakeLiveKey& take) { return dump.results(take); });
+    const std::uint64_t keys =
+        move_.list([&](const TakeLiveKey& take) { return list_keys(session_, from_pool_, take); });
     warn();
-    if (!options_.dry_run) copy(keys);
+    if (!options_.move.dry_run) copy(keys);
     print();
     return status_;
   }
@@ -68,8 +63,7 @@ class Mover {
 
   bool is_target(std::size_t server) const {
     const auto& pairs = move_.report().pairs;
-    return std::any_of(pairs.begin(), pairs.end(),
-                       [&](const auto& pair) { return pair.first.second == server; });
+    return std::ranges::any_of(pairs, [&](const auto& pair) { return pair.first.second == server; });
   }
 
   // What was copied may be gone since.
@@ -79,12 +73,10 @@ class Mover {
     JsonObject line = JsonObject("to", to_pool_[server].address()).number("evicted", incident->evicted);
     line.boolean("restarted", incident->restarted).boolean("flushed", incident->flushed);
     const std::string message =
-        incident->restarted
-            ? "it was restarted during the move and lost what had been copied to it; move again "
-              "without --again"
+        incident->restarted ? "it was restarted during the move and lost what had been copied to it; move "
+                              "again without --again"
         : incident->flushed
-            ? "it was flushed during the move and lost what had been copied to it; move again "
-              "without --again"
+            ? "it was flushed during the move and lost what had been copied to it; move again without --again"
             : "it evicted " + std::to_string(incident->evicted) +
                   (incident->evicted == 1 ? " item" : " items") +
                   " during the move, copied ones or others; it needs more memory (-m)";
@@ -97,10 +89,9 @@ class Mover {
     const std::uint64_t lost = move_.report().lost[server];
     if (lost == 0) return;
     JsonObject line = JsonObject("to", to_pool_[server].address()).number("lost", lost);
-    line.bytes("message",
-               "it was restarted or flushed since " + std::to_string(lost) +
-                   " of these items were copied to it, or does not answer; to copy them again, move without "
-                   "--again, which brings back what clients of the new list removed");
+    line.bytes("message", "it was restarted or flushed since " + std::to_string(lost) +
+                              " of these items were copied to it, or does not answer; to copy them again, "
+                              "move without --again, which brings back what clients of the new list removed");
     session_.output().answer(line, to_pool_[server].address());
     status_ = worse(status_, ExitStatus::problem);
   }
@@ -132,12 +123,11 @@ class Mover {
             ": before 1.6.9 a server may omit keys that are in use; move again with --journal and --again");
       }
     }
-    if (arrived > 0 && !options_.again && !move_.continues())
+    if (arrived > 0 && !options_.move.again && !move_.continues())
       session_.output().warning(
           std::to_string(arrived) +
           " keys are already where only clients of the new list look, and are not overwritten; if an earlier "
-          "change of "
-          "the pool left them, remove them first with mcds where --prune --live --moved-from");
+          "change of the pool left them, remove them first with mcds where --prune --live --moved-from");
     if (astray * 2 > keys)
       session_.output().warning(
           "most keys are not where " + std::string(session_.placement()->profile()) +
@@ -168,7 +158,7 @@ class Mover {
 
   void add(JsonObject& line, const MovedPair& pair) const {
     line.number("keys", pair.keys).number("size_bytes", pair.size_bytes);
-    if (options_.dry_run) return;
+    if (options_.move.dry_run) return;
     line.number("copied", pair.copied).number("already", pair.already).number("updated", pair.updated);
     line.number("united", pair.united).number("gone", pair.gone).number("left", pair.left);
   }
@@ -195,17 +185,13 @@ class Mover {
     JsonObject line;
     add(line, all);
     line.number("astray", astray).number("locks", all.locks);
-    if (options_.dry_run) {
+    if (options_.move.dry_run) {
       line.boolean("dry_run", true);
       return session_.output().answer(line, std::to_string(all.keys));
     }
     const auto lost = evicted();
     line.raw("evicted", lost ? std::to_string(*lost) : "null");
-    const double seconds = std::chrono::duration<double>(move_.report().copying).count();
-    line.raw("duration_s", format_fixed(seconds, 3));
-    if (seconds > 0)
-      line.number("items_per_s",
-                  static_cast<std::uint64_t>(static_cast<double>(move_.report().done) / seconds));
+    add_speed(line, move_.report().copying, move_.report().done);
     session_.output().answer(line, std::to_string(all.copied + all.updated + all.united));
   }
 
@@ -222,7 +208,7 @@ class Mover {
 ExitStatus run_move(Session& session, const RingMoveOptions& options) {
   options.to.check();
   options.selected.check();
-  if (options.again && !options.journal && !options.dry_run)
+  if (options.move.again && options.move.journal.empty() && !options.move.dry_run)
     throw InvalidInput("--again needs the --journal of the first run");
   return Mover(session, options).run();
 }
@@ -245,14 +231,14 @@ void declare_ring_move(Verb& verb) {
       .example("mcds ring move --to 10.0.0.1,10.0.0.2 --journal move.journal --rate 20000/s")
       .example("mcds ring move --as-to dalli --journal move.journal")
       .option("--rate", "N/s", "copy at most N items per second", &options->rate)
-      .flag("--dry-run", "count what would be copied", options->dry_run)
+      .flag("--dry-run", "count what would be copied", options->move.dry_run)
       .option("--journal", "FILE",
               "record in this file what was copied, to continue an ended run, and for --again",
-              &options->journal)
+              &options->move.journal)
       .flag("--again", "copy what changed on the old servers since the run that wrote the journal",
-            options->again)
+            options->move.again)
       .flag("--without-cas", "also between servers that run without cas (-C): stop the writers first",
-            options->without_cas)
+            options->move.without_cas)
       .flag("--list", "print a line for each key that is left; default: the first 20", options->list)
       .action(run_move, options);
 }

@@ -36,51 +36,25 @@ struct OwnKeys {
   explicit OwnKeys(std::size_t servers) : counts(servers), unlisted(servers) {}
 };
 
-class SharesPrinter {
- public:
-  SharesPrinter(Session& session, const Placement& placement, const RingShares& shares, const OwnKeys& keys)
-      : session_(session), placement_(placement), shares_(shares), keys_(keys) {
-    largest_ = *std::max_element(shares.shares.begin(), shares.shares.end());
-  }
-
-  void print(std::size_t index) {
-    const JsonObject line = session_.output().mode() == OutputMode::text ? row(index) : answer(index);
-    session_.output().answer(line, json_real(shares_.shares[index]));
-  }
-
- private:
-  JsonObject answer(std::size_t index) const {
-    const Server& server = placement_.pool()[index];
-    JsonObject line = JsonObject("server", server.address()).number("index", index);
+JsonObject describe(const Placement& placement, const RingShares& shares, const OwnKeys& keys,
+                    std::size_t index, bool for_people) {
+  const Server& server = placement.pool()[index];
+  const double share = shares.shares[index], fair = shares.fair[index];
+  JsonObject line("server", server.address());
+  if (for_people) {
+    line.bytes("share", format_percent(share)).bytes("fair", format_percent(fair));
+  } else {
+    line.number("index", index);
     if (!server.name.empty()) line.bytes("name", server.name);
-    line.number("weight", server.weight);
-    line.real("share", shares_.shares[index]).real("fair", shares_.fair[index]);
-    if (!shares_.points.empty()) line.number("points", shares_.points[index]);
-    add_keys(line, index);
-    return line.bytes("method", shares_.exact ? "arcs" : "counted").bytes("profile", placement_.profile());
+    line.number("weight", server.weight).real("share", share).real("fair", fair);
   }
-
+  if (!shares.points.empty()) line.number("points", shares.points[index]);
   // What a server has that did not list its keys is not known.
-  void add_keys(JsonObject& line, std::size_t index) const {
-    if (keys_.counts.empty()) return;
-    keys_.unlisted[index] ? line.raw("keys", "null") : line.number("keys", keys_.counts[index]);
-  }
-
-  JsonObject row(std::size_t index) const {
-    JsonObject line("server", placement_.pool()[index].address());
-    line.bytes("share", format_percent(shares_.shares[index]))
-        .bytes("fair", format_percent(shares_.fair[index]));
-    if (!shares_.points.empty()) line.number("points", shares_.points[index]);
-    add_keys(line, index);
-    return line.bytes("", bar(shares_.shares[index], largest_));
-  }
-
-  Session& session_;
-  const Placement& placement_;
-  const RingShares& shares_;
-  const OwnKeys& keys_;
-  double largest_ = 0;
-};
+  if (!keys.counts.empty())
+    keys.unlisted[index] ? line.raw("keys", "null") : line.number("keys", keys.counts[index]);
+  if (for_people) return line.bytes("", bar(share, *std::ranges::max_element(shares.shares)));
+  return line.bytes("method", shares.exact ? "arcs" : "counted").bytes("profile", placement.profile());
+}
 
 // The user's own keys, if there are any: counted, and dots of the drawing.
 ExitStatus take_keys(Session& session, const SharesOptions& options, RingDrawing& drawing, OwnKeys& keys) {
@@ -147,8 +121,8 @@ ExitStatus show_shares(Session& session, const SharesOptions& options) {
   if (to_stdout) {
     session.output().raw(svg_of(drawing));
   } else {
-    SharesPrinter printer(session, placement, shares, keys);
-    for (std::size_t i = 0; i < placement.pool().size(); ++i) printer.print(i);
+    for (std::size_t i = 0; i < placement.pool().size(); ++i)
+      session.output().answer(describe(placement, shares, keys, i, in_text), json_real(shares.shares[i]));
   }
   if (in_text) {
     for (const std::string& problem : drawing.problems) session.output().warning(problem);

@@ -123,8 +123,7 @@ class Writer {
         "fill: #1d2536 }\n"
         ".title { font-size: 30px; font-weight: 700 }\n.sub { font-size: 15px; fill: #667085 }\n"
         ".problem { font-size: 14px; fill: #b42318 }\n"
-        ".head { font-size: 12px; fill: #667085 }\n.end { "
-        "text-anchor: end }\n.mid { text-anchor: middle }\n"
+        ".head { font-size: 12px; fill: #667085 }\n.end { text-anchor: end }\n.mid { text-anchor: middle }\n"
         ".label { font-size: " +
         px(label_size()) +
         "px }\n.share { font-weight: 600 }\n.big { font-size: 44px; font-weight: 700 }\n"
@@ -281,9 +280,8 @@ class Writer {
   // The share, and a line where the fair one would end.
   void bar(double x, double y, std::size_t server, const Colour& colour) {
     const double width = 98, height = std::min(10.0, row_height_ * 0.4);
-    const double most =
-        std::max(*std::max_element(drawing_.shares.shares.begin(), drawing_.shares.shares.end()),
-                 *std::max_element(drawing_.shares.fair.begin(), drawing_.shares.fair.end()));
+    const double most = std::max(*std::ranges::max_element(drawing_.shares.shares),
+                                 *std::ranges::max_element(drawing_.shares.fair));
     svg_ += rectangle(x, y - height / 2, width, height, height / 2, "#e9edf4", "rest");
     const double length = drawing_.shares.shares[server] / most * width;
     if (length > 0)

@@ -6,8 +6,8 @@
 #include "common/operations/doctor/gather.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/screen.hpp"
+#include "tools/commands/item/hot_keys.hpp"
 #include "tools/commands/servers/condition.hpp"
-#include "tools/commands/servers/hottest.hpp"
 #include "tools/commands/servers/options.hpp"
 #include "tools/commands/servers/rates.hpp"
 #include "tools/commands/servers/screen_lines.hpp"
@@ -24,6 +24,56 @@ bool wants_screen(Session& session) {
   const bool chosen = session.options().output || environment("MCDS_OUTPUT") || session.config().output;
   if (isatty(STDOUT_FILENO) == 0 || session.options().quiet) return false;
   return session.output().mode() == OutputMode::text || !chosen;
+}
+
+// The hottest keys and prefixes of an interval.
+struct HotLine {
+  std::string key;  // or a prefix
+  bool is_prefix = false;
+  std::uint64_t events = 0;
+  double per_s = 0;
+  std::string server;  // of a key
+};
+
+constexpr std::string_view prefix_ends = ":/.|";
+
+std::string_view prefix_of(std::string_view key) {
+  const std::size_t end = key.find_first_of(prefix_ends);
+  return end == std::string_view::npos ? std::string_view() : key.substr(0, end + 1);
+}
+
+// Watches all servers for so long, or until `goes_on` says false; keys first, then prefixes, the hottest
+// first. A prefix ends with the first of : / . | in a key. Servers that cannot be watched are left out.
+std::vector<HotLine> watch_hottest(Session& session, Duration longest, std::size_t count,
+                                   const std::function<bool()>& goes_on) {
+  auto reading = LineStreamOptions::of(session.connect_options());
+  reading.longest = longest;
+  const Pool& pool = session.placement()->pool();
+  HotKeys keys, prefixes;
+  const SteadyTime began = session.clock().steady();
+  watch_keys(
+      pool, reading, session.clock(),
+      [&](const KeyEvent& event) {
+        if (!event.key.starts_with(session.key_prefix())) return;
+        const std::string_view name = event.key.substr(session.key_prefix().size());
+        keys.add(event, name);
+        KeyEvent anywhere = event;
+        anywhere.server = 0;
+        if (const std::string_view prefix = prefix_of(name); !prefix.empty()) prefixes.add(anywhere, prefix);
+      },
+      goes_on);
+  const double seconds = std::chrono::duration<double>(session.clock().steady() - began).count();
+  std::vector<HotLine> lines;
+  const auto take = [&](const HotKeys& from, bool is_prefix) {
+    for (const HotKey& hot : from.hottest(KeyFigure::events, count)) {
+      const std::uint64_t events = hot.counts.events();
+      lines.push_back({hot.key, is_prefix, events, seconds > 0 ? static_cast<double>(events) / seconds : 0,
+                       is_prefix ? std::string() : pool[hot.server].label()});
+    }
+  };
+  take(keys, false);
+  take(prefixes, true);
+  return lines;
 }
 
 class Observer {
@@ -117,7 +167,7 @@ class Observer {
       for (const doctor::Symptom& symptom : findings()) {
         JsonObject line =
             JsonObject("finding", symptom.check->name).bytes("severity", doctor::name_of(symptom.severity));
-        session_.output().answer(line.strings("servers", names_of(symptom, false)), {});
+        session_.output().answer(line.strings("servers", labels_of(pool_, symptom.servers)), {});
       }
     }
     session_.output().next_table();
@@ -137,7 +187,7 @@ class Observer {
       below.insert(below.end(), {"", !seen_ ? "looking …" : found.empty() ? "found: nothing" : "found"});
     for (const doctor::Symptom& symptom : found) {
       std::string servers;
-      for (const std::string& name : names_of(symptom, true)) servers += ' ' + name;
+      for (const std::string& name : labels_of(pool_, symptom.servers, true)) servers += ' ' + name;
       below.push_back(std::string(doctor::name_of(symptom.severity)) + ": " + symptom.check->name + servers);
     }
     std::vector<std::string> lines{time.substr(0, 19) + "Z  " + std::to_string(up) + " of " +
@@ -158,13 +208,6 @@ class Observer {
                   [](const doctor::Symptom& symptom) { return symptom.severity == doctor::Severity::note; });
     if (all.size() > findings_shown) all.resize(findings_shown);
     return all;
-  }
-
-  std::vector<std::string> names_of(const doctor::Symptom& symptom, bool for_people) const {
-    std::vector<std::string> names;
-    for (const std::size_t server : symptom.servers)
-      names.push_back(for_people ? pool_[server].label() : pool_[server].address());
-    return names;
   }
 
   Session& session_;

@@ -48,52 +48,37 @@ constexpr std::array figures_of_a_server{
     Figure{"crawler_items_checked", "lru_crawler_items_checked_total", "Items examined by the crawler."},
 };
 
-constexpr const char* commands = "memcached_commands_total";
-constexpr const char* commands_help = "Requests by command and status.";
+// cmd_set counts cas, too.
+std::optional<std::uint64_t> plain_sets(std::string_view stats) {
+  const auto sets = statistic_number(stats, "cmd_set");
+  std::uint64_t cas = 0;
+  for (const char* name : {"cas_hits", "cas_misses", "cas_badval"})
+    cas += statistic_number(stats, name).value_or(0);
+  if (!sets) return std::nullopt;
+  return *sets < cas ? 0 : *sets - cas;
+}
 
-class ServerMetrics {
- public:
-  ServerMetrics(Metrics& metrics, const std::string& server, const std::string& stats)
-      : metrics_(metrics), server_(server), stats_(stats) {}
-
-  void add_all() {
-    for (const Figure& figure : figures_of_a_server) {
-      const auto text = statistic(stats_, figure.stat);
-      const auto value = text ? parse_double(*text) : std::nullopt;
-      if (value)
-        metrics_.add(std::string("memcached_") + figure.metric, figure.help, {{"server", server_}},
-                     json_real(*value));
-    }
-    for (const char* command : {"get", "delete", "incr", "decr", "cas", "touch"}) {
-      add_command(command, "hit", statistic_number(stats_, std::string(command) + "_hits"));
-      add_command(command, "miss", statistic_number(stats_, std::string(command) + "_misses"));
-    }
-    add_command("cas", "badval", statistic_number(stats_, "cas_badval"));
-    add_command("flush", "hit", statistic_number(stats_, "cmd_flush"));
-    add_command("set", "hit", plain_sets());
+void add_statistics(Metrics& metrics, const std::string& server, std::string_view stats) {
+  for (const Figure& figure : figures_of_a_server) {
+    const auto text = statistic(stats, figure.stat);
+    const auto value = text ? parse_double(*text) : std::nullopt;
+    if (value)
+      metrics.add(std::string("memcached_") + figure.metric, figure.help, {{"server", server}},
+                  json_real(*value));
   }
-
- private:
-  void add_command(const char* command, const char* status, const std::optional<std::uint64_t>& count) {
+  const auto add = [&](const char* command, const char* status, const std::optional<std::uint64_t>& count) {
     if (count)
-      metrics_.add(commands, commands_help, {{"server", server_}, {"command", command}, {"status", status}},
-                   std::to_string(*count));
+      metrics.add("memcached_commands_total", "Requests by command and status.",
+                  {{"server", server}, {"command", command}, {"status", status}}, std::to_string(*count));
+  };
+  for (const char* command : {"get", "delete", "incr", "decr", "cas", "touch"}) {
+    add(command, "hit", statistic_number(stats, std::string(command) + "_hits"));
+    add(command, "miss", statistic_number(stats, std::string(command) + "_misses"));
   }
-
-  // cmd_set counts cas, too.
-  std::optional<std::uint64_t> plain_sets() const {
-    const auto sets = statistic_number(stats_, "cmd_set");
-    std::uint64_t cas = 0;
-    for (const char* name : {"cas_hits", "cas_misses", "cas_badval"})
-      cas += statistic_number(stats_, name).value_or(0);
-    if (!sets) return std::nullopt;
-    return *sets < cas ? 0 : *sets - cas;
-  }
-
-  Metrics& metrics_;
-  const std::string& server_;
-  const std::string& stats_;
-};
+  add("cas", "badval", statistic_number(stats, "cas_badval"));
+  add("flush", "hit", statistic_number(stats, "cmd_flush"));
+  add("set", "hit", plain_sets(stats));
+}
 
 }  // namespace
 
@@ -116,7 +101,7 @@ std::string server_metrics(const Pool& pool, const std::vector<Condition>& condi
       metrics.add("mcds_server_certificate_end_time_seconds", "UNIX time at which the certificate ends.",
                   {{"server", server}},
                   json_real(std::chrono::duration<double>(end->second.time_since_epoch()).count()));
-    if (!condition.stats.empty()) ServerMetrics(metrics, server, condition.stats.front()).add_all();
+    if (!condition.stats.empty()) add_statistics(metrics, server, condition.stats.front());
   }
   return metrics.text();
 }

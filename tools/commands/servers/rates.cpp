@@ -6,13 +6,30 @@ namespace mcds {
 
 namespace {
 
-// memcached's names, in the order of Sample::Figure; out of memory is counted by slab class.
-constexpr std::array names{"curr_items",         "bytes",           "limit_maxbytes",
-                           "curr_connections",   "max_connections", "cmd_get",
-                           "get_hits",           "cmd_set",         "evictions",
-                           "expired_unfetched",  "bytes_read",      "bytes_written",
-                           "listen_disabled_num"};
-static_assert(names.size() == Sample::out_of_memory);
+// A field of the answer and memcached's name for its figure. What counts up from the server's start is shown
+// as a rate, by how much more it is, or as its share of the figure before it; the rest as it is now.
+enum class ShownAs { rate, share, now, more };
+struct RateField {
+  const char* name;
+  const char* statistic;
+  ShownAs shown_as;
+};
+constexpr std::array<RateField, Sample::figures> rate_fields{{
+    {"gets_per_s", "cmd_get", ShownAs::rate},
+    {"hit_ratio", "get_hits", ShownAs::share},
+    {"sets_per_s", "cmd_set", ShownAs::rate},
+    {"evictions_per_s", "evictions", ShownAs::rate},
+    {"expired_unfetched_per_s", "expired_unfetched", ShownAs::rate},
+    {"received_bytes_per_s", "bytes_read", ShownAs::rate},
+    {"sent_bytes_per_s", "bytes_written", ShownAs::rate},
+    {"items", "curr_items", ShownAs::now},
+    {"used_bytes", "bytes", ShownAs::now},
+    {"limit_bytes", "limit_maxbytes", ShownAs::now},
+    {"connections", "curr_connections", ShownAs::now},
+    {"max_connections", "max_connections", ShownAs::now},
+    {"listen_disabled", "listen_disabled_num", ShownAs::more},
+    {"out_of_memory", "outofmemory", ShownAs::more},  // counted by slab class
+}};
 
 // `items:5:outofmemory 12`, of all classes.
 std::uint64_t out_of_memory_in(std::string_view items) {
@@ -37,57 +54,44 @@ Sample Sample::of(SteadyTime at, std::string_view stats, std::string_view items)
   sample.at = at;
   sample.process = statistic_number(stats, "pid").value_or(0);
   sample.uptime_s = statistic_number(stats, "uptime").value_or(0);
-  for (std::size_t i = 0; i < names.size(); ++i) sample.values[i] = statistic_number(stats, names[i]);
-  if (!stats.empty()) sample.values[out_of_memory] = out_of_memory_in(items);
+  for (std::size_t i = 0; i < Sample::figures; ++i)
+    sample.values[i] = statistic_number(stats, rate_fields[i].statistic);
+  if (!stats.empty()) sample.values.back() = out_of_memory_in(items);
   return sample;
 }
 
 Rates::Rates(const Sample& before, const Sample& now)
     : restarted_(before.process != now.process || before.uptime_s > now.uptime_s) {
-  for (std::size_t i = 0; i < Sample::first_count; ++i) now_[i] = now.values[i];
   const double seconds = std::chrono::duration<double>(now.at - before.at).count();
-  for (std::size_t i = Sample::first_count; i < Sample::figures && seconds > 0 && !restarted_; ++i) {
+  for (std::size_t i = 0; i < Sample::figures; ++i) {
     const auto &was = before.values[i], &is = now.values[i];
+    if (rate_fields[i].shown_as == ShownAs::now) figures_[i].now = is;
     // `stats reset` sets them back.
-    if (!was || !is || *is < *was) continue;
-    more_[i] = *is - *was;
-    per_s_[i] = static_cast<double>(*more_[i]) / seconds;
+    if (restarted_ || seconds <= 0 || !was || !is || *is < *was) continue;
+    figures_[i].more = *is - *was;
+    figures_[i].per_s = static_cast<double>(*is - *was) / seconds;
   }
 }
 
 void Rates::add(const Rates& other) {
-  for (std::size_t i = 0; i < now_.size(); ++i) add_known(now_[i], other.now_[i]);
-  for (std::size_t i = 0; i < per_s_.size(); ++i) {
-    add_known(per_s_[i], other.per_s_[i]);
-    add_known(more_[i], other.more_[i]);
+  for (std::size_t i = 0; i < Sample::figures; ++i) {
+    add_known(figures_[i].now, other.figures_[i].now);
+    add_known(figures_[i].more, other.figures_[i].more);
+    add_known(figures_[i].per_s, other.figures_[i].per_s);
   }
 }
 
 void Rates::describe(JsonObject& line) const {
-  const auto rate = [&](const char* name, Sample::Figure figure) {
-    if (per_s_[figure]) line.raw(name, format_fixed(*per_s_[figure], 1));
-  };
-  const auto number = [&](const char* name, const std::optional<std::uint64_t>& value) {
-    if (value) line.number(name, *value);
-  };
-  rate("gets_per_s", Sample::gets);
-  if (more_[Sample::gets].value_or(0) > 0 && more_[Sample::hits]) {
-    const double ratio =
-        static_cast<double>(*more_[Sample::hits]) / static_cast<double>(*more_[Sample::gets]);
-    line.raw("hit_ratio", format_fixed(ratio, 4));
+  for (std::size_t i = 0; i < Sample::figures; ++i) {
+    const auto& [name, statistic, shown_as] = rate_fields[i];
+    const Figure& figure = figures_[i];
+    if (shown_as == ShownAs::rate && figure.per_s) line.raw(name, format_fixed(*figure.per_s, 1));
+    if (shown_as == ShownAs::now && figure.now) line.number(name, *figure.now);
+    if (shown_as == ShownAs::more && figure.more) line.number(name, *figure.more);
+    if (shown_as != ShownAs::share || figures_[i - 1].more.value_or(0) == 0 || !figure.more) continue;
+    line.raw(name,
+             format_fixed(static_cast<double>(*figure.more) / static_cast<double>(*figures_[i - 1].more), 4));
   }
-  rate("sets_per_s", Sample::sets);
-  rate("evictions_per_s", Sample::evictions);
-  rate("expired_unfetched_per_s", Sample::expired_unfetched);
-  rate("received_bytes_per_s", Sample::received_bytes);
-  rate("sent_bytes_per_s", Sample::sent_bytes);
-  number("items", now_[Sample::items]);
-  number("used_bytes", now_[Sample::used_bytes]);
-  number("limit_bytes", now_[Sample::limit_bytes]);
-  number("connections", now_[Sample::connections]);
-  number("max_connections", now_[Sample::max_connections]);
-  number("listen_disabled", more_[Sample::listen_disabled]);
-  number("out_of_memory", more_[Sample::out_of_memory]);
 }
 
 }  // namespace mcds

@@ -9,25 +9,7 @@ namespace mcds {
 
 // The figures of one look; unset: the server does not report it.
 struct Sample {
-  // The second half counts up from the server's start, the first is as it is now.
-  enum Figure : std::uint8_t {
-    items,
-    used_bytes,
-    limit_bytes,
-    connections,
-    max_connections,
-    gets,
-    hits,
-    sets,
-    evictions,
-    expired_unfetched,
-    received_bytes,
-    sent_bytes,
-    listen_disabled,
-    out_of_memory,
-    figures
-  };
-  static constexpr Figure first_count = gets;
+  static constexpr std::size_t figures = 14;  // those of the table in rates.cpp
 
   SteadyTime at{};
   std::uint64_t process = 0;  // its pid, and 0 if it does not say
@@ -51,10 +33,12 @@ class Rates {
   void describe(JsonObject& line) const;
 
  private:
+  struct Figure {
+    std::optional<std::uint64_t> now, more;  // more: than at the first look
+    std::optional<double> per_s;
+  };
   bool restarted_ = false;
-  std::array<std::optional<std::uint64_t>, Sample::first_count> now_{};
-  std::array<std::optional<double>, Sample::figures> per_s_{};        // of what counts up
-  std::array<std::optional<std::uint64_t>, Sample::figures> more_{};  // the same in all
+  std::array<Figure, Sample::figures> figures_{};
 };
 
 }  // namespace mcds

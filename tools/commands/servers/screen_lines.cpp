@@ -11,25 +11,25 @@ namespace {
 struct Column {
   const char* title;
   const char* field;
-  enum class Form { rate, bytes_rate, share, count, bytes, used } form;
+  enum class Form { number, bytes, share, used } form;
 };
 
 // The most important first.
 constexpr std::array columns_of_the_screen{
-    Column{"get/s", "gets_per_s", Column::Form::rate},
+    Column{"get/s", "gets_per_s", Column::Form::number},
     Column{"hit", "hit_ratio", Column::Form::share},
-    Column{"set/s", "sets_per_s", Column::Form::rate},
-    Column{"evict/s", "evictions_per_s", Column::Form::rate},
+    Column{"set/s", "sets_per_s", Column::Form::number},
+    Column{"evict/s", "evictions_per_s", Column::Form::number},
     Column{"used", "used_bytes", Column::Form::used},
-    Column{"conns", "connections", Column::Form::count},
-    Column{"refused", "out_of_memory", Column::Form::count},
-    Column{"in/s", "received_bytes_per_s", Column::Form::bytes_rate},
-    Column{"out/s", "sent_bytes_per_s", Column::Form::bytes_rate},
-    Column{"items", "items", Column::Form::count},
+    Column{"conns", "connections", Column::Form::number},
+    Column{"refused", "out_of_memory", Column::Form::number},
+    Column{"in/s", "received_bytes_per_s", Column::Form::bytes},
+    Column{"out/s", "sent_bytes_per_s", Column::Form::bytes},
+    Column{"items", "items", Column::Form::number},
     Column{"limit", "limit_bytes", Column::Form::bytes},
-    Column{"expired/s", "expired_unfetched_per_s", Column::Form::rate},
-    Column{"of conns", "max_connections", Column::Form::count},
-    Column{"no conns", "listen_disabled", Column::Form::count},
+    Column{"expired/s", "expired_unfetched_per_s", Column::Form::number},
+    Column{"of conns", "max_connections", Column::Form::number},
+    Column{"no conns", "listen_disabled", Column::Form::number},
 };
 constexpr std::size_t between = 2, indent_below = 4, least_columns = 3;
 
@@ -55,10 +55,8 @@ std::string cell_of(const JsonObject& line, const Column& column) {
   const auto value = number(column.field);
   if (!value) return "-";
   switch (column.form) {
-    case Column::Form::rate:
-    case Column::Form::count:
+    case Column::Form::number:
       return short_number(*value, 1000);
-    case Column::Form::bytes_rate:
     case Column::Form::bytes:
       return short_number(*value, 1024);
     case Column::Form::share:

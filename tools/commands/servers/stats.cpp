@@ -14,12 +14,12 @@ constexpr std::uint64_t largest_exact = 1ULL << 53;
 constexpr std::array refused{"reset", "detail", "sizes_enable", "sizes_disable", "cachedump"};
 
 void check(const std::string& argument) {
-  const bool word = !argument.empty() && std::all_of(argument.begin(), argument.end(), [](unsigned char c) {
+  const bool word = !argument.empty() && std::ranges::all_of(argument, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_';
   });
   if (!word)
     throw InvalidInput("--stats: '" + visible(argument) + "' is not the name of statistics, such as items");
-  if (std::find(refused.begin(), refused.end(), argument) != refused.end())
+  if (std::ranges::find(refused, argument) != refused.end())
     throw InvalidInput("--stats only reads; `stats " + argument + "` does something else");
 }
 
@@ -75,8 +75,7 @@ void print_table(Session& session, const std::vector<Condition>& conditions) {
   for (const std::string_view name : names) {
     JsonObject row("statistic", name);
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      const auto found = std::find_if(columns[i].begin(), columns[i].end(),
-                                      [&](const Statistic& statistic) { return statistic.name == name; });
+      const auto found = std::ranges::find(columns[i], name, &Statistic::name);
       if (found != columns[i].end()) row.bytes(pool[i].label(), found->value);
     }
     session.output().answer(row, {});

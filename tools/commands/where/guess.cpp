@@ -136,7 +136,7 @@ void print_candidates(Session& session, const std::vector<Candidate>& candidates
   };
   for (const Writer& writer : writers) print(writer.candidate, share_of(writer.share));
   for (std::size_t i = 0; i < candidates.size() && shown < most_shown; ++i) {
-    if (std::none_of(writers.begin(), writers.end(), [&](const Writer& writer) {
+    if (std::ranges::none_of(writers, [&](const Writer& writer) {
           return candidates[writer.candidate].profiles.front() == candidates[i].profiles.front();
         }))
       print(i, std::nullopt);
@@ -241,8 +241,8 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
     writers = writer_of_others(candidates, pool, placing, sightings);
   print_candidates(session, candidates, writers, sightings.size());
   const auto& best = candidates.front().profiles;
-  if (std::any_of(best.begin(), best.end(),
-                  [](std::string_view name) { return profile_named(name).rule.copies == every_server; }))
+  if (std::ranges::any_of(
+          best, [](std::string_view name) { return profile_named(name).rule.copies == every_server; }))
     session.output().warning("every key is on every server");
   const bool certain = is_certain(candidates) && writers.empty();
   if (!certain) {

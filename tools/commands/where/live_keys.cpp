@@ -10,29 +10,21 @@ namespace mcds {
 
 namespace {
 
-// Alternating between the servers, so that few keys already speak of all of them.
-Sightings interleaved(std::vector<Sightings> of_servers) {
+// Alternating between the servers, so that few keys already speak of all of them. A key that several servers
+// list is one, on all of them.
+Sightings merged(const std::vector<Sightings>& of_servers) {
+  std::unordered_map<std::string, std::size_t> known;
   Sightings all;
   std::size_t most = 0;
   for (const Sightings& one : of_servers) most = std::max(most, one.size());
   for (std::size_t i = 0; i < most; ++i) {
-    for (Sightings& one : of_servers) {
-      if (i < one.size()) all.push_back(std::move(one[i]));
-    }
-  }
-  return all;
-}
-
-// A key that several servers list is one, on all of them.
-Sightings merged(Sightings sightings) {
-  std::unordered_map<std::string, std::size_t> known;
-  Sightings all;
-  for (Sighting& sighting : sightings) {
-    const auto [at, is_new] = known.emplace(sighting.key, all.size());
-    if (is_new) {
-      all.push_back(std::move(sighting));
-    } else {
-      all[at->second].servers.push_back(sighting.servers.front());
+    for (const Sightings& one : of_servers) {
+      if (i >= one.size()) continue;
+      const auto [at, is_new] = known.emplace(one[i].key, all.size());
+      if (is_new)
+        all.push_back(one[i]);
+      else
+        all[at->second].servers.push_back(one[i].servers.front());
     }
   }
   return all;
@@ -44,7 +36,7 @@ bool silent(const LiveKeysOfServer& result) {
 
 // Throws when no server lists its keys.
 void expect_some(const Pool& pool, const std::vector<LiveKeysOfServer>& results) {
-  if (std::all_of(results.begin(), results.end(), silent)) {
+  if (std::ranges::all_of(results, silent)) {
     const Failure failure = unlisted(results.front(), pool.front());
     throw NotApplied(failure.code(), failure.what(), failure.server());
   }
@@ -63,20 +55,20 @@ void warn(Session& session, const Pool& pool, const std::vector<LiveKeysOfServer
 Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns) {
   const std::size_t share = std::max<std::uint64_t>(1, (wanted + pool.size() - 1) / pool.size());
   std::vector<Sightings> of_servers(pool.size());
-  const auto results = LiveDump::results(session, pool, [&](const LiveKey& key) {
+  const auto results = list_keys(session, pool, [&](const LiveKey& key) {
     of_servers[key.server].push_back({std::string(key.key), {key.server}});
     return of_servers[key.server].size() < share;
   });
   expect_some(pool, results);
   if (warns) warn(session, pool, results);
-  return merged(interleaved(std::move(of_servers)));
+  return merged(of_servers);
 }
 
 std::vector<std::string> all_live_keys(Session& session, const Pool& pool, const KeySelection& selection,
                                        ExitStatus& status) {
   std::unordered_set<std::string> known;
   std::vector<std::string> keys;
-  const auto results = LiveDump::results(session, pool, [&](const LiveKey& key) {
+  const auto results = list_keys(session, pool, [&](const LiveKey& key) {
     if (selection.has(key.key) && known.emplace(key.key).second) keys.emplace_back(key.key);
     return true;
   });

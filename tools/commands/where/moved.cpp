@@ -17,23 +17,22 @@ class OldPlacePruner {
         options_(options),
         before_(session, ChangedPool{options.moved_from, {}, {}, options.as_from}),
         from_(before_.connect()),
-        places_(Context{*from_, session.clock(), session.random(), session.key_prefix(), session.copies()},
-                session.cluster(), options_of(session, options)),
+        places_(session.context_on(*from_), session.cluster(), options_of(session, options)),
         summary_(session, options.audit) {}
 
   ExitStatus run() {
     session_.output().buffered(true);
     const OldPlaces::Report& report = places_.list(
-        [&](const Pool& pool, const TakeLiveKey& take) { return LiveDump::results(session_, pool, take); });
+        [&](const Pool& pool, const TakeLiveKey& take) { return list_keys(session_, pool, take); });
     status_ = report_unlisted(session_, places_.pool(), report.dumps);
     const bool explained = (report.keys - report.astray) * 100 >= report.keys * 95;
     if (!explained) {
       // Numbers of keys that are not removed would look like an answer.
-      session_.output().warning("nothing is removed: only " + std::to_string(report.keys - report.astray) +
-                                " of " + std::to_string(report.keys) +
-                                " keys are where the old or the new list places them, and 95% are required; "
-                                "check --moved-from, --as and --as-from, and select the keys of this move "
-                                "with --prefix, --match or -n");
+      session_.output().warning(
+          "nothing is removed: only " + std::to_string(report.keys - report.astray) + " of " +
+          std::to_string(report.keys) +
+          " keys are where the old or the new list places them, and 95% are required; check --moved-from, "
+          "--as and --as-from, and select the keys of this move with --prefix, --match or -n");
       return worse(status_, ExitStatus::problem);
     }
     remove(report.on_old);

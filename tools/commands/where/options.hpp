@@ -11,23 +11,11 @@ class Session;
 
 struct WhereOptions {
   std::vector<std::string> keys;
-  bool explain = false;
-  bool profiles = false;
-  bool probe = false;
-  bool prune = false;
-  bool even_last = false;
-  bool even_replicas = false;
-  bool even_different = false;
-  bool without_cas = false;
-  bool live = false;
-  bool list = false;
-  bool dry_run = false;
-  bool yes = false;
-  std::optional<std::string> operation;
-  std::optional<std::string> down;
-  std::optional<std::string> moved_from, as_from, journal, audit;
+  bool explain = false, profiles = false, guess = false;
+  bool probe = false, prune = false, live = false, list = false, dry_run = false, yes = false;
+  bool even_last = false, even_replicas = false, even_different = false, without_cas = false;
+  std::optional<std::string> operation, down, moved_from, as_from, journal, audit;
   SelectedKeys selected;
-  bool guess = false;
   std::optional<std::uint64_t> sample;
 };
 
@@ -43,6 +31,10 @@ ExitStatus for_each_key(Session& session, const Placements& placements, const Wh
 
 // probe.cpp: where the copies are.
 ExitStatus where_probe(Session& session, const WhereOptions& options, const Placements& placements);
+// audit.cpp: every key that the servers list, against where it belongs. nullopt: not every server listed all
+// its keys, so that what is missing on one may be there.
+std::optional<ExitStatus> where_audit(Session& session, const WhereOptions& options,
+                                      const Placements& placements);
 // moved.cpp: what a move left on old places.
 ExitStatus where_moved(Session& session, const WhereOptions& options);
 // down.cpp: where the client goes while servers are dead.

@@ -193,10 +193,6 @@ std::vector<KeyCopies> Probe::ask_once(std::span<const std::string> keys) {
   return probe_keys(*cluster_, wire_keys);
 }
 
-bool Probe::is_doubtful(const std::string& key, const KeyCopies& copies) const {
-  return copies_differ(copies) && !differ_by_nature(key);
-}
-
 // Copies that are rewritten one after the other differ for a moment: those that still do after a while are
 // divergent. `answer` is given each key's place in `keys`, and its copies.
 template <typename Answer>
@@ -266,7 +262,7 @@ void Probe::gather(std::span<const std::string> keys, PruneEvidence& evidence) {
     const std::vector<KeyCopies> copies = ask(some);
     for (std::size_t i = 0; i < some.size(); ++i) {
       const PlacedKey part = placed(some[i], session_.key_prefix());
-      evidence.add(copies[i], owners_of(*placements_.front(), part));
+      evidence.add(copies[i], key_owners(session_, *placements_.front(), part));
     }
   }
 }
@@ -274,8 +270,8 @@ void Probe::gather(std::span<const std::string> keys, PruneEvidence& evidence) {
 ExitStatus Probe::finish(const Placement& placement, const std::string& key, const KeyCopies& copies) {
   const PlacedKey part = placed(key, session_.key_prefix());
   const Placement::Place place = placement.place_of(part.placed_by());
-  Findings findings{placement, place, owners_of(placement, part), key, copies, !differ_by_nature(key),
-                    {},        {}};
+  Findings findings{
+      placement, place, key_owners(session_, placement, part), key, copies, !differ_by_nature(key), {}, {}};
   if (options_.prune) findings.strays = strays_of(copies, findings.owners, options_.even_last);
   if (!options_.dry_run && !findings.strays.empty()) {
     findings.removed =
@@ -339,19 +335,11 @@ RemovalSummary::Removed Probe::removed() const {
   return removed;
 }
 
-ExitStatus Probe::judge(const std::string& key, const KeyCopies& copies) {
-  return finish(*placements_.front(), key, copies);
-}
-
 bool Probe::differ_by_nature(const std::string& key) const {
   const std::string& prefix = session_.key_prefix();
   if (!key.starts_with(prefix)) return false;
   const auto ours = structure_named(std::string_view(key).substr(prefix.size()));
   return ours && ours->copies > 1 && key.find(":v:") == std::string::npos;
-}
-
-Owners Probe::owners_of(const Placement& placement, const PlacedKey& key) {
-  return key_owners(session_, placement, key);
 }
 
 }  // namespace mcds

@@ -22,10 +22,8 @@ class Probe {
   // What these keys say of the first profile; nothing is printed or removed.
   void gather(std::span<const std::string> keys, PruneEvidence& evidence);
   // One whose copies are known, and one that is known to be right.
-  ExitStatus judge(const std::string& key, const KeyCopies& copies);
+  ExitStatus finish(const std::string& key, const KeyCopies& copies);
   void count_ok() { ++counts_[Verdict::ok]; }
-  // Where our own copies of it are kept, or the client's.
-  Owners owners_of(const Placement& placement, const PlacedKey& key);
   // Whether copies of it that agree may be different bytes: each copy of a journal, log or counter has a life
   // of its own, only elements are the same everywhere.
   bool differ_by_nature(const std::string& key) const;
@@ -43,10 +41,11 @@ class Probe {
   std::vector<KeyCopies> ask_once(std::span<const std::string> keys);
   template <typename Answer>
   void look_again(std::span<const std::string> keys, const Answer& answer);
-  bool is_doubtful(const std::string& key, const KeyCopies& copies) const;
+  bool is_doubtful(const std::string& key, const KeyCopies& copies) const {
+    return copies_differ(copies) && !differ_by_nature(key);
+  }
   ExitStatus finish_window();
   ExitStatus finish_doubtful();
-  ExitStatus finish(const std::string& key, const KeyCopies& copies);
   ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies);
   ExitStatus count(const Findings& findings);
 

@@ -2,7 +2,6 @@
 #include <set>
 
 #include "common/cluster/keys/live.hpp"
-#include "tools/commands/where/audit.hpp"
 #include "tools/commands/where/live_keys.hpp"
 #include "tools/commands/where/probe.hpp"
 
@@ -130,8 +129,7 @@ ExitStatus where_probe(Session& session, const WhereOptions& options, const Plac
   }
   if (options.live && !options.prune && !options.sample) {
     // The servers' lists say where keys are; else each key is asked for everywhere.
-    Audit audit(session, options, placements);
-    if (audit.read()) return audit.run();
+    if (const auto status = where_audit(session, options, placements)) return *status;
   }
   if (options.prune || options.live) return probe_in_two_passes(session, options, placements);
   Probe probe(session, options, placements);

@@ -187,8 +187,7 @@ void declare_where(Command& command) {
       .answer("alias profile")
       .field(
           "copies {server owner holder:boolean? error? found? size_bytes? flags? ttl_s:number|null? idle_s? "
-          "cas? "
-          "md5? rtt_us? prune?}[] each server's copy")
+          "cas? md5? rtt_us? prune?}[] each server's copy")
       .example("mcds where price:44 price:45")
       .example("mcds where price:44 --as php-memcached,gomemcache --explain")
       .example("mcds where --probe price:44")
