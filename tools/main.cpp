@@ -86,7 +86,7 @@ int run(const std::vector<std::string>& arguments, Invocation& invocation) {
 int main(int count, char** words) {
   keep_standard_streams_open();
   load_no_modules();
-  std::signal(SIGPIPE, SIG_IGN);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);  // the write says it
   Invocation invocation;
   try {
     return run(std::vector<std::string>(words + 1, words + count), invocation);

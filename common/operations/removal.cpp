@@ -118,9 +118,8 @@ void SelectedRemoval::send() {
   batch_bytes_ = 0;
 }
 
-const RemovalReport& SelectedRemoval::finish() {
+void SelectedRemoval::finish() {
   send();
-  return report_;
 }
 
 }  // namespace mcds

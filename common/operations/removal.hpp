@@ -60,7 +60,9 @@ class SelectedRemoval {
 
   // To be given every key that the servers list; waits where the rate says so.
   void take(const LiveKey& key);
-  const RemovalReport& finish();
+  void finish();
+  // So far.
+  const RemovalReport& report() const { return report_; }
 
  private:
   struct Listed {

@@ -116,6 +116,37 @@ TEST_CASE("config: later files win key by key, errors name file and line") {
   CHECK_THROWS_AS(read_config("[pool a\n", "f", config), Failure);
 }
 
+TEST_CASE(
+    "config: what says who we are does not go to servers that another file, or another section, names") {
+  const std::string first = "[pool a]\nservers = one\nuser = u\npassword_file = /p\n";
+  Config config;
+  read_config(first, "first", config);
+  CHECK_THROWS_WITH_AS(
+      read_config("[pool a]\nservers = two\n", "second", config),
+      "second: [pool a] has servers of its own, but user is of first, for other servers; set it here "
+      "too, or use another name",
+      Failure);
+  Config found;
+  read_config(first, "first", found);
+  CHECK_THROWS_AS(read_config("[pool a]\nuser = u\nservers_from = file:/f\n", "second", found), Failure);
+  Config own;
+  read_config(first, "first", own);
+  read_config("[pool a]\nservers = two\nuser = v\npassword_file = /q\n[pool b]\nservers = x\n", "second",
+              own);
+  CHECK(own.pools["a"].access.password_file == "/q");
+  for (const char* secret :
+       {"user = u", "password_file = /p", "tls_cert = /c", "tls_key = /k", "tls_name = n"}) {
+    Config top;
+    read_config(std::string("servers = one\n") + secret + "\n", "first", top);
+    CHECK_THROWS_AS(read_config("servers = two\n", "second", top), Failure);
+  }
+  Config twice;
+  CHECK_THROWS_WITH_AS(read_config(first + "[pool a]\nservers = two\n", "f", twice),
+                       "f:6: servers is set twice in [pool a]", Failure);
+  Config begin;
+  CHECK_THROWS_AS(read_config("servers = one\ntimeout = 1s\nservers = two\n", "f", begin), Failure);
+}
+
 TEST_CASE("the exit code of a batch is that of its worst line") {
   using enum ExitStatus;
   CHECK(worse(ok, no) == no);

@@ -109,7 +109,7 @@ class Run {
       dup2(error_output_.write_end, STDERR_FILENO);
     }
     for (const auto& [name, value] : options_.environment) setenv(name.c_str(), value.c_str(), 1);
-    std::signal(SIGPIPE, SIG_DFL);
+    for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);
     restore_descriptor_limit();
     pthread_sigmask(SIG_SETMASK, &held_.before(), nullptr);
     const int error = execute(options_.command);

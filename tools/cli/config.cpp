@@ -155,13 +155,35 @@ std::vector<Setting> settings_of_section(Config& config, const std::string& sect
   throw InvalidInput(unknown_section(section));
 }
 
+std::string in_words(const std::string& section) {
+  return section.empty() ? "the part before any section" : '[' + section + ']';
+}
+
+// What says who we are goes only to the list that it was written beside: one of a later file needs its own.
+void expect_own_login(const Config& config, const std::string& file) {
+  for (const auto& [setting, where] : config.files) {
+    const auto& [section, list] = setting;
+    if ((list != "servers" && list != "servers_from") || where != file) continue;
+    for (const char* name : {"user", "password_file", "tls_cert", "tls_key", "tls_name"}) {
+      const auto set = config.files.find({section, name});
+      if (set == config.files.end() || set->second == file) continue;
+      throw Failure(ErrorCode::configuration,
+                    file + ": " + in_words(section) + " has " + list + " of its own, but " + name +
+                        " is of " + set->second +
+                        ", for other servers; set it here too, or use another name");
+    }
+  }
+}
+
 // libinih's callback: 0 marks the line as wrong.
 int on_line(void* user, const char* section, const char* name, const char* value) {
   auto& reading = *static_cast<Reading*>(user);
   try {
     if (!is_utf8(section) || !is_utf8(name)) throw InvalidInput("not UTF-8");
     set(settings_of_section(reading.config, section), name, value);
-    reading.config.files[{section, name}] = reading.file;
+    std::string& last = reading.config.files[{section, name}];
+    if (last == reading.file) throw InvalidInput(std::string(name) + " is set twice in " + in_words(section));
+    last = reading.file;
     return 1;
   } catch (const Failure& failure) {
     if (reading.problem.empty()) reading.problem = failure.what();
@@ -176,7 +198,10 @@ void read_config(const std::string& text, const std::string& file, Config& into)
     throw Failure(ErrorCode::configuration, file + " has a NUL byte; is it the right file?");
   Reading reading{into, file};
   const int line = ini_parse_string(text.c_str(), on_line, &reading);
-  if (line == 0) return check_sections(text, file);
+  if (line == 0) {
+    check_sections(text, file);
+    return expect_own_login(into, file);
+  }
   throw Failure(ErrorCode::configuration,
                 file + ':' + std::to_string(line) + ": " +
                     (reading.problem.empty() ? "neither `key = value` nor [section]" : reading.problem));

@@ -14,7 +14,7 @@ constexpr std::string_view field_dictionary = R"(@placed key server index hash p
 @loaded loaded there failed unknown:integer
 @moved copied already updated united gone left:integer
 @speed duration_s items_per_s?
-@removal kept selection
+@removal kept selection unfinished?
 @owners servers? policy? wire_key? wire_keys?
 @events events_per_s gets_per_s misses_per_s stores_per_s deletes_per_s evictions_per_s
 @explain client selected_by distribution points:integer? point_index? point? step? order same_as? fragile?
@@ -277,6 +277,7 @@ torn integer structures that changed while they were read, and were left out
 touched boolean whether it has the new ttl
 trips integer most requests to one server
 ttl_s number time until it expires
+unfinished boolean true: it ended early, by a failure
 united integer journals to which the old lines were added
 unknown integer|object[] what is not known
 up boolean whether it answers

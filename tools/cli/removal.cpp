@@ -55,9 +55,25 @@ RemovalSummary::RemovalSummary(Session& session, const std::optional<std::string
     throw Failure(ErrorCode::cannot_write, "--audit: cannot write " + path_ + ": " + std::strerror(errno));
 }
 
-void RemovalSummary::finish(JsonObject& line, const Removed& removed) {
+ExitStatus RemovalSummary::around(const JsonObject& selection, const std::function<ExitStatus()>& work,
+                                  const std::function<void()>& tell) {
+  append(JsonObject().boolean("begins", true).object("selection", selection));
+  try {
+    return work();
+  } catch (...) {
+    unfinished_ = true;
+    try {
+      tell();
+    } catch (...) {  // nobody reads our output any more, or the disk is full
+    }
+    throw;
+  }
+}
+
+void RemovalSummary::finish(JsonObject& line, const Removed& removed) const {
   line.number(removed.dry_run ? "would_remove" : "removed", removed.keys);
   line.object("kept", removed.kept).object("selection", removed.selection);
+  if (unfinished_) line.boolean("unfinished", true);
 }
 
 void RemovalSummary::print(JsonObject line, const Removed& removed, std::string_view bare) {
@@ -67,9 +83,13 @@ void RemovalSummary::print(JsonObject line, const Removed& removed, std::string_
 }
 
 void RemovalSummary::keep(const JsonObject& line, const Removed& removed) {
-  if (!audit_.is_open()) return;
   JsonObject all = line;
   finish(all, removed);
+  append(std::move(all));
+}
+
+void RemovalSummary::append(JsonObject all) {
+  if (!audit_.is_open()) return;
   all.time("at", session_.clock().wall()).bytes("user", user_name()).bytes("host", host_name());
   all.number("pid", static_cast<std::uint64_t>(getpid()));
   audit_ << all.text() << std::endl;

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "common/base/json.hpp"
 #include "common/cluster/keys/selection.hpp"
+#include "tools/cli/exit_status.hpp"
 
 namespace mcds {
 
@@ -46,17 +48,23 @@ class RemovalSummary {
     JsonObject kept = {};  // how many were kept, by reason
     JsonObject selection = {};
   };
+  // Does `work`. The audit file is told when that begins, of whatever ends it; if it fails, `tell` is called
+  // all the same, and what it prints and keeps says `unfinished`. Throws what `work` throws.
+  ExitStatus around(const JsonObject& selection, const std::function<ExitStatus()>& work,
+                    const std::function<void()>& tell);
   // Prints `line` with what was removed as its end, and adds it to the audit file with the time and the user.
   void print(JsonObject line, const Removed& removed, std::string_view bare);
   // Only into the audit file.
   void keep(const JsonObject& line, const Removed& removed);
 
  private:
-  static void finish(JsonObject& line, const Removed& removed);
+  void finish(JsonObject& line, const Removed& removed) const;
+  void append(JsonObject line);
 
   Session& session_;
   std::string path_;
   std::ofstream audit_;
+  bool unfinished_ = false;
 };
 
 }  // namespace mcds

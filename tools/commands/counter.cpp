@@ -163,7 +163,12 @@ ExitStatus take(Session& session, const CounterOptions& options) {
   const CounterAnswer taken = counter_of(session, options, "take").take(options.name);
   if (!taken.done) return not_found(session, options.name, taken);
   JsonObject line("counter", options.name);
-  answer_from(session, add_value(line, "taken", taken.value), from(taken), std::to_string(taken.value));
+  try {
+    answer_from(session, add_value(line, "taken", taken.value), from(taken), std::to_string(taken.value));
+  } catch (const Failure& failure) {
+    // It is in no counter any more: who reads the error can add it.
+    throw Failure(failure.code(), "taken: " + std::to_string(taken.value) + "; but " + failure.what());
+  }
   return ExitStatus::ok;
 }
 

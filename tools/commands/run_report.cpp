@@ -42,12 +42,11 @@ Report::Report(const std::optional<std::string>& path, const char* what)
   if (descriptor_ < 0) fail();
 }
 
-void Report::write_at_the_end(const JsonObject& object, Output& output) {
-  try {
-    write(object);
-  } catch (const Failure& failure) {
-    output.error(failure);
-  }
+ExitStatus Report::write_at_the_end(const JsonObject& object, Output& output, ExitStatus status) {
+  const auto failure = attempt([&] { write(object); }).failure();
+  if (!failure) return status;
+  output.error(*failure);
+  return status == ExitStatus::ok ? status_of(failure->code()) : status;
 }
 
 void Report::fail() const {

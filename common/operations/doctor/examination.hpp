@@ -82,6 +82,8 @@ struct Patient {
   // The same two, and 0 if they are unknown.
   std::uint64_t rise(std::string_view name) const { return grown(name).value_or(0); }
   std::uint64_t count(std::string_view name) const { return number(name).value_or(0); }
+  // Memcached 1.5.22 with maxconns_fast counts every client that it accepts as turned away, too.
+  bool counts_rejections() const { return count("rejected_connections") + 1 != count("total_connections"); }
   // The same of a counter of one slab class.
   std::uint64_t class_grown(std::uint64_t number, std::string_view name) const;
   bool is_proxy() const { return number("proxy_conn_requests").has_value(); }

@@ -70,8 +70,10 @@ void connections_high(const Patient& patient, Diagnosis& diagnosis) {
 void connections_ran_out(const Patient& patient, Diagnosis& diagnosis) {
   if (!patient.told()) return;
   const std::uint64_t stops = patient.count("listen_disabled_num");
-  const std::uint64_t rejected = patient.count("rejected_connections");
-  const bool now = patient.rise("listen_disabled_num") + patient.rise("rejected_connections") > 0;
+  const bool counts = patient.counts_rejections();
+  const std::uint64_t rejected = counts ? patient.count("rejected_connections") : 0;
+  const bool now =
+      patient.rise("listen_disabled_num") + (counts ? patient.rise("rejected_connections") : 0) > 0;
   if (stops + rejected == 0 || now) return;
   const std::uint64_t uptime = patient.count("uptime");
   diagnosis.add(

@@ -64,7 +64,7 @@ void login_unused(const Patient& patient, Diagnosis& diagnosis) {
 
 void connections_full(const Patient& patient, Diagnosis& diagnosis) {
   failed<Cause::full>(patient, diagnosis);
-  const std::uint64_t turned_away = patient.rise("rejected_connections");
+  const std::uint64_t turned_away = patient.counts_rejections() ? patient.rise("rejected_connections") : 0;
   const std::uint64_t stops = patient.rise("listen_disabled_num");
   const bool stopped = patient.told() && patient.number("accepting_conns") == 0;
   if (turned_away + stops == 0 && !stopped) return;

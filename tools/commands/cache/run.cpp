@@ -101,19 +101,19 @@ class CachedRun {
   ExitStatus replay(const CacheRecord& record, const char* state) {
     record_.bytes("replayed", state).time("made_at", record.made_at);
     record_.number("exit_code", static_cast<std::uint64_t>(record.exit_code));
-    write_report();
+    const ExitStatus status = write_report(static_cast<ExitStatus>(record.exit_code));
     session_.output().raw_error(record.err);
     session_.output().raw(record.out);
-    return static_cast<ExitStatus>(record.exit_code);
+    return status;
   }
 
   ExitStatus busy(const std::string& holder) {
     record_.boolean("busy", true);
     if (!holder.empty()) record_.raw("holder", holder);
-    write_report();
+    static_cast<void>(write_report(ExitStatus::try_again));
     throw Failure(
         ErrorCode::try_again,
-        key_.name + " is being rebuilt by " + describe_holder(holder) +
+        key_.name + " is being rebuilt by " + describe_holder(holder, "; its command failed") +
             (options_.refresh
                  ? "; wait longer with --wait"
                  : " and there is no output to replay; wait longer with --wait, or use --on-busy run"),
@@ -219,15 +219,14 @@ class CachedRun {
   ExitStatus finish(const ChildResult& result) {
     tell_failure(session_.output(), result);
     add_result(record_, result);
-    write_report();
-    return status_of(result);
+    return write_report(status_of(result));
   }
 
-  void write_report() {
+  ExitStatus write_report(ExitStatus status) {
     record_.bytes("server", session_.server_address(cache_.server()));
     add_copies(record_, session_, {{}, copies_, copies_told_as_});
     warn_of_copies(session_, copies_);
-    report_.write_at_the_end(record_, session_.output());
+    return report_.write_at_the_end(record_, session_.output(), status);
   }
 
   Session& session_;

@@ -62,6 +62,20 @@ class Remover {
     if (options.on) on_ = server_named(session.placement()->pool(), *options.on, "--on");
   }
 
+  ExitStatus run() {
+    const auto removes = [this](const Window<std::string>& names) { remove(names); };
+    const auto listed = [this](const std::string& line) { return is_listed(line); };
+    return summary_.around(
+        selection(),
+        [&] {
+          const ExitStatus status = for_items(session_, options_, removes, listed);
+          finish();
+          return status;
+        },
+        [this] { finish(); });
+  }
+
+ private:
   void remove(const Window<std::string>& names) {
     const std::vector<Target> targets = targets_of(names.items);
     std::vector<Request> requests;
@@ -92,12 +106,8 @@ class Remover {
   void finish() {
     RemovalSummary::Removed removed{.keys = removed_, .dry_run = options_.dry_run};
     for (const auto& [reason, count] : kept_) removed.kept.number(reason, count);
-    const bool lines = options_.keys.front() == "-";
-    if (lines)
-      removed.selection.bytes("keys", "-");
-    else
-      removed.selection.strings("keys", options_.keys);
-    if (!lines || session_.output().mode() == OutputMode::value) return summary_.keep({}, removed);
+    removed.selection = selection();
+    if (!of_lines() || session_.output().mode() == OutputMode::value) return summary_.keep({}, removed);
     if (undecided_ > 0)
       session_.output().warning(
           std::to_string(undecided_) +
@@ -106,7 +116,12 @@ class Remover {
     summary_.print({}, removed, {});
   }
 
- private:
+  bool of_lines() const { return options_.keys.front() == "-"; }
+
+  JsonObject selection() const {
+    return of_lines() ? JsonObject("keys", "-") : JsonObject().strings("keys", options_.keys);
+  }
+
   // Whether what was listed has another cas now.
   static bool has_changed(const Request& request, const Reply& reply) {
     const bool other =
@@ -231,12 +246,7 @@ class Remover {
 ExitStatus item_remove(Session& session, const ItemOptions& options) {
   if (options.selected.any() || options.older_than) return item_remove_selected(session, options);
   if (options.keys.empty()) throw InvalidInput("no KEY given; see mcds item remove --help");
-  Remover remover(session, options);
-  const ExitStatus status = for_items(
-      session, options, [&](const Window<std::string>& names) { remover.remove(names); },
-      [&](const std::string& name) { return remover.is_listed(name); });
-  remover.finish();
-  return status;
+  return Remover(session, options).run();
 }
 
 }  // namespace mcds

@@ -32,13 +32,20 @@ class SelectionRemover {
 
   ExitStatus run() {
     session_.output().buffered(true);
+    return summary_.around(
+        selection(), [this] { return remove(); }, [this] { print(removal_.report()); });
+  }
+
+ private:
+  ExitStatus remove() {
     const auto take = [this](const LiveKey& key) {
       removal_.take(key);
       return true;
     };
     const auto results = list_keys_on(session_, servers_of(session_, options_), take, false);
     status_ = worse(status_, report_unlisted(session_, session_.placement()->pool(), results));
-    const RemovalReport& report = removal_.finish();
+    removal_.finish();
+    const RemovalReport& report = removal_.report();
     progress_.hide();
     session_.output().tell_errors();
     if (report.changed > 0) status_ = worse(status_, ExitStatus::no);
@@ -46,7 +53,6 @@ class SelectionRemover {
     return status_;
   }
 
- private:
   SelectedRemoval::Watch watch() {
     return {[this](const std::string& key, std::size_t server, const char* kept) { show(key, server, kept); },
             [this](const Failure& failure) { status_ = worse(status_, session_.output().failed(failure)); },
@@ -62,16 +68,22 @@ class SelectionRemover {
     session_.output().answer(line.bytes("server", session_.server_address(server)), {});
   }
 
+  JsonObject selection() const {
+    JsonObject selection;
+    options_.selected.describe(selection);
+    if (!session_.key_prefix().empty()) selection.bytes("namespace", session_.key_prefix());
+    if (options_.older_than)
+      selection.real("older_than_s", std::chrono::duration<double>(*options_.older_than).count());
+    if (options_.on) selection.bytes("server", *options_.on);
+    return selection;
+  }
+
   void print(const RemovalReport& report) {
     RemovalSummary::Removed removed{.keys = report.removed, .dry_run = options_.dry_run};
     removed.kept.number("changed", report.changed).number("held", report.held);
     if (options_.older_than) removed.kept.number("used", report.used);
     removed.kept.number("gone", report.gone).number("failed", report.failed);
-    options_.selected.describe(removed.selection);
-    if (!session_.key_prefix().empty()) removed.selection.bytes("namespace", session_.key_prefix());
-    if (options_.older_than)
-      removed.selection.real("older_than_s", std::chrono::duration<double>(*options_.older_than).count());
-    if (options_.on) removed.selection.bytes("server", *options_.on);
+    removed.selection = selection();
     JsonObject line = JsonObject().number("keys", report.listed).number("size_bytes", report.bytes);
     summary_.print(line, removed, std::to_string(report.removed));
   }

@@ -14,7 +14,7 @@ LockHolder holder_here(std::string note) {
           .pid = static_cast<std::uint64_t>(getpid())};
 }
 
-std::string describe_holder(const std::string& holder) {
+std::string describe_holder(const std::string& holder, const char* why_kept) {
   const auto field = [&](std::string_view name) {
     const auto json = json_field(holder, name);
     return json ? json_unquote(*json).value_or(*json) : std::string();
@@ -22,7 +22,7 @@ std::string describe_holder(const std::string& holder) {
   if (holder.empty() || field("host").empty()) return "another program";
   std::string text = field("user") + '@' + field("host") + " (pid " + field("pid") + ')';
   if (const std::string since = field("acquired_at"); !since.empty()) text += " since " + since;
-  if (!field("finished_at").empty()) text += ", finished, kept by --min-hold or --once-per";
+  if (!field("finished_at").empty()) text += std::string(", finished") + why_kept;
   if (const std::string note = field("note"); !note.empty()) text += ": " + note;
   return text;
 }

@@ -11,6 +11,7 @@ namespace mcds {
 LockHolder holder_here(std::string note = {});
 
 // `deploy@web3 (pid 4711) since 2026-…`, as far as it is known.
-std::string describe_holder(const std::string& holder);
+std::string describe_holder(const std::string& holder,
+                            const char* why_kept = ", kept by --min-hold or --once-per");
 
 }  // namespace mcds

@@ -169,8 +169,7 @@ class LockedRun {
   ExitStatus finish(const ChildResult& result) {
     tell_failure(session_.output(), result);
     add_result(record_, result);
-    report_.write_at_the_end(record_, session_.output());
-    return status_of(result);
+    return report_.write_at_the_end(record_, session_.output(), status_of(result));
   }
 
   Session& session_;

@@ -35,7 +35,13 @@ class OldPlacePruner {
           "--as and --as-from, and select the keys of this move with --prefix, --match or -n");
       return worse(status_, ExitStatus::problem);
     }
-    remove(report.on_old);
+    summary_.around(
+        selection(),
+        [&] {
+          remove(report.on_old);
+          return status_;
+        },
+        [&] { print(report); });
     if (report.only_there + report.differs + report.failed > 0) status_ = worse(status_, ExitStatus::problem);
     print(report);
     return status_;
@@ -65,6 +71,12 @@ class OldPlacePruner {
     session_.output().answer_name(line, item.key);
   }
 
+  JsonObject selection() const {
+    JsonObject selection("moved_from", *options_.moved_from);
+    options_.selected.describe(selection);
+    return selection;
+  }
+
   void print(const OldPlaces::Report& report) {
     JsonObject line =
         JsonObject().number("keys", report.keys).bytes("profile", session_.placement()->profile());
@@ -75,8 +87,7 @@ class OldPlacePruner {
     RemovalSummary::Removed removed{.keys = report.removed, .dry_run = options_.dry_run};
     removed.kept.number("only_there", report.only_there).number("differs", report.differs);
     removed.kept.number("failed", report.failed).number("locks", report.locks);
-    removed.selection.bytes("moved_from", *options_.moved_from);
-    options_.selected.describe(removed.selection);
+    removed.selection = selection();
     summary_.print(line, removed, status_ == ExitStatus::ok ? "ok" : "problem");
   }
 

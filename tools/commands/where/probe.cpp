@@ -329,10 +329,16 @@ RemovalSummary::Removed Probe::removed() const {
     else
       removed.kept.number(name_of(removal), count);
   }
-  options_.selected.describe(removed.selection);
-  if (options_.live) removed.selection.boolean("live", true);
-  if (!options_.live && options_.keys.front() != "-") removed.selection.strings("keys", options_.keys);
+  removed.selection = selection();
   return removed;
+}
+
+JsonObject Probe::selection() const {
+  JsonObject selection;
+  options_.selected.describe(selection);
+  if (options_.live) selection.boolean("live", true);
+  if (!options_.live && options_.keys.front() != "-") selection.strings("keys", options_.keys);
+  return selection;
 }
 
 bool Probe::differ_by_nature(const std::string& key) const {

@@ -33,6 +33,7 @@ class Probe {
   JsonObject summary() const;
   // What --prune did.
   RemovalSummary::Removed removed() const;
+  JsonObject selection() const;
   // Its bare form is a verdict; with --list it is omitted, for the keys are the answer.
   void print_summary(const JsonObject& summary, ExitStatus status) const;
 

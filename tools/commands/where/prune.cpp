@@ -105,15 +105,22 @@ ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, co
       status = worse(status, ExitStatus::problem);
     }
   }
-  for (const std::string& key : keys) status = worse(status, probe.add(key));
-  status = worse(status, probe.run());
-  const char* bare = status == ExitStatus::ok ? "ok" : "problem";
-  if (!options.prune)
-    probe.print_summary(probe.summary(), status);
-  else if (options.live)
-    summary.print(probe.summary(), probe.removed(), bare);
-  else
-    summary.keep({}, probe.removed());
+  const auto work = [&] {
+    for (const std::string& key : keys) status = worse(status, probe.add(key));
+    return status = worse(status, probe.run());
+  };
+  const auto tell = [&] {
+    if (options.live)
+      summary.print(probe.summary(), probe.removed(), status == ExitStatus::ok ? "ok" : "problem");
+    else
+      summary.keep({}, probe.removed());
+  };
+  if (!options.prune) {
+    probe.print_summary(probe.summary(), work());
+    return status;
+  }
+  summary.around(probe.selection(), work, tell);
+  tell();
   return status;
 }
 
