@@ -30,8 +30,8 @@ struct Config {
 // With `path`: that file alone, which must exist (Failure(cannot_read)). Without: /etc/mcds.conf, then
 // $XDG_CONFIG_HOME/mcds/mcds.conf (default $HOME/.config), as far as they exist; the later one wins key by
 // key.
-// Anything unknown or misspelt, and what one file sets twice, is Failure(configuration) naming file:line. So is
-// a list of servers whose login or certificate is in an earlier file.
+// Anything unknown or misspelt, and what one file sets twice, is Failure(configuration) naming file:line.
+// So is a list of servers whose login or certificate is in an earlier file.
 Config load_config(const std::optional<std::string>& path);
 
 // The same for one file's text; `file` is for messages.

@@ -44,6 +44,7 @@ at time when it was
 away_s number how long the server did not answer
 before bytes the value before
 behind_after integer|null how many keys tell this client from the first
+begins boolean true: of an audit file, that it begins
 belongs_on string the server on which the client looks for it
 busy boolean true: another caller rebuilds it
 bytes integer size of the file

@@ -17,8 +17,8 @@ class Report {
     if (descriptor_ >= 0 && !write_all(descriptor_, bytes)) fail();
   }
   void write(const JsonObject& object) { write(object.text() + '\n'); }
-  // After a command has run: what it throws is only reported. `status`, or that it could not be written if that
-  // is ok: the command's own code matters more.
+  // After a command has run: what it throws is only reported. `status`, or that it could not be written if
+  // that is ok: the command's own code matters more.
   ExitStatus write_at_the_end(const JsonObject& object, Output& output, ExitStatus status);
 
  private:

@@ -37,6 +37,7 @@ void declare_remove(Command& command, const ItemOptionsPtr& options) {
       .answer("key would_remove reason? server servers?")
       .answer("keys? size_bytes? removed:integer @removal")
       .answer("keys? size_bytes? would_remove:integer @removal")
+      .answer("begins selection")
       .example("mcds item remove page:1 page:2")
       .example("mcds item remove --prefix page: --dry-run")
       .example("mcds item list --older-than 7d --digest | mcds item remove - --yes")

@@ -72,7 +72,9 @@ class Remover {
           finish();
           return status;
         },
-        [this] { finish(); });
+        [this] {
+          if (removed_ + kept_.size() > 0) finish();
+        });
   }
 
  private:

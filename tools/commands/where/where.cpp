@@ -176,6 +176,8 @@ void declare_where(Command& command) {
       .answer(
           "keys profile profile_before astray locks on_old_places only_there differs changed failed "
           "would_remove:integer @removal")
+      .answer("removed:integer @removal")
+      .answer("begins selection")
       .answer("key left server to message")
       .answer(
           "profile agreement explained keys told_apart_after client selected_by also alike_here_only prefix? "
