@@ -1,7 +1,7 @@
 #include "common/placement/placement.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <array>
 #include <set>
 
 #include "common/base/errors.hpp"
@@ -46,7 +46,7 @@ class ProfilePlacement final : public Placement {
   bool replicates() const override { return rule_.copies > 1 && pool_.size() > 1; }
   bool has_plain_owners() const override { return !replicates() && rule_.wire == nullptr; }
   Owners owners_of(std::string_view key) const override;
-  const Continuum* continuum() const override { return distributor().continuum(); }
+  const Continuum* continuum() const override { return distributor().continuum.get(); }
 
   std::uint64_t hash_of(std::string_view key) const override {
     std::string buffer;
@@ -78,8 +78,8 @@ class ProfilePlacement final : public Placement {
   const Survivors& survivors(const std::vector<bool>& down) const;
 
   const Distributor& distributor() const {
-    if (distributor_ == nullptr) distributor_ = make_distributor(rule_, listed_members());
-    return *distributor_;
+    if (!distributor_.server_of) distributor_ = make_distributor(rule_, listed_members());
+    return distributor_;
   }
 
   // As often as they are listed, by their indexes in pool().
@@ -142,7 +142,7 @@ class ProfilePlacement final : public Placement {
   Pool pool_;
   PlacementOptions options_;
   Rule rule_;
-  mutable std::unique_ptr<const Distributor> distributor_;
+  mutable Distributor distributor_;
   mutable Survivors survivors_;  // of the last question
 };
 
@@ -227,19 +227,9 @@ std::vector<std::size_t> ProfilePlacement::servers_of(std::string_view key, std:
 }  // namespace
 
 const char* name_of(Policy policy) {
-  switch (policy) {
-    case Policy::one:
-      return "one";
-    case Policy::all:
-      return "all";
-    case Policy::latest:
-      return "latest";
-    case Policy::random:
-      return "random";
-    case Policy::failover:
-      return "failover";
-  }
-  return "";
+  constexpr std::array words{"one", "all", "latest", "random", "failover"};
+  static_assert(words.size() == static_cast<std::size_t>(Policy::failover) + 1);
+  return words[static_cast<std::size_t>(policy)];
 }
 
 Owners copies_on(const std::vector<std::size_t>& servers) {
