@@ -139,24 +139,10 @@ std::uint64_t parse_size(std::string_view text, std::string_view what) {
     return InvalidInput(std::string(what) + ": " + quoted(text) + " is not a size; write 4096, 64k or 1M");
   };
   if (text.empty()) throw invalid();
-  unsigned shift = 0;
+  // By where it stands here, two letters for each power of 1024.
+  const std::size_t suffix = std::string_view("kKmMgG").find(text.back());
+  const std::size_t shift = suffix == std::string_view::npos ? 0 : (suffix / 2 + 1) * 10;
   std::string_view number = text;
-  switch (text.back()) {
-    case 'k':
-    case 'K':
-      shift = 10;
-      break;
-    case 'm':
-    case 'M':
-      shift = 20;
-      break;
-    case 'g':
-    case 'G':
-      shift = 30;
-      break;
-    default:
-      break;
-  }
   if (shift != 0) number.remove_suffix(1);
   const auto value = parse_u64(number);
   constexpr std::uint64_t largest = std::uint64_t{1} << 50;
