@@ -13,8 +13,8 @@ class SharedLibrary {
   // Never unloaded. Throws `missing` if it is not installed, and always in a static build.
   SharedLibrary(const char* file, const Failure& missing);
 
-  // A function, as whatever type it is taken for. Throws `missing` if it is another version, which has none of
-  // that name.
+  // A function, as whatever type it is taken for. Throws `missing` if it is another version, which has none
+  // of that name.
   struct Address {
     void* at;
     template <typename Function>

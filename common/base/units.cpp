@@ -17,8 +17,6 @@ namespace {
 
 using std::chrono::duration_cast;
 
-constexpr double longest_seconds = 100.0 * 366 * 86400;
-
 struct Unit {
   std::string_view name;
   double seconds;
@@ -129,7 +127,7 @@ Duration parse_duration(std::string_view text, std::string_view what) {
     throw InvalidInput(std::string(what) + ": " + quoted(text) +
                        " is not a duration; write 250ms, 30s, 5m, 1h30m or 7d");
   }
-  if (*seconds > longest_seconds)
+  if (*seconds > longest_life_s)
     throw InvalidInput(std::string(what) + ": " + quoted(text) + " is too long");
   return std::chrono::nanoseconds(static_cast<std::int64_t>(*seconds * 1e9 + 0.5));
 }
@@ -162,7 +160,7 @@ WallTime parse_time(std::string_view text, WallTime now, std::string_view what) 
   }
   if (const auto time = parse_rfc3339(text)) return *time;
   const auto seconds = seconds_of(text);
-  if (!seconds || *seconds > longest_seconds) throw invalid();
+  if (!seconds || *seconds > longest_life_s) throw invalid();
   return now - std::chrono::microseconds(static_cast<std::int64_t>(*seconds * 1e6 + 0.5));
 }
 

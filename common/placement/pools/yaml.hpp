@@ -7,8 +7,8 @@
 
 namespace mcds {
 
-// The first document, every scalar as a string. Throws Failure(configuration) with the line if it is not YAML;
-// also if it nests too deep or is too large, aliases written out, before it takes memory.
+// The first document, every scalar as a string. Throws Failure(configuration) with the line if it is not
+// YAML; also if it nests too deep or is too large, aliases written out, before it takes memory.
 JsonNode parse_yaml(std::string_view text);
 
 }  // namespace mcds
