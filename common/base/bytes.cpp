@@ -18,13 +18,6 @@ namespace {
 
 constexpr std::string_view hex_digits = "0123456789abcdef";
 
-int hex_value(char digit) {
-  if (digit >= '0' && digit <= '9') return digit - '0';
-  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
-  if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
-  return -1;
-}
-
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text, int base = 10) {
   Number value{};
@@ -42,10 +35,7 @@ std::string digest_hex(std::string_view bytes, Init init, Update update, Digest 
   std::array<std::uint8_t, size> result{};
   digest(&context, result.size(), result.data());
   std::string text;
-  for (const std::uint8_t byte : result) {
-    text += hex_digits[byte >> 4];
-    text += hex_digits[byte & 15];
-  }
+  for (const std::uint8_t byte : result) append_hex(text, byte);
   return text;
 }
 
@@ -102,8 +92,7 @@ void append_json_escape(std::string& out, char c) {
       break;
   }
   out += "\\u00";
-  out += hex_digits[static_cast<unsigned char>(c) >> 4];
-  out += hex_digits[c & 15];
+  append_hex(out, static_cast<unsigned char>(c));
 }
 
 // Every byte that is not part of a character becomes U+FFFD.
@@ -191,6 +180,11 @@ std::string hex64(std::uint64_t value) {
   return text;
 }
 
+void append_hex(std::string& out, unsigned char byte) {
+  out += hex_digits[byte >> 4];
+  out += hex_digits[byte & 15];
+}
+
 std::optional<std::uint64_t> parse_hex64(std::string_view text) {
   if (text.size() != 16) return std::nullopt;
   return parse_number<std::uint64_t>(text, 16);
@@ -275,8 +269,7 @@ void append_percent_encoded(std::string& text, std::string_view bytes) {
     const auto byte = static_cast<unsigned char>(c);
     if (needs_encoding(byte)) {
       text += '%';
-      text += hex_digits[byte >> 4];
-      text += hex_digits[byte & 15];
+      append_hex(text, byte);
     } else {
       text += c;
     }
@@ -291,11 +284,9 @@ std::optional<std::string> percent_decode(std::string_view text) {
       bytes += text[i];
       continue;
     }
-    if (i + 2 >= text.size()) return std::nullopt;
-    const int high = hex_value(text[i + 1]);
-    const int low = hex_value(text[i + 2]);
-    if (high < 0 || low < 0) return std::nullopt;
-    bytes += static_cast<char>(high * 16 + low);
+    const auto byte = i + 2 < text.size() ? parse_number<unsigned>(text.substr(i + 1, 2), 16) : std::nullopt;
+    if (!byte) return std::nullopt;
+    bytes += static_cast<char>(*byte);
     i += 2;
   }
   return bytes;

@@ -14,6 +14,8 @@ namespace mcds {
 // 16 lower-case hex digits.
 std::string hex64(std::uint64_t value);
 std::optional<std::uint64_t> parse_hex64(std::string_view text);
+// Two of them.
+void append_hex(std::string& out, unsigned char byte);
 
 // Decimal without sign, spaces or leading '+'; nullopt when empty, too large or anything else.
 std::optional<std::uint64_t> parse_u64(std::string_view text);

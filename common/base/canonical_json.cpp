@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -63,95 +62,68 @@ std::string number_text(double value) {
   return value < 0 ? '-' + text : text;
 }
 
-void refuse_inexact(double value, const std::string& literal) {
+void refuse_inexact(double value, std::string_view literal) {
   std::array<char, 400> exact{};
   const auto end =
       std::to_chars(exact.data(), exact.data() + exact.size(), value, std::chars_format::fixed, 0).ptr;
   if (literal != std::string_view(exact.data(), static_cast<std::size_t>(end - exact.data()))) {
-    throw bad_json("the integer " + literal.substr(0, 40) +
+    throw bad_json("the integer " + std::string(literal.substr(0, 40)) +
                    " cannot be held exactly by a double, so it has no canonical form; write it as a string");
   }
 }
 
-class Canonicalizer final : public nlohmann::json_sax<nlohmann::json> {
- public:
-  const std::string& result() const { return result_; }
+std::string canonical_number(std::string_view token) {
+  double value = 0;  // which it stays where the number is too small for a double
+  std::from_chars(token.data(), token.data() + token.size(), value);
+  if (token.find_first_of(".eE") == std::string_view::npos) refuse_inexact(value, token);
+  return number_text(value);
+}
 
-  bool null() override { return value("null"); }
-  bool boolean(bool is_true) override { return value(is_true ? "true" : "false"); }
-  bool number_integer(number_integer_t number) override {
-    return integer(static_cast<double>(number), std::to_string(number));
-  }
-  bool number_unsigned(number_unsigned_t number) override {
-    return integer(static_cast<double>(number), std::to_string(number));
-  }
-  bool number_float(number_float_t number, const string_t& literal) override {
-    if (!std::isfinite(number))
-      throw bad_json("the number " + literal.substr(0, 40) + " is outside the range of a double");
-    if (literal.find_first_of(".eE") == std::string::npos && number != 0) return integer(number, literal);
-    return value(number_text(number));
-  }
-  bool string(string_t& text) override { return value(json_quote(text)); }
-  bool binary(binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return open(true); }
-  bool start_array(std::size_t) override { return open(false); }
-  bool key(string_t& name) override {
-    frames_.back().members.emplace_back(name, std::string());
-    return true;
-  }
-  bool end_object() override {
-    Members members = std::move(frames_.back().members);
-    frames_.pop_back();
-    std::sort(members.begin(), members.end(),
-              [](const auto& a, const auto& b) { return utf16_less(a.first, b.first); });
-    std::string text = "{";
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      if (i != 0 && members[i].first == members[i - 1].first) {
-        throw bad_json("the object key " + json_quote(members[i].first) + " appears twice; keep one of them");
-      }
-      text += (i == 0 ? "" : ",") + json_quote(members[i].first) + ':' + members[i].second;
-    }
-    return value(text + '}');
-  }
-  bool end_array() override {
-    const std::string text = '[' + frames_.back().elements + ']';
-    frames_.pop_back();
-    return value(text);
-  }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    throw bad_json("the JSON has no canonical form at byte " + std::to_string(position));
-  }
+std::string canonical_value(JsonReader& reader, std::string_view token);
 
- private:
-  using Members = std::vector<std::pair<std::string, std::string>>;
-  struct Frame {
-    bool is_object;
-    Members members;       // of an object: name, canonical text
-    std::string elements;  // of an array: canonical texts joined by commas
-  };
+// The reader stands behind the opening bracket.
+std::string canonical_array(JsonReader& reader) {
+  std::string text = "[";
+  for (auto token = reader.next(); token->text != "]"; token = reader.next())
+    text += token->text == "," ? "," : canonical_value(reader, token->text);
+  return text + ']';
+}
 
-  bool integer(double number, const std::string& literal) {
-    refuse_inexact(number, literal);
-    return value(number_text(number));
+std::string canonical_object(JsonReader& reader) {
+  std::vector<std::pair<std::string, std::string>> members;
+  for (auto token = reader.next(); token->text != "}"; token = reader.next()) {
+    if (token->is_key) members.emplace_back(json_string_bytes(token->text), std::string());
+    if (!token->is_key && token->text != ":" && token->text != ",")
+      members.back().second = canonical_value(reader, token->text);
   }
-  bool open(bool is_object) {
-    frames_.push_back({is_object, {}, {}});
-    return true;
+  std::sort(members.begin(), members.end(),
+            [](const auto& a, const auto& b) { return utf16_less(a.first, b.first); });
+  std::string text = "{";
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (i != 0 && members[i].first == members[i - 1].first)
+      throw bad_json("the object key " + json_quote(members[i].first) + " appears twice; keep one of them");
+    text += (i == 0 ? "" : ",") + json_quote(members[i].first) + ':' + members[i].second;
   }
-  bool value(const std::string& text) {
-    if (frames_.empty()) {
-      result_ = text;
-    } else if (Frame& frame = frames_.back(); frame.is_object) {
-      frame.members.back().second = text;
-    } else {
-      frame.elements += (frame.elements.empty() ? "" : ",") + text;
-    }
-    return true;
-  }
+  return text + '}';
+}
 
-  std::vector<Frame> frames_;
-  std::string result_;
-};
+// The value that begins with `token`, of a text that a JsonReader has passed.
+std::string canonical_value(JsonReader& reader, std::string_view token) {
+  switch (token.front()) {
+    case '{':
+      return canonical_object(reader);
+    case '[':
+      return canonical_array(reader);
+    case '"':
+      return json_quote(json_string_bytes(token));
+    case 't':
+    case 'f':
+    case 'n':
+      return std::string(token);
+    default:
+      return canonical_number(token);
+  }
+}
 
 }  // namespace
 
@@ -163,9 +135,9 @@ std::string canonical_json(std::string_view text) {
     throw bad_json("invalid JSON at byte " + std::to_string(gate.position() + 1) +
                    "; give one JSON value in UTF-8");
   }
-  Canonicalizer canonicalizer;
-  nlohmann::json::sax_parse(text.begin(), text.end(), &canonicalizer);
-  return canonicalizer.result();
+  JsonReader reader(text);
+  const auto first = reader.next();
+  return canonical_value(reader, first->text);
 }
 
 }  // namespace mcds

@@ -1,6 +1,7 @@
 #include "common/base/json_reader.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -19,17 +20,11 @@ bool is_digit(char c) {
 
 // Four hex digits at `at`, or -1.
 int hex4(std::string_view text, std::size_t at) {
-  if (at + 4 > text.size()) return -1;
-  int value = 0;
-  for (const char c : text.substr(at, 4)) {
-    const int digit = is_digit(c)            ? c - '0'
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                             : -1;
-    if (digit < 0) return -1;
-    value = value * 16 + digit;
-  }
-  return value;
+  const std::string_view digits = text.substr(std::min(at, text.size()), 4);
+  const char* const end = digits.data() + digits.size();
+  unsigned value = 0;
+  const auto [stop, error] = std::from_chars(digits.data(), end, value, 16);
+  return digits.size() == 4 && error == std::errc{} && stop == end ? static_cast<int>(value) : -1;
 }
 
 bool is_high_surrogate(int unit) {

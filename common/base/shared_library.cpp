@@ -13,10 +13,10 @@ SharedLibrary::SharedLibrary(const char* file, const Failure& missing) : file_(n
   if (file_ == nullptr) throw missing_;
 }
 
-void* SharedLibrary::address_of(const char* name) const {
+SharedLibrary::Address SharedLibrary::find(const char* name) const {
   void* const address = dlsym(file_, name);
   if (address == nullptr) throw missing_;
-  return address;
+  return {address};
 }
 
 }  // namespace mcds

@@ -13,20 +13,26 @@ class SharedLibrary {
   // Never unloaded. Throws `missing` if it is not installed, and always in a static build.
   SharedLibrary(const char* file, const Failure& missing);
 
-  // Throws `missing` if it is another version, which has no such function.
-  template <typename Function>
-  void find(const char* name, Function& function) const {
-    function = reinterpret_cast<Function>(address_of(name));
-  }
+  // A function, as whatever type it is taken for. Throws `missing` if it is another version, which has none
+  // of that name.
+  struct Address {
+    void* at;
+    template <typename Function>
+    operator Function*() const {
+      return reinterpret_cast<Function*>(at);
+    }
+  };
+  Address find(const char* name) const;
 
  private:
-  void* address_of(const char* name) const;
-
   void* file_;
   Failure missing_;
 };
 
 }  // namespace mcds
+
+// A member of a struct whose first is `SharedLibrary file`: this function of it, declared in its header.
+#define MCDS_LOADED(member, function) decltype(&::function) member = file.find(#function)
 
 // Tells packagers of a library that the loader does not see (systemd.io/ELF_DLOPEN_METADATA).
 #define MCDS_DLOPEN_TEXT(feature, description, file)             \

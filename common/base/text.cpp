@@ -27,12 +27,6 @@ bool controls(unsigned character) {
          (character >= 0x2066 && character <= 0x2069);
 }
 
-void append_hex2(std::string& out, unsigned char byte) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  out += digits[byte >> 4];
-  out += digits[byte & 15];
-}
-
 // The size of the character at the start; 0 if there is none.
 std::size_t character_size(std::string_view text) {
   for (std::size_t size = 1; size <= std::min<std::size_t>(4, text.size()); ++size) {
@@ -55,8 +49,8 @@ std::optional<Escape> escape_of(std::string_view text) {
   const unsigned character = text.front() == del ? byte : short_character(text);
   if (text.front() != del && !controls(character)) return std::nullopt;
   Escape escape{"\\u", character < 0x80 ? 1U : character < 0x800 ? 2U : 3U};
-  append_hex2(escape.text, static_cast<unsigned char>(character >> 8));
-  append_hex2(escape.text, static_cast<unsigned char>(character & 0xff));
+  append_hex(escape.text, static_cast<unsigned char>(character >> 8));
+  append_hex(escape.text, static_cast<unsigned char>(character & 0xff));
   return escape;
 }
 
@@ -66,6 +60,11 @@ std::string_view beginning(std::string_view utf8, std::size_t most) {
   if (utf8.size() <= most) return utf8;
   while (most > 0 && (utf8[most] & 0xc0) == 0x80) --most;
   return utf8.substr(0, most);
+}
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
 }
 
 bool is_visible(std::string_view text) {
@@ -85,7 +84,7 @@ std::string visible(std::string_view text) {
     const std::size_t size = character_size(text);
     if (size == 0) {
       shown += "\\x";
-      append_hex2(shown, static_cast<unsigned char>(text.front()));
+      append_hex(shown, static_cast<unsigned char>(text.front()));
     } else {
       const auto escape = escape_of(text);
       shown += escape ? escape->text : std::string(text.substr(0, size));

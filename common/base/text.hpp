@@ -10,6 +10,9 @@ namespace mcds {
 // The longest beginning of at most `most` bytes that ends with a whole character, if the text is UTF-8.
 std::string_view beginning(std::string_view utf8, std::size_t most);
 
+// With a to z in place of A to Z.
+std::string lower_case(std::string text);
+
 // UTF-8 in which controls (C0, C1, DEL, those of the direction of text such as U+202E, line and paragraph
 // separators) are written as JSON escapes (\n, \u001b, \u202e) and bytes that belong to no character as \x
 // and two digits; everything else as it is.

@@ -17,8 +17,6 @@ namespace {
 
 using std::chrono::duration_cast;
 
-constexpr double longest_seconds = 100.0 * 366 * 86400;
-
 struct Unit {
   std::string_view name;
   double seconds;
@@ -129,7 +127,7 @@ Duration parse_duration(std::string_view text, std::string_view what) {
     throw InvalidInput(std::string(what) + ": " + quoted(text) +
                        " is not a duration; write 250ms, 30s, 5m, 1h30m or 7d");
   }
-  if (*seconds > longest_seconds)
+  if (*seconds > longest_life_s)
     throw InvalidInput(std::string(what) + ": " + quoted(text) + " is too long");
   return std::chrono::nanoseconds(static_cast<std::int64_t>(*seconds * 1e9 + 0.5));
 }
@@ -139,24 +137,10 @@ std::uint64_t parse_size(std::string_view text, std::string_view what) {
     return InvalidInput(std::string(what) + ": " + quoted(text) + " is not a size; write 4096, 64k or 1M");
   };
   if (text.empty()) throw invalid();
-  unsigned shift = 0;
+  // By where it stands here, two letters for each power of 1024.
+  const std::size_t suffix = std::string_view("kKmMgG").find(text.back());
+  const std::size_t shift = suffix == std::string_view::npos ? 0 : (suffix / 2 + 1) * 10;
   std::string_view number = text;
-  switch (text.back()) {
-    case 'k':
-    case 'K':
-      shift = 10;
-      break;
-    case 'm':
-    case 'M':
-      shift = 20;
-      break;
-    case 'g':
-    case 'G':
-      shift = 30;
-      break;
-    default:
-      break;
-  }
   if (shift != 0) number.remove_suffix(1);
   const auto value = parse_u64(number);
   constexpr std::uint64_t largest = std::uint64_t{1} << 50;
@@ -176,7 +160,7 @@ WallTime parse_time(std::string_view text, WallTime now, std::string_view what) 
   }
   if (const auto time = parse_rfc3339(text)) return *time;
   const auto seconds = seconds_of(text);
-  if (!seconds || *seconds > longest_seconds) throw invalid();
+  if (!seconds || *seconds > longest_life_s) throw invalid();
   return now - std::chrono::microseconds(static_cast<std::int64_t>(*seconds * 1e6 + 0.5));
 }
 

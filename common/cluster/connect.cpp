@@ -38,8 +38,8 @@ class AutomaticTransport final : public Transport {
       if (!std::binary_search(for_classic.begin(), for_classic.end(), i)) rest.push_back(i);
     }
     std::vector<Reply> replies(batch.size());
-    run(*this, batch, rest, replies);
-    run(classic_, batch, for_classic, replies);
+    execute_at(rest, *this, batch, replies);
+    execute_at(for_classic, classic_, batch, replies);
     return replies;
   }
 
@@ -50,7 +50,11 @@ class AutomaticTransport final : public Transport {
       return words == Words::meta || (words == Words::classic && request.op != Op::incr_or_create);
     });
     if (!settled) return Cluster::begin(std::move(batch));
-    return std::make_unique<Begun>(*this, wire_->begin(std::move(batch)));
+    // A server may have been replaced by an older one meanwhile.
+    return settled_later(wire_->begin(std::move(batch)),
+                         [this](std::span<const Request> begun, std::vector<Reply>& replies) {
+                           take_over_refused(begun, replies);
+                         });
   }
 
   const Placement& placement() const override { return *placement_; }
@@ -58,23 +62,6 @@ class AutomaticTransport final : public Transport {
 
  private:
   using Words = Dialect::Words;
-
-  // A server may have been replaced by an older one meanwhile.
-  class Begun final : public Pending {
-   public:
-    Begun(AutomaticTransport& transport, std::unique_ptr<Pending> pending)
-        : transport_(transport), pending_(std::move(pending)) {}
-    std::span<const Request> batch() const override { return pending_->batch(); }
-    std::vector<Reply> finish() override {
-      std::vector<Reply> replies = pending_->finish();
-      transport_.take_over_refused(pending_->batch(), replies);
-      return replies;
-    }
-
-   private:
-    AutomaticTransport& transport_;
-    std::unique_ptr<Pending> pending_;
-  };
 
   Words speaks(const Request& request) const { return wire_->dialect(server_of(request)).words; }
 
@@ -84,17 +71,7 @@ class AutomaticTransport final : public Transport {
       const bool taken = needs_meta(batch[i].op) && replies[i].is(ReplyFailure::Kind::refused);
       if (taken && speaks(batch[i]) == Words::classic) refused.push_back(i);
     }
-    run(classic_, batch, refused, replies);
-  }
-
-  static void run(Cluster& transport, std::span<const Request> batch, const std::vector<std::size_t>& places,
-                  std::vector<Reply>& replies) {
-    if (places.empty()) return;
-    std::vector<Request> part;
-    part.reserve(places.size());
-    for (const std::size_t place : places) part.push_back(batch[place]);
-    std::vector<Reply> answers = transport.execute(part);
-    for (std::size_t i = 0; i < places.size(); ++i) replies[places[i]] = std::move(answers[i]);
+    execute_at(refused, classic_, batch, replies);
   }
 
   std::shared_ptr<const Placement> placement_;

@@ -1,6 +1,7 @@
 #include "common/cluster/decorators.hpp"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "common/base/bytes.hpp"
@@ -117,7 +118,40 @@ class Progress {
   Reply answer_;
 };
 
+class Settled final : public Pending {
+ public:
+  using Settle = std::function<void(std::span<const Request> batch, std::vector<Reply>& replies)>;
+  Settled(std::unique_ptr<Pending> pending, Settle settle)
+      : pending_(std::move(pending)), settle_(std::move(settle)) {}
+  std::span<const Request> batch() const override { return pending_->batch(); }
+  std::vector<Reply> finish() override {
+    std::vector<Reply> replies = pending_->finish();
+    settle_(pending_->batch(), replies);
+    return replies;
+  }
+
+ private:
+  std::unique_ptr<Pending> pending_;
+  Settle settle_;
+};
+
 }  // namespace
+
+std::unique_ptr<Pending> settled_later(
+    std::unique_ptr<Pending> pending,
+    std::function<void(std::span<const Request> batch, std::vector<Reply>& replies)> settle) {
+  return std::make_unique<Settled>(std::move(pending), std::move(settle));
+}
+
+void execute_at(const std::vector<std::size_t>& places, Cluster& cluster, std::span<const Request> batch,
+                std::vector<Reply>& replies) {
+  if (places.empty()) return;
+  std::vector<Request> part;
+  part.reserve(places.size());
+  for (const std::size_t place : places) part.push_back(batch[place]);
+  std::vector<Reply> answers = cluster.execute(part);
+  for (std::size_t i = 0; i < places.size(); ++i) replies[places[i]] = std::move(answers[i]);
+}
 
 bool Composites::expands(const Request& request) const {
   if (request.op == Op::append_or_create) return true;
@@ -197,19 +231,9 @@ std::string_view wire_name(Op op, Reply::Protocol protocol) {
 
 std::string_view word_of(const Reply& reply) {
   if (!reply.failure) return name_of(reply.outcome);
-  switch (reply.failure->kind) {
-    case ReplyFailure::Kind::unreachable:
-      return "unreachable";
-    case ReplyFailure::Kind::refused:
-      return "refused";
-    case ReplyFailure::Kind::denied:
-      return "denied";
-    case ReplyFailure::Kind::not_a_number:
-      return "not_a_number";
-    case ReplyFailure::Kind::unknown:
-      return "unknown";
-  }
-  return "";
+  constexpr std::array words{"unreachable", "refused", "denied", "not_a_number", "unknown"};
+  static_assert(words.size() == static_cast<std::size_t>(ReplyFailure::Kind::unknown) + 1);
+  return words[static_cast<std::size_t>(reply.failure->kind)];
 }
 
 }  // namespace mcds

@@ -27,6 +27,15 @@ class Decorator : public Cluster {
   Cluster& inner_;
 };
 
+// The same batch, whose replies `settle` may change before they are given out.
+std::unique_ptr<Pending> settled_later(
+    std::unique_ptr<Pending> pending,
+    std::function<void(std::span<const Request> batch, std::vector<Reply>& replies)> settle);
+
+// Executes the requests at these places of a batch; their replies go to the same places.
+void execute_at(const std::vector<std::size_t>& places, Cluster& cluster, std::span<const Request> batch,
+                std::vector<Reply>& replies);
+
 // incr_or_create and append_or_create in terms of primitives, for servers without meta commands.
 //
 // incr_or_create:   incr; missing → add; exists by now → incr again.

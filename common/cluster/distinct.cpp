@@ -120,33 +120,23 @@ std::set<std::pair<std::size_t, std::size_t>> Peers::take_doubtful() {
   return std::exchange(doubtful_, {});
 }
 
-class DistinctServers::Begun final : public Pending {
- public:
-  Begun(DistinctServers& servers, std::unique_ptr<Pending> pending)
-      : servers_(servers), pending_(std::move(pending)) {}
-  std::span<const Request> batch() const override { return pending_->batch(); }
-  std::vector<Reply> finish() override { return servers_.noted(pending_->finish()); }
-
- private:
-  DistinctServers& servers_;
-  std::unique_ptr<Pending> pending_;
-};
-
 std::vector<Reply> DistinctServers::execute(std::span<const Request> batch) {
   expect_distinct();
-  return noted(inner().execute(batch));
+  std::vector<Reply> replies = inner().execute(batch);
+  note(replies);
+  return replies;
 }
 
-std::vector<Reply> DistinctServers::noted(std::vector<Reply> replies) {
+void DistinctServers::note(const std::vector<Reply>& replies) {
   expect_distinct();
   silent_ =
       silent_ || std::any_of(replies.begin(), replies.end(), [](const Reply& one) { return one.failed(); });
-  return replies;
 }
 
 std::unique_ptr<Pending> DistinctServers::begin(std::vector<Request> batch) {
   expect_distinct();
-  return std::make_unique<Begun>(*this, inner().begin(std::move(batch)));
+  return settled_later(inner().begin(std::move(batch)),
+                       [this](std::span<const Request>, std::vector<Reply>& replies) { note(replies); });
 }
 
 void DistinctServers::expect_distinct() {

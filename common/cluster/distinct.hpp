@@ -66,8 +66,7 @@ class DistinctServers final : public Decorator {
   bool has_been_silent() const { return silent_; }
 
  private:
-  class Begun;
-  std::vector<Reply> noted(std::vector<Reply> replies);
+  void note(const std::vector<Reply>& replies);
 
   std::shared_ptr<Peers> peers_;
   std::optional<std::pair<std::size_t, std::size_t>> same_;

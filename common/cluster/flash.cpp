@@ -49,22 +49,6 @@ std::optional<Request> changed(const Request& request, Reply item, WallTime now,
 
 }  // namespace
 
-class FlashItems::Begun final : public Pending {
- public:
-  Begun(FlashItems& cluster, std::unique_ptr<Pending> pending)
-      : cluster_(cluster), pending_(std::move(pending)) {}
-  std::span<const Request> batch() const override { return pending_->batch(); }
-  std::vector<Reply> finish() override {
-    std::vector<Reply> replies = pending_->finish();
-    cluster_.settle(pending_->batch(), replies);
-    return replies;
-  }
-
- private:
-  FlashItems& cluster_;
-  std::unique_ptr<Pending> pending_;
-};
-
 FlashItems::FlashItems(std::unique_ptr<Cluster> inner)
     : Decorator(std::move(inner)), flash_(placement().pool().size()) {}
 
@@ -79,7 +63,9 @@ std::unique_ptr<Pending> FlashItems::begin(std::vector<Request> batch) {
     return appends(request.op) || counts(request.op);
   });
   auto pending = inner().begin(std::move(batch));
-  return changes ? std::make_unique<Begun>(*this, std::move(pending)) : std::move(pending);
+  if (!changes) return pending;
+  return settled_later(std::move(pending), [this](std::span<const Request> begun,
+                                                  std::vector<Reply>& replies) { settle(begun, replies); });
 }
 
 bool FlashItems::has_flash(std::size_t server) {

@@ -34,7 +34,6 @@ class FlashItems final : public Decorator {
   static constexpr int most_rounds = 6;
 
  private:
-  class Begun;
   using Places = std::vector<std::size_t>;  // in a batch
 
   bool has_flash(std::size_t server);

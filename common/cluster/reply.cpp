@@ -1,30 +1,16 @@
 #include "common/cluster/reply.hpp"
 
+#include <array>
 #include <string_view>
 #include <utility>
 
 namespace mcds {
 
 const char* name_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::hit:
-      return "hit";
-    case Outcome::miss:
-      return "miss";
-    case Outcome::stored:
-      return "stored";
-    case Outcome::not_stored:
-      return "not_stored";
-    case Outcome::exists:
-      return "exists";
-    case Outcome::not_found:
-      return "not_found";
-    case Outcome::deleted:
-      return "deleted";
-    case Outcome::failed:
-      return "failed";
-  }
-  return "";
+  constexpr std::array words{"hit",    "miss",      "stored",  "not_stored",
+                             "exists", "not_found", "deleted", "failed"};
+  static_assert(words.size() == static_cast<std::size_t>(Outcome::failed) + 1);
+  return words[static_cast<std::size_t>(outcome)];
 }
 
 Reply Reply::failed_with(ReplyFailure::Kind kind, std::string message, std::size_t server, bool late) {

@@ -1,6 +1,7 @@
 #include "common/cluster/request.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
@@ -33,45 +34,26 @@ std::optional<Exptime> Exptime::absolute(std::int64_t second) {
 }
 
 const char* name_of(Op op) {
-  switch (op) {
-    case Op::get:
-      return "get";
-    case Op::gets:
-      return "gets";
-    case Op::probe:
-      return "probe";
-    case Op::add:
-      return "add";
-    case Op::set:
-      return "set";
-    case Op::replace:
-      return "replace";
-    case Op::cas:
-      return "cas";
-    case Op::append:
-      return "append";
-    case Op::incr:
-      return "incr";
-    case Op::decr:
-      return "decr";
-    case Op::touch:
-      return "touch";
-    case Op::add_and_get:
-      return "add_and_get";
-    case Op::remove:
-      return "remove";
-    case Op::remove_if:
-      return "remove_if";
-    case Op::incr_or_create:
-      return "incr_or_create";
-    case Op::append_or_create:
-      return "append_or_create";
-    case Op::version:
-      return "version";
-    case Op::stats:
-      return "stats";
-  }
-  return "";
+  constexpr std::array words{"get",
+                             "gets",
+                             "probe",
+                             "add",
+                             "set",
+                             "replace",
+                             "cas",
+                             "append",
+                             "incr",
+                             "decr",
+                             "touch",
+                             "remove",
+                             "remove_if",
+                             "add_and_get",
+                             "incr_or_create",
+                             "append_or_create",
+                             "version",
+                             "stats"};
+  static_assert(words.size() == static_cast<std::size_t>(Op::stats) + 1);
+  return words[static_cast<std::size_t>(op)];
 }
 
 }  // namespace mcds

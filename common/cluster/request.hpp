@@ -154,15 +154,6 @@ struct Request {
     return std::move(*this);
   }
 
-  Request without_creating() && {
-    creates = false;
-    return std::move(*this);
-  }
-  Request checking_for_text() && {
-    checked = true;
-    return std::move(*this);
-  }
-
   const std::string& placed_by() const { return with.empty() ? key : with; }
   Request lying_with(std::string owner) && {
     with = std::move(owner);

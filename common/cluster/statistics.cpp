@@ -5,12 +5,10 @@
 namespace mcds {
 
 std::optional<std::string_view> statistic(std::string_view lines, std::string_view name) {
-  for (std::size_t at = 0; at < lines.size();) {
-    const std::size_t end = std::min(lines.find('\n', at), lines.size());
-    const std::string_view line = lines.substr(at, end - at);
+  while (!lines.empty()) {
+    const std::string_view line = take_line(lines);
     if (line.size() > name.size() && line[name.size()] == ' ' && line.starts_with(name))
       return line.substr(name.size() + 1);
-    at = end + 1;
   }
   return std::nullopt;
 }

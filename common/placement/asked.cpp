@@ -11,11 +11,9 @@ namespace {
 class AskedPlacement final : public Placement {
  public:
   explicit AskedPlacement(std::shared_ptr<const AskedClient> client)
-      : client_(std::move(client)), pool_(without_repeats(client_->servers())) {
-    const std::vector<std::size_t> firsts = first_of_each(client_->servers());
-    for (std::size_t i = 0, next = 0; i < firsts.size(); ++i)
-      indexes_.push_back(firsts[i] == i ? next++ : indexes_[firsts[i]]);
-  }
+      : client_(std::move(client)),
+        pool_(without_repeats(client_->servers())),
+        indexes_(indexes_without_repeats(client_->servers())) {}
 
   const Pool& pool() const override { return pool_; }
   std::string_view profile() const override { return "libmemcached-configured"; }
@@ -39,22 +37,11 @@ class AskedPlacement final : public Placement {
     std::vector<std::size_t> servers;
     const std::size_t first = client_->place_of(without_prefix(key)).server;
     for (std::size_t i = 0; i < std::min(client_->copies(), indexes_.size()); ++i)
-      add(servers, indexes_[(first + i) % indexes_.size()]);
+      add_once(servers, indexes_[(first + i) % indexes_.size()]);
     return copies_on(servers);
   }
 
-  std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const override {
-    std::vector<std::size_t> servers{server_of(key)};
-    for (std::size_t i = 1; i < std::min(count, pool_.size()); ++i)
-      servers.push_back((servers.front() + i) % pool_.size());
-    return servers;
-  }
-
  private:
-  static void add(std::vector<std::size_t>& servers, std::size_t server) {
-    if (std::find(servers.begin(), servers.end(), server) == servers.end()) servers.push_back(server);
-  }
-
   std::string_view without_prefix(std::string_view key) const {
     if (key.starts_with(client_->key_prefix())) key.remove_prefix(client_->key_prefix().size());
     return key;

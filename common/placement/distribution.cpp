@@ -11,142 +11,65 @@ namespace {
 
 constexpr std::size_t max_points = std::size_t{1} << 24;
 
-class Slots final : public Distributor {
- public:
-  explicit Slots(std::vector<std::uint32_t> servers) : servers_(std::move(servers)) {}
-  std::size_t server_of(std::uint64_t hash, std::string_view) const override {
-    return servers_[hash % servers_.size()];
-  }
-
- private:
-  std::vector<std::uint32_t> servers_;
-};
-
-class Mask final : public Distributor {
- public:
-  explicit Mask(std::vector<std::uint32_t> servers) : servers_(std::move(servers)) {}
-  std::size_t server_of(std::uint64_t hash, std::string_view) const override {
-    return servers_[hash & (servers_.size() - 1)];
-  }
-
- private:
-  std::vector<std::uint32_t> servers_;
-};
-
-class Ring final : public Distributor {
- public:
-  explicit Ring(Continuum continuum) : continuum_(std::move(continuum)) {}
-  std::size_t server_of(std::uint64_t hash, std::string_view) const override {
-    return continuum_.server_of(hash);
-  }
-  const Continuum* continuum() const override { return &continuum_; }
-
- private:
-  Continuum continuum_;
-};
-
 // Jump consistent hash (Lamping and Veach).
-class Jump final : public Distributor {
- public:
-  explicit Jump(std::vector<std::uint32_t> servers) : servers_(std::move(servers)) {}
-  std::size_t server_of(std::uint64_t hash, std::string_view) const override {
-    std::int64_t bucket = -1;
-    for (std::int64_t next = 0; next < static_cast<std::int64_t>(servers_.size());) {
-      bucket = next;
-      hash = hash * 2862933555777941757U + 1;
-      next = static_cast<std::int64_t>(static_cast<double>(bucket + 1) *
-                                       (2147483648.0 / static_cast<double>((hash >> 33) + 1)));
-    }
-    return servers_[static_cast<std::size_t>(bucket)];
+std::size_t jump(std::uint64_t hash, std::size_t servers) {
+  std::int64_t bucket = -1;
+  for (std::int64_t next = 0; next < static_cast<std::int64_t>(servers);) {
+    bucket = next;
+    hash = hash * 2862933555777941757U + 1;
+    next = static_cast<std::int64_t>(static_cast<double>(bucket + 1) *
+                                     (2147483648.0 / static_cast<double>((hash >> 33) + 1)));
   }
-
- private:
-  std::vector<std::uint32_t> servers_;
-};
-
-class Furc final : public Distributor {
- public:
-  explicit Furc(std::vector<std::uint32_t> servers) : servers_(std::move(servers)) {}
-  std::size_t server_of(std::uint64_t, std::string_view text) const override {
-    return servers_[key_hash::furc(text, servers_.size())];
-  }
-
- private:
-  std::vector<std::uint32_t> servers_;
-};
+  return static_cast<std::size_t>(bucket);
+}
 
 // The highest hash of NAME-KEY; of equal ones the greater name.
-class Rendezvous final : public Distributor {
- public:
-  Rendezvous(KeyHash hash, std::vector<Member> members) : hash_(hash), members_(std::move(members)) {}
-  std::size_t server_of(std::uint64_t, std::string_view text) const override {
-    const Member* best = nullptr;
-    std::uint64_t best_score = 0;
-    thread_local std::string named;
-    for (const auto& member : members_) {
-      named.assign(member.name).append(1, '-').append(text);
-      const auto score = hash_(named);
-      if (best != nullptr && (score < best_score || (score == best_score && member.name <= best->name)))
-        continue;
-      best = &member;
-      best_score = score;
-    }
-    return best->index;
+std::size_t rendezvous(KeyHash hash, const std::vector<Member>& members, std::string_view text) {
+  const Member* best = nullptr;
+  std::uint64_t best_score = 0;
+  thread_local std::string named;
+  for (const auto& member : members) {
+    named.assign(member.name).append(1, '-').append(text);
+    const auto score = hash(named);
+    if (best != nullptr && (score < best_score || (score == best_score && member.name <= best->name)))
+      continue;
+    best = &member;
+    best_score = score;
   }
+  return best->index;
+}
 
- private:
-  KeyHash hash_;
-  std::vector<Member> members_;
-};
-
-// The highest hash of KEYNAME; of equal ones the server with the highest hash of NAME, of those the first.
-class RendezvousKeyFirst final : public Distributor {
- public:
-  RendezvousKeyFirst(KeyHash hash, std::vector<Member> members) : hash_(hash), members_(std::move(members)) {
-    for (const auto& member : members_) own_.push_back(hash_(member.name));
+// The highest hash of KEYNAME; of equal ones the server with the highest hash of NAME (`own`), of those the
+// first.
+std::size_t rendezvous_key_first(KeyHash hash, const std::vector<Member>& members,
+                                 const std::vector<std::uint64_t>& own, std::string_view text) {
+  std::size_t best = 0;
+  std::pair<std::uint64_t, std::uint64_t> best_score;
+  thread_local std::string named;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    named.assign(text).append(members[i].name);
+    const std::pair score{hash(named), own[i]};
+    if (i > 0 && score <= best_score) continue;
+    best = i;
+    best_score = score;
   }
-  std::size_t server_of(std::uint64_t, std::string_view text) const override {
-    std::size_t best = 0;
-    std::pair<std::uint64_t, std::uint64_t> best_score;
-    thread_local std::string named;
-    for (std::size_t i = 0; i < members_.size(); ++i) {
-      named.assign(text).append(members_[i].name);
-      const std::pair score{hash_(named), own_[i]};
-      if (i > 0 && score <= best_score) continue;
-      best = i;
-      best_score = score;
-    }
-    return members_[best].index;
-  }
-
- private:
-  KeyHash hash_;
-  std::vector<Member> members_;
-  std::vector<std::uint64_t> own_;
-};
+  return members[best].index;
+}
 
 // The highest hash of NAME-ROUNDKEY over as many rounds as a server's weight; of equal ones the first.
-class Election final : public Distributor {
- public:
-  Election(KeyHash hash, std::vector<Member> members) : hash_(hash), members_(std::move(members)) {}
-  std::size_t server_of(std::uint64_t, std::string_view text) const override {
-    std::size_t best = members_.front().index;
-    std::uint64_t best_score = 0;
-    for (const auto& member : members_) {
-      for (std::uint32_t round = 0; round < member.weight; ++round) {
-        const auto score = hash_(member.name + '-' + std::to_string(round) + std::string(text));
-        if (score <= best_score) continue;
-        best = member.index;
-        best_score = score;
-      }
+std::size_t elected(KeyHash hash, const std::vector<Member>& members, std::string_view text) {
+  std::size_t best = members.front().index;
+  std::uint64_t best_score = 0;
+  for (const auto& member : members) {
+    for (std::uint32_t round = 0; round < member.weight; ++round) {
+      const auto score = hash(member.name + '-' + std::to_string(round) + std::string(text));
+      if (score <= best_score) continue;
+      best = member.index;
+      best_score = score;
     }
-    return best;
   }
-
- private:
-  KeyHash hash_;
-  std::vector<Member> members_;
-};
+  return best;
+}
 
 Shares shares_of(const std::vector<Member>& members, std::size_t points_per_weight) {
   Shares shares{members.size(), 0, false, points_per_weight};
@@ -195,31 +118,50 @@ std::vector<std::uint32_t> sampled(const Continuum& continuum) {
 
 }  // namespace
 
-std::unique_ptr<const Distributor> make_distributor(const Rule& rule, const std::vector<Member>& members) {
+Distributor make_distributor(const Rule& rule, const std::vector<Member>& members) {
+  using Text = std::string_view;
   switch (rule.distribution) {
     case Distribution::modulo:
-      return std::make_unique<Slots>(slots_of(members, rule.repeats));
+      return {[slots = slots_of(members, rule.repeats)](std::uint64_t hash, Text) {
+        return slots[hash % slots.size()];
+      }};
     case Distribution::mask:
-      return std::make_unique<Mask>(slots_of(members, false));
-    case Distribution::ring:
-      return std::make_unique<Ring>(continuum_of(rule, members));
+      return {[slots = slots_of(members, false)](std::uint64_t hash, Text) {
+        return slots[hash & (slots.size() - 1)];
+      }};
+    case Distribution::ring: {
+      const auto ring = std::make_shared<const Continuum>(continuum_of(rule, members));
+      return {[circle = ring.get()](std::uint64_t hash, Text) { return circle->server_of(hash); }, ring};
+    }
     case Distribution::bucketed:
-      return std::make_unique<Slots>(sampled(continuum_of(rule, members)));
+      return {[slots = sampled(continuum_of(rule, members))](std::uint64_t hash, Text) {
+        return slots[hash % slots.size()];
+      }};
     case Distribution::jump:
-      return std::make_unique<Jump>(slots_of(members, false));
+      return {[slots = slots_of(members, false)](std::uint64_t hash, Text) {
+        return slots[jump(hash, slots.size())];
+      }};
     case Distribution::furc:
-      return std::make_unique<Furc>(slots_of(members, false));
+      return {[slots = slots_of(members, false)](std::uint64_t, Text text) {
+        return slots[key_hash::furc(text, slots.size())];
+      }};
     case Distribution::rendezvous:
-      return std::make_unique<Rendezvous>(rule.hash, members);
-    case Distribution::rendezvous_key_first:
-      return std::make_unique<RendezvousKeyFirst>(rule.hash, members);
+      return {
+          [hash = rule.hash, members](std::uint64_t, Text text) { return rendezvous(hash, members, text); }};
+    case Distribution::rendezvous_key_first: {
+      std::vector<std::uint64_t> own;
+      for (const auto& member : members) own.push_back(rule.hash(member.name));
+      return {[hash = rule.hash, members, own](std::uint64_t, Text text) {
+        return rendezvous_key_first(hash, members, own, text);
+      }};
+    }
     case Distribution::election:
-      return std::make_unique<Election>(rule.hash, members);
+      return {[hash = rule.hash, members](std::uint64_t, Text text) { return elected(hash, members, text); }};
     case Distribution::routes:  // placed by make_routed_placement
     case Distribution::asked:   // by make_asked_placement
       break;
   }
-  return nullptr;
+  return {};
 }
 
 }  // namespace mcds

@@ -1,7 +1,7 @@
 #include "common/placement/placement.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <array>
 #include <set>
 
 #include "common/base/errors.hpp"
@@ -46,7 +46,7 @@ class ProfilePlacement final : public Placement {
   bool replicates() const override { return rule_.copies > 1 && pool_.size() > 1; }
   bool has_plain_owners() const override { return !replicates() && rule_.wire == nullptr; }
   Owners owners_of(std::string_view key) const override;
-  const Continuum* continuum() const override { return distributor().continuum(); }
+  const Continuum* continuum() const override { return distributor().continuum.get(); }
 
   std::uint64_t hash_of(std::string_view key) const override {
     std::string buffer;
@@ -78,8 +78,8 @@ class ProfilePlacement final : public Placement {
   const Survivors& survivors(const std::vector<bool>& down) const;
 
   const Distributor& distributor() const {
-    if (distributor_ == nullptr) distributor_ = make_distributor(rule_, listed_members());
-    return *distributor_;
+    if (!distributor_.server_of) distributor_ = make_distributor(rule_, listed_members());
+    return distributor_;
   }
 
   // As often as they are listed, by their indexes in pool().
@@ -87,11 +87,8 @@ class ProfilePlacement final : public Placement {
     std::vector<Member> members = members_of(rule_, listed_, options_.resolver);
     if (!options_.buckets.empty()) return in_buckets(members);
     if (pool_.size() == listed_.size()) return members;
-    const std::vector<std::size_t> firsts = first_of_each(listed_);
-    std::vector<std::uint32_t> indexes;
-    for (std::size_t i = 0, next = 0; i < firsts.size(); ++i)
-      indexes.push_back(firsts[i] == i ? static_cast<std::uint32_t>(next++) : indexes[firsts[i]]);
-    for (Member& member : members) member.index = indexes[member.index];
+    const std::vector<std::size_t> indexes = indexes_without_repeats(listed_);
+    for (Member& member : members) member.index = static_cast<std::uint32_t>(indexes[member.index]);
     return members;
   }
 
@@ -142,7 +139,7 @@ class ProfilePlacement final : public Placement {
   Pool pool_;
   PlacementOptions options_;
   Rule rule_;
-  mutable std::unique_ptr<const Distributor> distributor_;
+  mutable Distributor distributor_;
   mutable Survivors survivors_;  // of the last question
 };
 
@@ -171,18 +168,11 @@ std::optional<std::size_t> ProfilePlacement::server_of_when_down(std::string_vie
   return server_after_failures(rule_, distributor(), hashed_text(key, buffer), down);
 }
 
-void add_once(std::vector<std::size_t>& servers, std::size_t server) {
-  if (std::find(servers.begin(), servers.end(), server) == servers.end()) servers.push_back(server);
-}
-
 Owners ProfilePlacement::owners_of(std::string_view key) const {
   constexpr std::size_t most_tries = 20;  // for each copy; the client gives up as well
   std::vector<std::size_t> servers{server_of(key)};
   const std::size_t wanted = std::min(rule_.copies, pool_.size());
-  if (rule_.replication == Replication::next_servers) {
-    for (std::size_t i = 1; servers.size() < wanted; ++i)
-      add_once(servers, (servers.front() + i) % pool_.size());
-  }
+  if (rule_.replication == Replication::next_servers) servers = followed(std::move(servers), wanted);
   if (rule_.replication == Replication::next_tries && wanted > 1) {
     std::string buffer;
     std::string text(hashed_text(key, buffer));
@@ -219,27 +209,26 @@ std::vector<std::size_t> ProfilePlacement::servers_of(std::string_view key, std:
       add_once(servers, points[(from + i) % points.size()].server);
     }
   }
-  for (std::size_t i = 1; servers.size() < count; ++i)
-    add_once(servers, (servers.front() + i) % pool_.size());
-  return servers;
+  return followed(std::move(servers), count);
 }
 
 }  // namespace
 
 const char* name_of(Policy policy) {
-  switch (policy) {
-    case Policy::one:
-      return "one";
-    case Policy::all:
-      return "all";
-    case Policy::latest:
-      return "latest";
-    case Policy::random:
-      return "random";
-    case Policy::failover:
-      return "failover";
-  }
-  return "";
+  constexpr std::array words{"one", "all", "latest", "random", "failover"};
+  static_assert(words.size() == static_cast<std::size_t>(Policy::failover) + 1);
+  return words[static_cast<std::size_t>(policy)];
+}
+
+void add_once(std::vector<std::size_t>& servers, std::size_t server) {
+  if (std::find(servers.begin(), servers.end(), server) == servers.end()) servers.push_back(server);
+}
+
+std::vector<std::size_t> Placement::followed(std::vector<std::size_t> servers, std::size_t count) const {
+  const std::size_t all = pool().size();
+  for (std::size_t i = 1; servers.size() < std::min(count, all); ++i)
+    add_once(servers, (servers.front() + i) % all);
+  return servers;
 }
 
 Owners copies_on(const std::vector<std::size_t>& servers) {

@@ -91,14 +91,23 @@ class Placement {
   virtual bool takes_any_byte() const { return false; }
   // The `count` distinct servers that hold the key's copies, the owner first: those that follow in continuum
   // order, or the next indexes. Fewer than `count` when the pool is smaller.
-  virtual std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const = 0;
+  virtual std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const {
+    return followed({server_of(key)}, count);
+  }
   // Where the client goes for the key while the servers marked in `down` (one entry per server) are dead;
   // nullopt: nowhere, the key is lost. Throws InvalidInput if the client's choice cannot be predicted.
   virtual std::optional<std::size_t> server_of_when_down(std::string_view key,
                                                          const std::vector<bool>& down) const;
   // The circle on which keys are placed; null if the client has none.
   virtual const Continuum* continuum() const { return nullptr; }
+
+ protected:
+  // These, and then those that follow the first in the list, until there are `count`.
+  std::vector<std::size_t> followed(std::vector<std::size_t> servers, std::size_t count) const;
 };
+
+// Unless it is among them.
+void add_once(std::vector<std::size_t>& servers, std::size_t server);
 
 // What is asked about, where reads and writes may go different ways; any: what they have in common.
 enum class Operation { any, get, set, remove };

@@ -30,24 +30,6 @@ bool only_counts(std::span<const Request> batch) {
 
 }  // namespace
 
-// Its failures are settled once they are known.
-class HealthGuard::Watched final : public Pending {
- public:
-  Watched(HealthGuard& guard, std::unique_ptr<Pending> pending)
-      : guard_(guard), pending_(std::move(pending)) {}
-  std::span<const Request> batch() const override { return pending_->batch(); }
-  std::vector<Reply> finish() override {
-    std::vector<Reply> replies = pending_->finish();
-    if (pending_->batch().size() == replies.size())
-      guard_.settle(pending_->batch(), {}, replies, only_counts(pending_->batch()));
-    return replies;
-  }
-
- private:
-  HealthGuard& guard_;
-  std::unique_ptr<Pending> pending_;
-};
-
 HealthGuard::HealthGuard(std::unique_ptr<Cluster> inner, const ConnectOptions& options)
     : Decorator(std::move(inner)), options_(options), servers_(placement().pool().size()) {}
 
@@ -58,7 +40,10 @@ bool HealthGuard::stands_aside() const {
 std::unique_ptr<Pending> HealthGuard::begin(std::vector<Request> batch) {
   if (stands_aside()) return inner().begin(std::move(batch));
   if (watched_ > 0 || options_.run->over(clock_.steady())) return Decorator::begin(std::move(batch));
-  return std::make_unique<Watched>(*this, inner().begin(std::move(batch)));
+  return settled_later(inner().begin(std::move(batch)),
+                       [this](std::span<const Request> begun, std::vector<Reply>& replies) {
+                         if (begun.size() == replies.size()) settle(begun, {}, replies, only_counts(begun));
+                       });
 }
 
 std::vector<Reply> HealthGuard::execute(std::span<const Request> batch) {
@@ -98,18 +83,8 @@ HealthGuard::Places HealthGuard::send_to_the_well(std::span<const Request> batch
       places.push_back(i);
     }
   }
-  run_again(batch, places, replies);
+  execute_at(places, inner(), batch, replies);
   return places;
-}
-
-void HealthGuard::run_again(std::span<const Request> batch, const Places& places,
-                            std::vector<Reply>& replies) {
-  if (places.empty()) return;
-  std::vector<Request> part;
-  part.reserve(places.size());
-  for (const std::size_t place : places) part.push_back(batch[place]);
-  std::vector<Reply> answers = inner().execute(part);
-  for (std::size_t i = 0; i < places.size(); ++i) replies[places[i]] = std::move(answers[i]);
 }
 
 void HealthGuard::settle(std::span<const Request> batch, const Places& sent, std::vector<Reply>& replies,
@@ -132,7 +107,7 @@ void HealthGuard::settle(std::span<const Request> batch, const Places& sent, std
   } else {
     std::erase_if(again, [&](std::size_t place) { return replies[place].failure->late; });
   }
-  run_again(batch, again, replies);
+  execute_at(again, inner(), batch, replies);
   note(again, replies);
 }
 

@@ -23,7 +23,6 @@ class HealthGuard final : public Decorator {
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override;
 
  private:
-  class Watched;
   using Places = std::vector<std::size_t>;  // in a batch
   struct Server {
     bool sick = false;
@@ -39,7 +38,6 @@ class HealthGuard final : public Decorator {
 
   bool stands_aside() const;
   Places send_to_the_well(std::span<const Request> batch, std::vector<Reply>& replies);
-  void run_again(std::span<const Request> batch, const Places& places, std::vector<Reply>& replies);
   // Settles the replies of what was sent at `places` (all, if it is empty).
   void settle(std::span<const Request> batch, const Places& places, std::vector<Reply>& replies,
               bool changes_too);

@@ -1,6 +1,7 @@
 #include "common/cluster/keys/probe.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "common/base/bytes.hpp"
@@ -83,39 +84,16 @@ RemovedCopy removed_by(const Reply& reply) {
 }  // namespace
 
 const char* name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::ok:
-      return "ok";
-    case Verdict::missing:
-      return "missing";
-    case Verdict::incomplete:
-      return "incomplete";
-    case Verdict::misplaced:
-      return "misplaced";
-    case Verdict::duplicate:
-      return "duplicate";
-    case Verdict::divergent:
-      return "divergent";
-    case Verdict::unreachable:
-      return "unreachable";
-  }
-  return "";
+  constexpr std::array words{"ok",        "missing",   "incomplete", "misplaced",
+                             "duplicate", "divergent", "unreachable"};
+  static_assert(words.size() == static_cast<std::size_t>(Verdict::unreachable) + 1);
+  return words[static_cast<std::size_t>(verdict)];
 }
 
 const char* name_of(Removal removal) {
-  switch (removal) {
-    case Removal::removed:
-      return "removed";
-    case Removal::gone:
-      return "gone";
-    case Removal::changed:
-      return "changed";
-    case Removal::refused:
-      return "refused";
-    case Removal::unknown:
-      return "unknown";
-  }
-  return "";
+  constexpr std::array words{"removed", "gone", "changed", "refused", "unknown"};
+  static_assert(words.size() == static_cast<std::size_t>(Removal::unknown) + 1);
+  return words[static_cast<std::size_t>(removal)];
 }
 
 Verdict verdict_of(const KeyCopies& copies, const Owners& owners, bool compares) {

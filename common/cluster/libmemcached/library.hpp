@@ -6,40 +6,43 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/shared_library.hpp"
+
 namespace mcds::libmemcached {
 
 struct Library {
-  decltype(&::memcached) configured;
-  decltype(&::libmemcached_check_configuration) check_configuration;
-  decltype(&::memcached_behavior_get) behavior_get;
-  decltype(&::memcached_callback_get) callback_get;
-  decltype(&::memcached_server_count) server_count;
-  decltype(&::memcached_server_instance_by_position) server_at;
-  decltype(&::memcached_server_name) server_name;
-  decltype(&::memcached_server_port) server_port;
-  decltype(&::memcached_generate_hash) generate_hash;
-  decltype(&::memcached_generate_hash_value) generate_hash_value;
-  decltype(&::memcached_create) create;
-  decltype(&::memcached_behavior_set) behavior_set;
-  decltype(&::memcached_server_add) add_server;
-  decltype(&::memcached_server_add_unix_socket) add_unix_socket;
-  decltype(&::memcached_set_sasl_auth_data) set_sasl_auth_data;
-  decltype(&::memcached_last_error_message) last_error_message;
-  decltype(&::memcached_version) version;
-  decltype(&::memcached_server_major_version) major_version;
-  decltype(&::memcached_server_minor_version) minor_version;
-  decltype(&::memcached_server_micro_version) micro_version;
-  decltype(&::memcached_get) get;
-  decltype(&::memcached_add) add;
-  decltype(&::memcached_set) set;
-  decltype(&::memcached_replace) replace;
-  decltype(&::memcached_append) append;
-  decltype(&::memcached_cas) cas;
-  decltype(&::memcached_increment_with_initial) increment;
-  decltype(&::memcached_decrement_with_initial) decrement;
-  decltype(&::memcached_touch) touch;
-  decltype(&::memcached_delete) remove;
-  decltype(&::memcached_stat_execute) stats;
+  SharedLibrary file;
+  MCDS_LOADED(configured, memcached);
+  MCDS_LOADED(check_configuration, libmemcached_check_configuration);
+  MCDS_LOADED(behavior_get, memcached_behavior_get);
+  MCDS_LOADED(callback_get, memcached_callback_get);
+  MCDS_LOADED(server_count, memcached_server_count);
+  MCDS_LOADED(server_at, memcached_server_instance_by_position);
+  MCDS_LOADED(server_name, memcached_server_name);
+  MCDS_LOADED(server_port, memcached_server_port);
+  MCDS_LOADED(generate_hash, memcached_generate_hash);
+  MCDS_LOADED(generate_hash_value, memcached_generate_hash_value);
+  MCDS_LOADED(create, memcached_create);
+  MCDS_LOADED(behavior_set, memcached_behavior_set);
+  MCDS_LOADED(add_server, memcached_server_add);
+  MCDS_LOADED(add_unix_socket, memcached_server_add_unix_socket);
+  MCDS_LOADED(set_sasl_auth_data, memcached_set_sasl_auth_data);
+  MCDS_LOADED(last_error_message, memcached_last_error_message);
+  MCDS_LOADED(version, memcached_version);
+  MCDS_LOADED(major_version, memcached_server_major_version);
+  MCDS_LOADED(minor_version, memcached_server_minor_version);
+  MCDS_LOADED(micro_version, memcached_server_micro_version);
+  MCDS_LOADED(get, memcached_get);
+  MCDS_LOADED(add, memcached_add);
+  MCDS_LOADED(set, memcached_set);
+  MCDS_LOADED(replace, memcached_replace);
+  MCDS_LOADED(append, memcached_append);
+  MCDS_LOADED(cas, memcached_cas);
+  MCDS_LOADED(increment, memcached_increment_with_initial);
+  MCDS_LOADED(decrement, memcached_decrement_with_initial);
+  MCDS_LOADED(touch, memcached_touch);
+  MCDS_LOADED(remove, memcached_delete);
+  MCDS_LOADED(stats, memcached_stat_execute);
 };
 
 // Throws Failure(configuration) that names the package when it is not installed, is another version, or

@@ -62,7 +62,6 @@ class Lane {
  private:
   bool open();
   void note_peer() const;
-  void connected(SteadyTime now);
   Wording wording() const;
   bool answered_here(const Request& request, Reply& reply) const;
   bool is_stranger() const;

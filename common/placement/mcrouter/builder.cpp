@@ -127,8 +127,8 @@ std::size_t RouteBuilder::one(const JsonNode& json, std::size_t depth) {
 }
 
 RouteBuilder::Ids RouteBuilder::list(const JsonNode& json, std::size_t depth) {
-  if (depth > deepest_json)
-    throw bad_configuration("the routes nest more than " + std::to_string(deepest_json) + " deep");
+  if (depth > deepest_levels)
+    throw bad_configuration("the routes nest more than " + std::to_string(deepest_levels) + " deep");
   if (json.is_string()) return from_string(json.text, depth);
   if (json.is(JsonNode::Kind::array)) {
     Ids ids;

@@ -6,6 +6,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/placement/mcrouter/builder.hpp"
+#include "common/placement/pools/entries.hpp"
 #include "common/placement/pools/files.hpp"
 
 namespace mcds {
@@ -57,12 +58,6 @@ struct Selection {
   }
 };
 
-std::string listed(const std::set<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 // The one route that is meant; routes that place keys alike are one.
 RootRoute chosen(const std::vector<RootRoute>& roots, RouteBuilder& builder, const Selection& selection) {
   std::map<std::size_t, RootRoute> found;
@@ -81,7 +76,7 @@ RootRoute chosen(const std::vector<RootRoute>& roots, RouteBuilder& builder, con
   if (found.size() == 1) return found.begin()->second;
   if (found.size() > 1)
     throw bad_configuration("the file's routes place keys differently: write FILE#ROUTE with one of " +
-                            listed(names));
+                            joined(names, ", "));
   if (!selection.pool.empty()) {
     throw bad_configuration(builder.has_pool(selection.pool)
                                 ? "no route of the file leads to the pool " + json_quote(selection.pool)

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/base/errors.hpp"
-#include "common/base/json.hpp"
+#include "common/base/json_reader.hpp"
 
 namespace mcds {
 
@@ -49,77 +49,36 @@ std::string strict(std::string_view loose) {
   return text;
 }
 
-void refuse_depth(std::string_view json) {
-  std::size_t depth = 0;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    if (json[i] == '"') i = end_of_string(json, i) - 1;
-    if (json[i] == ']' || json[i] == '}') --depth;
-    if ((json[i] == '[' || json[i] == '{') && ++depth > deepest_json) {
-      throw Failure(ErrorCode::configuration,
-                    "the file nests more than " + std::to_string(deepest_json) + " levels deep");
-    }
+void check(std::string_view json) {
+  JsonReader reader(json);
+  while (const auto token = reader.next()) {
+    const bool opens = token->text == "[" || token->text == "{";
+    if (opens && token->depth >= deepest_levels)
+      throw bad_configuration("the file nests more than " + std::to_string(deepest_levels) + " levels deep");
   }
+  if (!reader.valid()) throw bad_configuration("the file is not JSON");
 }
 
-// Walks what is known to be JSON of bounded depth.
-class Walker {
- public:
-  explicit Walker(std::string_view json) : json_(json) {}
-
-  JsonNode value() {
-    JsonNode node;
-    const char c = peek();
-    if (c == '{' || c == '[') {
-      container(node, c == '{');
-    } else if (c == '"') {
-      node.kind = JsonNode::Kind::string;
-      node.text = string();
-    } else {
-      const auto end = std::min(json_.find_first_of(" \t\r\n,]}", at_), json_.size());
-      node.text = json_.substr(at_, end - at_);
-      at_ = end;
-      node.kind = c == 'n'               ? JsonNode::Kind::null
-                  : c == 't' || c == 'f' ? JsonNode::Kind::boolean
-                                         : JsonNode::Kind::number;
-    }
-    return node;
+// The value that begins with `token`, of a text that check() has passed.
+JsonNode node_of(JsonReader& reader, std::string_view token) {
+  using Kind = JsonNode::Kind;
+  const char c = token.front();
+  if (c == '"') return {Kind::string, json_string_bytes(token)};
+  if (c == 'n') return {Kind::null, std::string(token)};
+  if (c == 't' || c == 'f') return {Kind::boolean, std::string(token)};
+  if (c != '{' && c != '[') return {Kind::number, std::string(token)};
+  JsonNode node{c == '{' ? Kind::object : Kind::array};
+  for (auto next = reader.next(); next->text != "}" && next->text != "]"; next = reader.next()) {
+    if (next->text == "," || next->text == ":") continue;
+    if (next->is_key)
+      node.members.emplace_back(json_string_bytes(next->text), JsonNode());
+    else if (node.kind == Kind::object)
+      node.members.back().second = node_of(reader, next->text);
+    else
+      node.elements.push_back(node_of(reader, next->text));
   }
-
- private:
-  char peek() {
-    at_ = json_.find_first_not_of(space, at_);
-    return json_[at_];
-  }
-
-  std::string string() {
-    const std::size_t end = end_of_string(json_, at_);
-    const std::string_view literal = json_.substr(at_, end - at_);
-    at_ = end;
-    if (literal.find('\\') == std::string_view::npos)
-      return std::string(literal.substr(1, literal.size() - 2));
-    return json_unquote(literal).value_or("");
-  }
-
-  void container(JsonNode& node, bool object) {
-    node.kind = object ? JsonNode::Kind::object : JsonNode::Kind::array;
-    ++at_;
-    while (peek() != '}' && json_[at_] != ']') {
-      if (json_[at_] == ',') ++at_, peek();
-      if (object) {
-        node.members.emplace_back(string(), JsonNode());
-        peek();
-        ++at_;  // the colon
-        node.members.back().second = value();
-      } else {
-        node.elements.push_back(value());
-      }
-    }
-    ++at_;
-  }
-
-  std::string_view json_;
-  std::size_t at_ = 0;
-};
+  return node;
+}
 
 }  // namespace
 
@@ -136,9 +95,10 @@ std::string JsonNode::string_at(std::string_view name, std::string_view otherwis
 
 JsonNode parse_json_tree(std::string_view text) {
   const std::string json = strict(text);
-  refuse_depth(json);
-  if (!is_json(json)) throw Failure(ErrorCode::configuration, "the file is not JSON");
-  return Walker(json).value();
+  check(json);
+  JsonReader reader(json);
+  const auto first = reader.next();
+  return node_of(reader, first->text);
 }
 
 }  // namespace mcds

@@ -11,10 +11,11 @@ namespace mcds {
 
 struct JsonNode {
   enum class Kind { null, boolean, number, string, array, object };
+  using Member = std::pair<std::string, JsonNode>;
   Kind kind = Kind::null;
   std::string text = {};  // a string's bytes; a number or boolean as written
   std::vector<JsonNode> elements = {};
-  std::vector<std::pair<std::string, JsonNode>> members = {};  // in order
+  std::vector<Member> members = {};  // in order
 
   bool is(Kind other) const { return kind == other; }
   bool is_string() const { return kind == Kind::string; }
@@ -25,10 +26,10 @@ struct JsonNode {
 };
 
 // How deep the lists and objects of a file may nest.
-constexpr std::size_t deepest_json = 100;
+constexpr std::size_t deepest_levels = 100;
 
 // One JSON value. Allowed besides: // and /* */ comments, a comma after the last element. Linear in the text;
-// throws Failure(configuration) for what is not JSON and for more than deepest_json levels.
+// throws Failure(configuration) for what is not JSON and for more than deepest_levels levels.
 JsonNode parse_json_tree(std::string_view text);
 
 }  // namespace mcds

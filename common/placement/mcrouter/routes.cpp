@@ -229,13 +229,10 @@ class RoutedPlacement final : public Placement {
 
   std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const override {
     std::vector<std::size_t> servers;
-    const auto add = [&](std::size_t server) {
-      if (servers.size() < count && std::find(servers.begin(), servers.end(), server) == servers.end())
-        servers.push_back(server);
-    };
-    for (const Owner& owner : owners_of(key).list) add(owner.server);
-    for (std::size_t i = 1; i < pool_.size(); ++i) add((servers.front() + i) % pool_.size());
-    return servers;
+    for (const Owner& owner : owners_of(key).list) {
+      if (servers.size() < count) add_once(servers, owner.server);
+    }
+    return followed(std::move(servers), count);
   }
 
   std::optional<std::size_t> server_of_when_down(std::string_view key,

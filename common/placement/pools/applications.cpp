@@ -1,7 +1,6 @@
 // Servers as applications' own settings name them: DSNs, dalli's variable, Django's CACHES, oslo's sections.
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +8,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/text.hpp"
 #include "common/placement/mcrouter/json_tree.hpp"
 #include "common/placement/pools/entries.hpp"
 #include "common/placement/pools/files.hpp"
@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view dsn_scheme = "memcached:";
 
 bool is_number(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 std::string decoded(std::string_view text) {
@@ -60,8 +60,7 @@ std::string dsn_options(std::string_view query, std::vector<std::string>& entrie
       entries.push_back(dsn_entry(name.substr(5, name.size() - 6), value));
       continue;
     }
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    name = lower_case(std::move(name));
     if (name == "weight") weight = value;
     if (std::find(placing.begin(), placing.end(), name) != placing.end())
       throw bad_configuration("the DSN sets " + name +
@@ -257,9 +256,8 @@ PoolFile parse_django(std::string_view json, std::string_view wanted) {
   const JsonNode* cache =
       single ? &caches->members.front().second : caches->find(wanted.empty() ? "default" : wanted);
   if (cache == nullptr || !cache->is(JsonNode::Kind::object)) {
-    std::string names;
-    for (const auto& [name, value] : caches->members) append_all(names, {names.empty() ? "" : ", ", name});
-    throw bad_configuration("no such cache; the file has " + names + " (write FILE#CACHE)");
+    throw bad_configuration("no such cache; the file has " +
+                            joined(caches->members, ", ", &JsonNode::Member::first) + " (write FILE#CACHE)");
   }
   const JsonNode* given = cache->find("OPTIONS");
   const JsonNode options = given == nullptr ? JsonNode() : *given;
@@ -283,15 +281,14 @@ PoolFile parse_django(std::string_view json, std::string_view wanted) {
 
 PoolFile parse_oslo(std::string_view ini, std::string_view wanted) {
   const std::vector<OsloSection> sections = oslo_sections(ini);
-  std::string names;
-  for (const OsloSection& section : sections) append_all(names, {names.empty() ? "" : ", ", section.name});
-  if (names.empty())
+  if (sections.empty())
     throw bad_configuration("no section of the file has memcache_servers, memcached_servers or a url");
   const std::string_view name = wanted.empty() ? "cache" : wanted;
   const auto named = std::ranges::find(sections, name, &OsloSection::name);
   const bool only = wanted.empty() && sections.size() == 1;
   if (named == sections.end() && !only)
-    throw bad_configuration("no such section; those with servers are " + names + " (write FILE#SECTION)");
+    throw bad_configuration("no such section; those with servers are " +
+                            joined(sections, ", ", &OsloSection::name) + " (write FILE#SECTION)");
   const OsloSection& section = named == sections.end() ? sections.front() : *named;
   PoolFile file{.pool = {}, .profile = oslo_profile(section), .hash_tag = ""};
   std::vector<std::string> entries;

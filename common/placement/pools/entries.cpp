@@ -19,10 +19,4 @@ std::vector<std::string_view> entries_of(std::string_view text, std::string_view
   return parts;
 }
 
-std::string joined(const std::vector<std::string>& entries) {
-  std::string list;
-  for (const auto& entry : entries) list += (list.empty() ? "" : ",") + entry;
-  return list;
-}
-
 }  // namespace mcds

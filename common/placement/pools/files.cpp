@@ -40,33 +40,33 @@ std::string nutcracker_entry(std::string_view text) {
   return name + (bare_v6 ? '[' + place.substr(0, port) + ']' + place.substr(port) : place) + weight;
 }
 
-std::string nutcracker_profile(const YamlNode& pool) {
-  const std::string distribution = pool.text("distribution", "ketama");
+std::string nutcracker_profile(const JsonNode& pool) {
+  const std::string distribution = pool.string_at("distribution", "ketama");
   if (distribution != "ketama" && distribution != "modula") {
     throw bad_configuration("distribution " + distribution +
                             " does not place keys on fixed servers; use ketama or modula");
   }
-  return "twemproxy-" + distribution + '-' + pool.text("hash", "fnv1a_64");
+  return "twemproxy-" + distribution + '-' + pool.string_at("hash", "fnv1a_64");
 }
 
 }  // namespace
 
 PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool_name) {
-  const YamlNode root = parse_yaml(yaml);
+  const JsonNode root = parse_yaml(yaml);
   if (root.members.empty()) throw bad_configuration("the file names no pool; is it a nutcracker.yml?");
-  const YamlNode* pool =
-      pool_name.empty() && root.members.size() == 1 ? &root.members[0] : root.find(pool_name);
+  const JsonNode* pool =
+      pool_name.empty() && root.members.size() == 1 ? &root.members[0].second : root.find(pool_name);
   if (pool == nullptr) {
-    std::string names;
-    for (const YamlNode& member : root.members) names += (names.empty() ? "" : ", ") + member.name;
-    throw bad_configuration("no such pool; the file has " + names + " (write FILE#POOL)");
+    throw bad_configuration("no such pool; the file has " +
+                            joined(root.members, ", ", &JsonNode::Member::first) + " (write FILE#POOL)");
   }
-  const YamlNode* servers = pool->find("servers");
+  const JsonNode* servers = pool->find("servers");
   if (servers == nullptr || servers->elements.empty()) throw bad_configuration("the pool has no servers");
-  if (pool->text("redis", "false") == "true") throw bad_configuration("the pool is one of redis servers");
+  if (pool->string_at("redis", "false") == "true")
+    throw bad_configuration("the pool is one of redis servers");
   std::vector<std::string> entries;
-  for (const YamlNode& server : servers->elements) entries.push_back(nutcracker_entry(server.scalar));
-  return {parse_pool(joined(entries)), nutcracker_profile(*pool), pool->text("hash_tag", "")};
+  for (const JsonNode& server : servers->elements) entries.push_back(nutcracker_entry(server.text));
+  return {parse_pool(joined(entries)), nutcracker_profile(*pool), pool->string_at("hash_tag")};
 }
 
 PoolFile parse_elasticache(std::string_view text) {

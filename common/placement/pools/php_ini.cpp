@@ -1,6 +1,5 @@
 // PHP's session settings: php.ini, and the pools of php-fpm.
 #include <algorithm>
-#include <cctype>
 #include <optional>
 #include <set>
 #include <string>
@@ -8,6 +7,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/text.hpp"
 #include "common/placement/pools/entries.hpp"
 #include "common/placement/pools/files.hpp"
 
@@ -37,10 +37,8 @@ class PhpSettings {
     std::set<std::string_view> sections, with_sessions;
     std::string_view section;
     while (!ini.empty()) {
-      const auto end = std::min(ini.find('\n'), ini.size());
-      const std::string_view line = without_quotes(ini.substr(0, end));
-      const std::string_view whole = ini.substr(0, end);
-      ini.remove_prefix(std::min(end + 1, ini.size()));
+      const std::string_view whole = take_line(ini);
+      const std::string_view line = without_quotes(whole);
       if (line.starts_with(';')) continue;
       if (line.starts_with('[')) {
         section = without_quotes(line.substr(1, line.find(']') - 1));
@@ -92,9 +90,7 @@ class PhpSettings {
   }
 
   static Failure no_such_pool(const std::set<std::string_view>& sections) {
-    std::string names;
-    for (const std::string_view name : sections) append_all(names, {names.empty() ? "" : ", ", name});
-    return bad_configuration("no such pool; the file has " + names + " (write FILE#POOL)");
+    return bad_configuration("no such pool; the file has " + joined(sections, ", ") + " (write FILE#POOL)");
   }
 
   std::string_view pool_;
@@ -166,9 +162,7 @@ std::string memcached_session_entry(std::string_view text) {
 
 // Which of the two extensions keeps the sessions. Without a handler in the file, the form of the path tells.
 bool is_memcache(const PhpSettings& php, const std::string& path) {
-  std::string handler = php.value("session.save_handler");
-  std::transform(handler.begin(), handler.end(), handler.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string handler = lower_case(php.value("session.save_handler"));
   const bool urls = path.find("://") != std::string::npos;
   if (handler.empty()) return urls;
   if (handler != "memcache" && handler != "memcached")

@@ -8,6 +8,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/text.hpp"
 
 namespace mcds {
 
@@ -23,13 +24,6 @@ std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
   return text;
-}
-
-bool has_unsafe_byte(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte <= 0x20 || byte == 0x7f;
-  });
 }
 
 // Takes `/?WEIGHT` off the end of `rest`.
@@ -78,9 +72,8 @@ bool take_tls(std::string_view entry, std::string_view& rest) {
 
 // Whatever stands before an @ may be a password.
 void refuse_logins(std::string_view text) {
-  for (std::size_t from = 0; from < text.size();) {
-    const auto end = std::min(text.find(',', from), text.size());
-    const auto entry = trimmed(text.substr(from, end - from));
+  while (!text.empty()) {
+    const auto entry = trimmed(take_word(text, ','));
     const auto equals = entry.find('=');
     const auto name = equals == std::string_view::npos ? entry.substr(0, 0) : entry.substr(0, equals);
     const auto address = equals == std::string_view::npos ? entry : entry.substr(equals + 1);
@@ -91,7 +84,6 @@ void refuse_logins(std::string_view text) {
           "a login is not allowed in the server list; give --user NAME and --password-file FILE (or "
           "MCDS_USER and MCDS_PASSWORD)");
     }
-    from = end + 1;
   }
 }
 
@@ -174,7 +166,7 @@ Server parse_server(std::string_view entry) {
     throw InvalidInput("the server list has an empty entry: two commas in a row, or one at an end");
   if (entry.find_first_of(" \t\n") != std::string_view::npos)
     refuse(entry, "separate servers by commas, without spaces, tabs and line ends");
-  if (has_unsafe_byte(entry)) refuse(entry, "control characters are not allowed");
+  if (!is_one_word(entry)) refuse(entry, "control characters are not allowed");
   std::string_view rest = entry;
   Server server;
   server.name = take_name(entry, rest);
@@ -188,12 +180,6 @@ Server parse_server(std::string_view entry) {
     read_host(entry, rest, server);
   }
   return server;
-}
-
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return text;
 }
 
 }  // namespace
@@ -211,11 +197,7 @@ Pool parse_pool(std::string_view text) {
     throw InvalidInput("the server list has a NUL byte; is it text?");
   refuse_logins(text);
   Pool pool;
-  for (std::size_t from = 0; from <= text.size();) {
-    const auto end = std::min(text.find(',', from), text.size());
-    pool.push_back(parse_server(trimmed(text.substr(from, end - from))));
-    from = end + 1;
-  }
+  for (const std::string_view entry : split(text, ',')) pool.push_back(parse_server(trimmed(entry)));
   return pool;
 }
 
@@ -269,6 +251,14 @@ Pool without_repeats(const Pool& pool) {
     if (firsts[i] == i) each.push_back(pool[i]);
   }
   return each;
+}
+
+std::vector<std::size_t> indexes_without_repeats(const Pool& pool) {
+  const std::vector<std::size_t> firsts = first_of_each(pool);
+  std::vector<std::size_t> indexes;
+  for (std::size_t i = 0, next = 0; i < firsts.size(); ++i)
+    indexes.push_back(firsts[i] == i ? next++ : indexes[firsts[i]]);
+  return indexes;
 }
 
 }  // namespace mcds

@@ -55,7 +55,8 @@ Server discovered_server(const std::string& host, std::string_view port, std::st
 
 // Of each server the index of the first that has its address.
 std::vector<std::size_t> first_of_each(const Pool& pool);
-// Each server once.
+// Each server once; and of each listed one its index in that.
 Pool without_repeats(const Pool& pool);
+std::vector<std::size_t> indexes_without_repeats(const Pool& pool);
 
 }  // namespace mcds

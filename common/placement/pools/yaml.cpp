@@ -64,26 +64,29 @@ struct Budget {
   std::size_t scalar_bytes = most_scalar_bytes;
 };
 
-YamlNode convert(yaml_document_t& document, const yaml_node_t& node, int depth, Budget& left) {
+JsonNode convert(yaml_document_t& document, const yaml_node_t& node, int depth, Budget& left) {
   if (depth > deepest) throw too_much("nests too deep");
   if (left.nodes-- == 0) throw too_much("is too large once its aliases are written out");
   const auto child = [&](int index) {
     return convert(document, *yaml_document_get_node(&document, index), depth + 1, left);
   };
-  YamlNode result;
+  JsonNode result;
   if (node.type == YAML_SCALAR_NODE) {
     if (node.data.scalar.length > left.scalar_bytes)
       throw too_much("is too large once its aliases are written out");
     left.scalar_bytes -= node.data.scalar.length;
-    result.scalar.assign(reinterpret_cast<const char*>(node.data.scalar.value), node.data.scalar.length);
+    result.kind = JsonNode::Kind::string;
+    result.text.assign(reinterpret_cast<const char*>(node.data.scalar.value), node.data.scalar.length);
   } else if (node.type == YAML_SEQUENCE_NODE) {
+    result.kind = JsonNode::Kind::array;
     for (const auto* item = node.data.sequence.items.start; item != node.data.sequence.items.top; ++item) {
       result.elements.push_back(child(*item));
     }
   } else if (node.type == YAML_MAPPING_NODE) {
+    result.kind = JsonNode::Kind::object;
     for (const auto* pair = node.data.mapping.pairs.start; pair != node.data.mapping.pairs.top; ++pair) {
-      result.members.push_back(child(pair->value));
-      result.members.back().name = child(pair->key).scalar;
+      JsonNode value = child(pair->value);
+      result.members.emplace_back(child(pair->key).text, std::move(value));
     }
   }
   return result;
@@ -91,19 +94,7 @@ YamlNode convert(yaml_document_t& document, const yaml_node_t& node, int depth, 
 
 }  // namespace
 
-const YamlNode* YamlNode::find(std::string_view member_name) const {
-  for (const YamlNode& member : members) {
-    if (member.name == member_name) return &member;
-  }
-  return nullptr;
-}
-
-std::string YamlNode::text(std::string_view member_name, std::string_view otherwise) const {
-  const YamlNode* node = find(member_name);
-  return node == nullptr ? std::string(otherwise) : node->scalar;
-}
-
-YamlNode parse_yaml(std::string_view text) {
+JsonNode parse_yaml(std::string_view text) {
   check_size(text);
   Parser parser(text);
   if (!parser.loaded) {
@@ -112,7 +103,7 @@ YamlNode parse_yaml(std::string_view text) {
   }
   const yaml_node_t* root = yaml_document_get_root_node(&parser.document);
   Budget budget;
-  return root == nullptr ? YamlNode{} : convert(parser.document, *root, 0, budget);
+  return root == nullptr ? JsonNode{} : convert(parser.document, *root, 0, budget);
 }
 
 }  // namespace mcds
