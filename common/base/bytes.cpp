@@ -18,6 +18,12 @@ namespace {
 
 constexpr std::string_view hex_digits = "0123456789abcdef";
 
+std::string hex(std::uint64_t value, std::size_t digits) {
+  std::string text(digits, '0');
+  for (std::size_t i = digits; i-- > 0; value >>= 4) text[i] = hex_digits[value & 15];
+  return text;
+}
+
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text, int base = 10) {
   Number value{};
@@ -175,9 +181,7 @@ bool any_byte(std::string_view bytes, const Test& test) {
 }  // namespace
 
 std::string hex64(std::uint64_t value) {
-  std::string text(16, '0');
-  for (std::size_t i = 16; i-- > 0; value >>= 4) text[i] = hex_digits[value & 15];
-  return text;
+  return hex(value, 16);
 }
 
 void append_hex(std::string& out, unsigned char byte) {
@@ -242,6 +246,14 @@ void append_all(std::string& out, std::initializer_list<std::string_view> parts)
   size += out.size();
   if (size > out.capacity()) out.reserve(std::max(size, 2 * out.capacity()));
   for (const std::string_view part : parts) out += part;
+}
+
+CodePoint first_code_point(std::string_view utf8) {
+  const std::size_t size = utf8_sequence(utf8);
+  const auto lead = static_cast<unsigned char>(utf8.front());
+  char32_t code = size < 2 ? lead : lead & (0x7fU >> size);
+  for (std::size_t i = 1; i < size; ++i) code = (code << 6) | (static_cast<unsigned char>(utf8[i]) & 0x3fU);
+  return {code, size};
 }
 
 bool is_utf8(std::string_view bytes) {
@@ -314,10 +326,7 @@ std::uint32_t crc32(std::string_view bytes) {
 }
 
 std::string checksum(std::string_view bytes) {
-  std::string text(8, '0');
-  std::uint32_t sum = crc32(bytes);
-  for (std::size_t i = text.size(); i-- > 0; sum >>= 4) text[i] = hex_digits[sum & 15];
-  return text;
+  return hex(crc32(bytes), 8);
 }
 
 std::string md5_hex(std::string_view bytes) {

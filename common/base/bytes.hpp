@@ -32,6 +32,12 @@ std::optional<std::string> parse_base64(std::string_view text);
 void append_all(std::string& out, std::initializer_list<std::string_view> parts);
 
 bool is_utf8(std::string_view bytes);
+// The character that `utf8`, which is not empty, begins with.
+struct CodePoint {
+  char32_t value;
+  std::size_t size;  // bytes; 0: malformed (RFC 3629)
+};
+CodePoint first_code_point(std::string_view utf8);
 
 // Percent-encodes every byte that may not stand in a key part: control characters, space, DEL, '%', ':' and
 // bytes >= 0x80.

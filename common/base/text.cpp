@@ -11,28 +11,11 @@ namespace {
 
 constexpr char del = 0x7f;
 
-// Of the character at the start, which is neither ASCII nor longer than three bytes; 0: another.
-unsigned short_character(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  if ((byte(0) & 0xe0) == 0xc0 && (byte(1) & 0xc0) == 0x80) return (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f);
-  if ((byte(0) & 0xf0) == 0xe0 && (byte(1) & 0xc0) == 0x80 && (byte(2) & 0xc0) == 0x80)
-    return (byte(0) & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
-  return 0;
-}
-
 // C1 controls, what ends a line or a paragraph, and what changes the direction of the text around it.
-bool controls(unsigned character) {
+bool controls(char32_t character) {
   return (character >= 0x80 && character < 0xa0) || character == 0x061c || character == 0x200e ||
          character == 0x200f || (character >= 0x2028 && character <= 0x202e) ||
          (character >= 0x2066 && character <= 0x2069);
-}
-
-// The size of the character at the start; 0 if there is none.
-std::size_t character_size(std::string_view text) {
-  for (std::size_t size = 1; size <= std::min<std::size_t>(4, text.size()); ++size) {
-    if (is_utf8(text.substr(0, size))) return size;
-  }
-  return 0;
 }
 
 // Of the control character at the start, its escape as JSON has it, and its size.
@@ -41,14 +24,14 @@ struct Escape {
   std::size_t size;
 };
 std::optional<Escape> escape_of(std::string_view text) {
-  const auto byte = static_cast<unsigned char>(text.front());
-  if (byte < 0x20) {
+  const auto [character, size] = first_code_point(text);
+  if (size == 0) return std::nullopt;
+  if (character < 0x20) {
     const std::string quoted = json_quote(text.substr(0, 1));
     return Escape{quoted.substr(1, quoted.size() - 2), 1};
   }
-  const unsigned character = text.front() == del ? byte : short_character(text);
-  if (text.front() != del && !controls(character)) return std::nullopt;
-  Escape escape{"\\u", character < 0x80 ? 1U : character < 0x800 ? 2U : 3U};
+  if (character != del && !controls(character)) return std::nullopt;
+  Escape escape{"\\u", size};
   append_hex(escape.text, static_cast<unsigned char>(character >> 8));
   append_hex(escape.text, static_cast<unsigned char>(character & 0xff));
   return escape;
@@ -81,7 +64,7 @@ std::string visible(std::string_view text) {
   if (is_visible(text)) return std::string(text);
   std::string shown;
   while (!text.empty()) {
-    const std::size_t size = character_size(text);
+    const std::size_t size = first_code_point(text).size;
     if (size == 0) {
       shown += "\\x";
       append_hex(shown, static_cast<unsigned char>(text.front()));

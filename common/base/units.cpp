@@ -78,12 +78,7 @@ int digits(std::string_view text, std::size_t from, std::size_t count) {
 std::optional<std::chrono::microseconds> parse_fraction_and_zone(std::string_view rest) {
   std::chrono::microseconds shift{0};
   if (rest.starts_with('.')) {
-    const auto fraction = [&] {
-      std::string_view number = rest;
-      auto value = take_number(number);
-      rest = number;
-      return value;
-    }();
+    const auto fraction = take_number(rest);
     if (!fraction) return std::nullopt;
     shift += std::chrono::microseconds(static_cast<std::int64_t>(*fraction * 1e6 + 0.5));
   }
@@ -127,8 +122,7 @@ Duration parse_duration(std::string_view text, std::string_view what) {
     throw InvalidInput(std::string(what) + ": " + quoted(text) +
                        " is not a duration; write 250ms, 30s, 5m, 1h30m or 7d");
   }
-  if (*seconds > longest_life_s)
-    throw InvalidInput(std::string(what) + ": " + quoted(text) + " is too long");
+  if (*seconds > longest_life_s) throw InvalidInput(std::string(what) + ": " + quoted(text) + " is too long");
   return std::chrono::nanoseconds(static_cast<std::int64_t>(*seconds * 1e9 + 0.5));
 }
 

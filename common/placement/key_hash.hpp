@@ -21,13 +21,24 @@ std::uint64_t crc32_or_1(std::string_view key);  // 0 becomes 1
 std::uint64_t crc15_or_1(std::string_view key);
 std::uint64_t crc15_bits_16_to_30(std::string_view key);  // xmemcached: always 0
 
-std::uint64_t md5(std::string_view key);  // little-endian word 0 of the digest
+// The first words of a digest, little-endian.
+std::array<std::uint32_t, 4> md5_words(std::string_view bytes);
+std::array<std::uint32_t, 5> sha1_words(std::string_view bytes);
+std::array<std::uint32_t, 4> sha256_words(std::string_view bytes);
+std::array<std::uint32_t, 4> sha384_words(std::string_view bytes);
+std::array<std::uint32_t, 4> sha512_words(std::string_view bytes);
+// The first of them.
+template <auto digest_words>
+std::uint64_t first_word(std::string_view key) {
+  return digest_words(key)[0];
+}
+constexpr KeyHash md5 = first_word<md5_words>;
+constexpr KeyHash sha1 = first_word<sha1_words>;
+constexpr KeyHash sha256 = first_word<sha256_words>;
+constexpr KeyHash sha384 = first_word<sha384_words>;
+constexpr KeyHash sha512 = first_word<sha512_words>;
 std::uint64_t md5_top64(
-    std::string_view key);                 // the first 8 bytes, big-endian: orders as the whole digest does
-std::uint64_t sha1(std::string_view key);  // little-endian word 0, as of those that follow
-std::uint64_t sha256(std::string_view key);
-std::uint64_t sha384(std::string_view key);
-std::uint64_t sha512(std::string_view key);
+    std::string_view key);  // the first 8 bytes, big-endian: orders as the whole digest does
 // Word 0 of such a digest big-endian.
 template <KeyHash digest>
 std::uint64_t big_endian(std::string_view key) {
@@ -88,12 +99,6 @@ std::uint64_t js_fnv1a_32_signed_order(std::string_view key);
 
 // Parts the point makers need too.
 std::uint32_t crc32_continued(std::uint32_t crc, std::string_view bytes);
-// The first words of a digest, little-endian.
-std::array<std::uint32_t, 4> md5_words(std::string_view bytes);
-std::array<std::uint32_t, 5> sha1_words(std::string_view bytes);
-std::array<std::uint32_t, 4> sha256_words(std::string_view bytes);
-std::array<std::uint32_t, 4> sha384_words(std::string_view bytes);
-std::array<std::uint32_t, 4> sha512_words(std::string_view bytes);
 std::uint64_t xxh3_seeded(std::string_view key, std::uint64_t seed);
 std::uint64_t xxh3_low32_seeded(std::string_view key, std::uint64_t seed);
 

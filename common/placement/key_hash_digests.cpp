@@ -59,29 +59,9 @@ std::array<std::uint32_t, 4> sha512_words(std::string_view bytes) {
   return first_words<sha512_ctx, 4>(bytes, sha512_init, sha512_update, sha512_digest);
 }
 
-std::uint64_t md5(std::string_view key) {
-  return md5_words(key)[0];
-}
-
 std::uint64_t md5_top64(std::string_view key) {
   const auto words = md5_words(key);
   return (std::uint64_t{__builtin_bswap32(words[0])} << 32) | __builtin_bswap32(words[1]);
-}
-
-std::uint64_t sha1(std::string_view key) {
-  return sha1_words(key)[0];
-}
-
-std::uint64_t sha256(std::string_view key) {
-  return sha256_words(key)[0];
-}
-
-std::uint64_t sha384(std::string_view key) {
-  return sha384_words(key)[0];
-}
-
-std::uint64_t sha512(std::string_view key) {
-  return sha512_words(key)[0];
 }
 
 }  // namespace mcds::key_hash

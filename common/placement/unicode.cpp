@@ -8,21 +8,6 @@ namespace mcds {
 
 namespace {
 
-struct CodePoint {
-  char32_t value;
-  std::size_t size;  // bytes; 0: malformed
-};
-
-CodePoint first_code_point(std::string_view utf8) {
-  const auto lead = static_cast<unsigned char>(utf8.front());
-  if (lead < 0x80) return {lead, 1};
-  const std::size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (!is_utf8(utf8.substr(0, size))) return {0, 0};
-  char32_t value = lead & (0x7fU >> size);
-  for (std::size_t i = 1; i < size; ++i) value = (value << 6) | (static_cast<unsigned char>(utf8[i]) & 0x3fU);
-  return {value, size};
-}
-
 template <typename Good, typename Bad>
 void for_each_code_point(std::string_view utf8, Good good, Bad bad) {
   while (!utf8.empty()) {

@@ -211,8 +211,8 @@ def with_bad_library(folder):
         int memcached_server_count(void) { return 1; } const char* memcached_server_name(void) { return "10.0.0.1"; }
         unsigned short memcached_server_port(void) { return 11211; } void* memcached_server_instance_by_position(void) { return ""; }
         int memcached_generate_hash_value(void) { return 1; }\n"""
-    with open(os.path.join(HERE, "../../common/cluster/libmemcached/library.cpp"), encoding="utf-8") as source:
-        calls = re.findall(r'file.find\("(\w+)"', source.read())
+    with open(os.path.join(HERE, "../../common/cluster/libmemcached/library.hpp"), encoding="utf-8") as source:
+        calls = re.findall(r"MCDS_LOADED\(\w+, (\w+)\)", source.read())
     good += "".join(f"long {name}(void) {{ return 0; }}\n" for name in calls if f" {name}(" not in good and name not in ("memcached", "memcached_generate_hash"))
     hang, crash, leave, far = "for (;;);", "*(volatile char*)0 = 0;", "_exit(0);", "return 7;"
     for parse, place in ((hang, hang), (crash, crash), (leave, leave), ('return "";', crash), ('return "";', leave), ('return "";', far), ('return "";', hang)):

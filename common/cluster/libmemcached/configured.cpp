@@ -58,15 +58,13 @@ void describe(const memcached_st* client, const Line& line) {
   const std::uint64_t binary = call.behavior_get(writable, MEMCACHED_BEHAVIOR_BINARY_PROTOCOL);
   const std::uint64_t replicas = call.behavior_get(writable, MEMCACHED_BEHAVIOR_NUMBER_OF_REPLICAS);
   line.send_text(prefix == nullptr ? "" : prefix);
-  const std::uint64_t copies = binary != 0 ? replicas + 1 : 1;  // in text it keeps none
-  line.send(&copies, sizeof copies);
+  line.send_value(binary != 0 ? replicas + 1 : std::uint64_t{1});  // in text it keeps none
   const std::uint32_t count = call.server_count(client);
-  line.send(&count, sizeof count);
+  line.send_value(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     const memcached_instance_st* const server = call.server_at(client, i);
     line.send_text(call.server_name(server));
-    const std::uint16_t port = call.server_port(server);
-    line.send(&port, sizeof port);
+    line.send_value(std::uint16_t{call.server_port(server)});
   }
 }
 
@@ -80,7 +78,7 @@ void answer(memcached_st* client, const Line& line) {
   const bool hashes_prefix =
       prefix != nullptr && call.behavior_get(client, MEMCACHED_BEHAVIOR_HASH_WITH_PREFIX_KEY) != 0;
   std::vector<Answered> answers;
-  for (std::uint32_t count = 0; line.receive(&count, sizeof count);) {
+  for (std::uint32_t count = 0; line.receive_value(count);) {
     const auto keys = line.receive_text();
     if (!keys) return;
     answers.clear();
@@ -164,7 +162,7 @@ class Configured final : public AskedClient {
   template <typename Value>
   Value received() const {
     Value value{};
-    if (!line().receive(&value, sizeof value)) no_answer();
+    if (!line().receive_value(value)) no_answer();
     return value;
   }
   std::string received_text() const {
@@ -207,9 +205,9 @@ class Configured final : public AskedClient {
       const auto size = static_cast<std::uint32_t>(key.size());
       message.append(reinterpret_cast<const char*>(&size), sizeof size).append(key);
     }
-    const auto count = static_cast<std::uint32_t>(keys.size());
     std::vector<Answered> answers(keys.size());
-    const bool answered = line().send(&count, sizeof count) && line().send_text(message) &&
+    const bool answered = line().send_value(static_cast<std::uint32_t>(keys.size())) &&
+                          line().send_text(message) &&
                           line().receive(answers.data(), answers.size() * sizeof(Answered));
     if (!answered) no_answer();
     if (known_.size() + keys.size() > remembered_places) known_.clear();
