@@ -201,6 +201,23 @@ TEST_CASE("counter copies: a set that reached one copy takes away what it saw, a
   CHECK(value_of(cut.in(world, 3)) == 8);
 }
 
+TEST_CASE("counter copies: an increment that saw a set which is lost by now undoes none that followed") {
+  test::World world(2, 2);
+  const std::size_t first = copy_servers(world.context, key_in(2)).front();
+  Counter(world.context).incr("c", 1);
+  set_alone(world, 2, 1500, first);
+  test::Rival rival(world.memory);
+  // Counted in the first copy, and not yet told to the other.
+  rival.before(2, [&] {
+    world.memory.server(first).flush();
+    Counter(world.context).set("c", 20, std::nullopt, false);
+    Counter(world.context).set("c", 30, std::nullopt, false);
+  });
+  const Context slow{rival, world.clock, world.random, {}, 2};
+  CHECK(Counter(slow).incr("c", 4).value == 1504);
+  CHECK(value_of(world.context) == 34);
+}
+
 TEST_CASE("counter copies: an answer that could not be written back is none") {
   test::World world(3, 3);
   Counter counter(world.context);

@@ -61,6 +61,8 @@ TEST_CASE("lock slots: as many holders as slots; a token says which slot is give
 
 TEST_CASE("lock slots: one slot costs what a lock does, several one look more") {
   test::World world;
+  take(world.context, 1);  // its fence begins
+  Lock(world.context, "l").force_release();
   CHECK(world.trips.trips_of([&] { take(world.context, 1); }) == 1);
   CHECK(world.stored("lock:l").find("slots") == std::string::npos);
   Lock(world.context, "l").force_release();

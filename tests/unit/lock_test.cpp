@@ -86,9 +86,11 @@ struct World : test::World {
 
 }  // namespace
 
-TEST_CASE("lock: acquire is one trip, with fence; a rival learns who holds it") {
+TEST_CASE("lock: acquire is one trip, with fence once that has begun; a rival learns who holds it") {
   World world;
   Lease lease;
+  CHECK(world.trips_of([&] { lease = world.take(); }) == 2);
+  world.lock.release(lease);
   CHECK(world.trips_of([&] { lease = world.take(); }) == 1);
   CHECK(lease.token.size() == 16);
   CHECK(lease.deadline == world.clock.steady() + seconds(30));
@@ -289,6 +291,22 @@ TEST_CASE("lock: fences grow over release, expiry and the loss of the counter") 
     else
       world.lock.release(lease);
   }
+}
+
+TEST_CASE("lock: who asked before a fence began that is lost by now begins none below it") {
+  World world;
+  test::Rival rival(world.memory);
+  const Context late{rival, world.clock, world.random, ""};
+  std::uint64_t lost = 0;
+  rival.before(0, [&] {
+    world.clock.advance(milliseconds(1));
+    lost = *world.take().fence;
+    world.clock.advance(milliseconds(1));
+    world.server().flush();
+  });
+  const Lock::Answer answer = Lock(late, "nightly").acquire(world.wish(seconds(30)));
+  REQUIRE(answer.lease);
+  CHECK(*answer.lease->fence > lost);
 }
 
 TEST_CASE("lock: a fence that is not a number frees the lock again and says so") {

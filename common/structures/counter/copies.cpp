@@ -64,6 +64,7 @@ class CounterOperation {
         next.base.ahead = {};
         change.ttl.reset();
       }
+      change.has_new_base = !existed;
       next.count(*sum, id);
       return change;
     };
@@ -74,8 +75,10 @@ class CounterOperation {
     }
     const CounterRecord ours = known_;
     spread();
-    const auto done = attempt([&] { expect(Part::changing, ours); });
-    if (done.failure() && doubt_) give_up();
+    // Most of several copies have what it was counted on, too; of two, one may have lost that meanwhile.
+    const auto done = attempt([&] { expect(Part::changing, copies_.size() == 2 ? mine_ : ours); });
+    if (done.failure() && (doubt_ || !known_.covers(ours)))
+      throw may_be_counted(name_, context_.cluster.address_of(made_->server));
     done.value();
     confirm_creation(ours);
     counted.answer = answer(true, made_->next.sum());
@@ -151,6 +154,15 @@ class CounterOperation {
     bool found = false;
     CasUnique cas = {};
     bool may_be_spread = false;  // it counts once, whether it is executed or told by others
+    bool has_new_base = false;
+
+    // What is true whatever the copies have lost since: not the base that it found, nor what that took away.
+    CounterRecord own() const {
+      if (has_new_base || next.is_single()) return next;
+      CounterRecord own;
+      own.lives[next.life].made = next.lives.at(next.life).made;
+      return own;
+    }
   };
 
   // nullopt: nothing is to be made.
@@ -288,7 +300,7 @@ class CounterOperation {
   bool settle_doubt() {
     const Change& change = *doubt_;
     const Copy* copy = leader();
-    if (change.may_be_spread) known_.learn(change.next);
+    if (change.may_be_spread) known_.learn(known_.base.number == 0 ? change.next : change.own());
     if (!change.may_be_spread && copy == nullptr) return false;
     if (!change.may_be_spread) {
       const bool same = copy->found == change.found && copy->cas == change.cas;
@@ -301,6 +313,7 @@ class CounterOperation {
       if (!told.value_or(false)) return false;
     }
     made_ = change;
+    mine_ = change.own();
     return sent_ = true;
   }
 
@@ -338,6 +351,7 @@ class CounterOperation {
       copy.record = change.next;
       copy.found = true;
       made_ = std::move(change);
+      mine_ = made_->own();
       return sent_ = true;
     }
     if (reply.unknown()) {
@@ -392,7 +406,8 @@ class CounterOperation {
   }
 
   // Tells the copies that know less. A write whose reply is lost is settled by reading: the record says what
-  // it knows.
+  // it knows. What was read before and is lost by then is not brought back: a set whose base has a lower
+  // number may have come after the loss.
   void spread() {
     for (int attempts = 0;; ++attempts) {
       std::vector<Request> batch;
@@ -426,7 +441,9 @@ class CounterOperation {
       }
       if (done) return;
       back_off(context_, attempts + 1);
+      const CounterRecord before = std::exchange(known_, mine_);
       read();
+      if (known_.base.number == 0) known_.learn(before);  // no copy that answers knows of it
       if (is_elsewhere()) return;
     }
   }
@@ -454,7 +471,7 @@ class CounterOperation {
     for (int attempts = 0; attempts < most_counts; ++attempts) {
       back_off(context_, attempts);
       look();
-      const CounterRecord mine = reset_to(base);
+      const CounterRecord mine = mine_ = reset_to(base);
       known_.learn(mine);
       spread();
       const bool overtaken = known_.base.mark != mine.base.mark;
@@ -473,7 +490,7 @@ class CounterOperation {
   bool claim(const Base& base, bool of_existing) {
     const auto make = [&](const Copy& first) -> std::optional<Change> {
       if (known_.exists() != of_existing) return std::nullopt;
-      Change change{base_for(first), {}};
+      Change change{.next = base_for(first), .has_new_base = true};
       change.next.learn(reset_to(base));
       return change;
     };
@@ -530,6 +547,7 @@ class CounterOperation {
   std::span<const Reply> first_;  // what was read, and not looked at
   std::vector<Copy> copies_;
   CounterRecord known_;  // all copies merged, and what was changed
+  CounterRecord mine_;   // of that, what was changed here
   std::optional<Failure> refusal_;
   std::optional<Change> doubt_, made_;
   bool was_nowhere_ = false;  // when it was read first

@@ -71,6 +71,8 @@ void keep_answer(Answer& answer, const Work& work) {
 //   remove,     claim: they write to the first copy that answers by cas on what was read there, then to the
 //   set         others. At most one of two at the same time is told that it did it: who finds its own mark on
 //   --if-absent a majority. Who was overtaken before that does not know.
+//               Who must read again meanwhile brings back nothing but his own increment: a set that he had
+//               seen may be lost with its only copy by then, and others may have followed.
 //   get         writes what it answers to the copies that know less, and sees that a majority has it.
 // A copy that is missing is written only after a look whether the counter is elsewhere (kept.hpp). Where a
 // copy is held, because it is being put elsewhere, everybody waits; what a held copy has goes along.

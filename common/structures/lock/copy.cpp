@@ -19,6 +19,7 @@ constexpr int most_reads = 2;
 // While one acquire waits; older ones have long expired.
 constexpr std::size_t most_spent = 16;
 
+// Of who has the lock: the time with which a missing fence begins is later than what its last holder drew.
 Request fence_request(const Context& context, const CopyToTake& plan) {
   const auto now = std::max<std::int64_t>(context.clock.wall().time_since_epoch().count(), 1);
   const auto first = static_cast<std::uint64_t>(now);
@@ -27,10 +28,12 @@ Request fence_request(const Context& context, const CopyToTake& plan) {
       .on(plan.server);
 }
 
-std::vector<Request> add_requests(const Context& context, const CopyToTake& plan) {
+std::vector<Request> add_requests(const CopyToTake& plan) {
   std::vector<Request> batch{
       Request::add(plan.key, plan.value, plan.exptime).on(plan.server).relying_on_expiry().relying_on_cas()};
-  if (!plan.fence_key.empty() && plan.fence_with_add) batch.push_back(fence_request(context, plan));
+  // Sent before it is known whose the lock is, it begins no fence.
+  if (!plan.fence_key.empty() && plan.fence_with_add)
+    batch.push_back(Request::incr(plan.fence_key, 1).lying_with(plan.key).on(plan.server));
   return batch;
 }
 
@@ -76,12 +79,12 @@ TakenCopy take_copy(const Context& context, const CopyToTake& plan) {
   };
   std::optional<CasUnique> spent;  // of what has a token that was spent, and gets the next one
   for (int adds = 0, exchanges = 0; taken.result != TakenCopy::Result::won;) {
-    const auto batch = spent ? std::vector{exchange_request(plan, *spent)} : add_requests(context, plan);
+    const auto batch = spent ? std::vector{exchange_request(plan, *spent)} : add_requests(plan);
     adds += spent ? 0 : 1;
     taken.counts_from = context.clock.steady();
     const auto replies = context.cluster.execute(batch);
     const Reply& written = replies.front();
-    if (replies.size() > 1 && !replies[1].failed()) taken.fence = replies[1].number;
+    if (replies.size() > 1 && replies[1].outcome == Outcome::stored) taken.fence = replies[1].number;
     if (written.outcome == Outcome::stored) {
       won(written.cas);
       break;

@@ -211,8 +211,9 @@ class Lock {
 //     add without a reply may be applied at any time, so the next add uses another one.
 //   - Fencing tokens of successive holders strictly grow. Each is drawn after its add and is valid only if it
 //     arrives before the deadline, while no one else holds the lock. A fence that is lost, or has ended,
-//     restarts at the current time in microseconds, above every earlier value. Exceptions: clocks further
-//     apart than the fence was old; a delayed request that re-creates it with an old time.
+//     restarts at the current time in microseconds, above every earlier value: who begins it reads the clock
+//     when the lock is his. Exceptions: clocks further apart than the fence was old; a request that begins it
+//     and arrives when its sender's lease is over, or lost.
 //
 // With several copies
 //   The same keys are on N servers, and a lock is held if a majority holds it. A server votes only if it has
@@ -234,8 +235,9 @@ class Lock {
 //   longest ttl, and the holder counts its whole ttl.
 //
 // Round trips
-//   acquire 1 / 10 (+ 2 per further poll); busy 2; renew and release 1 if the cas unique is known on this
-//   connection, else 2; show 1 for any number of names. The attempts in copy.cpp bound the worst cases.
+//   acquire 1 / 10 (+ 2 per further poll), 1 more with a fence that is not there yet; busy 2; renew and
+//   release 1 if the cas unique is known on this connection, else 2; show 1 for any number of names. The
+//   attempts in copy.cpp bound the worst cases.
 //
 // When things fail
 //   crash of the holder: the key expires ttl + 2 s after its last renewal.
