@@ -134,7 +134,8 @@ PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines
     last_part = std::max(last_part, named.part);
   if (replies[1].outcome == Outcome::stored) return Look::stored;
   if (replies[1].unknown()) perhaps_ = true;
-  if ((appended.left = left(name.chunk))) return Look::elsewhere;
+  appended.left = left(name.chunk);
+  if (appended.left) return Look::elsewhere;
   if (replies.size() > 4 && is_there(replies[4])) return Look::full;
   // Both of what tells of the log may be on one server, which does not answer.
   const auto told = [&](Outcome outcome) {
