@@ -151,28 +151,50 @@ PoolFile configured_by_libmemcached(const std::string& where, const ConnectOptio
   return file;
 }
 
+std::string bytes_of(const Source& source) {
+  std::string bytes = configuration_bytes(source.where, largest_pool_file);
+  return bytes.starts_with(byte_order_mark) ? bytes.substr(byte_order_mark.size()) : bytes;
+}
+
+struct OtherProgram {
+  std::string_view kind;
+  bool is_file;  // otherwise a variable of the environment
+  PoolFile (*parse)(std::string_view text, std::string_view pool);
+};
+
+constexpr std::array<OtherProgram, 7> other_programs{
+    {{"nutcracker", true, parse_nutcracker},
+     {"mcrouter", true, parse_mcrouter},
+     {"php-ini", true, parse_php_ini},
+     {"django", true, parse_django},
+     {"oslo", true, parse_oslo},
+     {"dsn", false, [](std::string_view text, std::string_view) { return parse_dsn(text); }},
+     {"dalli", false, [](std::string_view text, std::string_view) { return parse_dalli(text); }}}};
+
+// What is wrong with its servers is a fault of the file, which is named, and not of the command.
+PoolFile parsed(const OtherProgram& program, const Source& source) {
+  const std::string text = program.is_file ? bytes_of(source) : environment_list(source.where);
+  try {
+    return program.parse(text, source.pool);
+  } catch (const Failure& failure) {
+    if (failure.code() != ErrorCode::configuration && failure.code() != ErrorCode::usage) throw;
+    throw bad_configuration(source.where + ": " + failure.what());
+  }
+}
+
 }  // namespace
 
 FoundServers find_servers(std::string_view text, const Access& access, const ConnectOptions& options,
                           const Clock& clock) {
   const Source source = parse_source(text);
-  const auto file = [&] {
-    std::string bytes = configuration_bytes(source.where, largest_pool_file);
-    return bytes.starts_with(byte_order_mark) ? bytes.substr(byte_order_mark.size()) : bytes;
-  };
-  if (source.kind == "nutcracker") return {parse_nutcracker(file(), source.pool)};
-  if (source.kind == "mcrouter") return {parse_mcrouter(file(), source.pool)};
-  if (source.kind == "php-ini") return {parse_php_ini(file(), source.pool)};
-  if (source.kind == "file") return {parse_server_list(file())};
+  if (source.kind == "file") return {parse_server_list(bytes_of(source))};
   if (source.kind == "dns") return servers_of_name(source.where, options, clock);
   if (source.kind == "dnssrv") return servers_of_service(source.where, options, clock);
   if (source.kind == "elasticache") return servers_of_endpoint(source.where, access, options, clock);
-  if (source.kind == "django") return {parse_django(file(), source.pool)};
-  if (source.kind == "oslo") return {parse_oslo(file(), source.pool)};
-  if (source.kind == "dsn") return {parse_dsn(environment_list(source.where))};
-  if (source.kind == "dalli") return {parse_dalli(environment_list(source.where))};
   if (source.kind == "libmemcached") return {configured_by_libmemcached(source.where, options, clock)};
   if (source.kind == "env") return {{parse_pool(environment_list(source.where + "_SERVERS")), "", ""}};
+  const auto program = std::ranges::find(other_programs, source.kind, &OtherProgram::kind);
+  if (program != other_programs.end()) return {parsed(*program, source)};
   throw InvalidInput("--servers-from: unknown kind " + json_quote(source.kind) +
                      "; there are nutcracker, mcrouter, php-ini, django, oslo, file, dns, dnssrv, "
                      "elasticache, dsn, dalli, libmemcached, env");

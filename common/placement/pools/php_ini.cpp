@@ -160,6 +160,15 @@ std::string memcached_session_entry(std::string_view text) {
   return entry;
 }
 
+// What PHP takes for a host would be read as NAME=HOST: `--SERVER=a --SERVER=b`.
+Pool pool_of(const std::vector<std::string>& entries) {
+  for (const std::string& entry : entries) {
+    if (!entry.starts_with("unix:") && entry.substr(0, entry.find('/')).find('=') != std::string::npos)
+      throw bad_configuration("session.save_path has " + json_quote(entry) + ", which is not a server");
+  }
+  return parse_pool(joined(entries));
+}
+
 // Which of the two extensions keeps the sessions. Without a handler in the file, the form of the path tells.
 bool is_memcache(const PhpSettings& php, const std::string& path) {
   const std::string handler = lower_case(php.value("session.save_handler"));
@@ -188,7 +197,7 @@ PoolFile parse_php_ini(std::string_view ini, std::string_view pool) {
   std::vector<std::string> entries;
   if (memcache) {
     for (const auto url : entries_of(path, ",")) entries.push_back(memcache_url_entry(url));
-    return {parse_pool(joined(entries)), memcache_profile(php), ""};
+    return {pool_of(entries), memcache_profile(php), ""};
   }
   for (const auto text : entries_of(path, ",")) {
     const auto space = text.rfind(' ');  // PERSISTENT=name before the first server
@@ -196,7 +205,7 @@ PoolFile parse_php_ini(std::string_view ini, std::string_view pool) {
         memcached_session_entry(space == std::string_view::npos ? text : text.substr(space + 1)));
   }
   const std::string prefix = php.value("memcached.sess_prefix");
-  return {parse_pool(joined(entries)), session_profile(php), "", prefix.empty() ? "memc.sess.key." : prefix};
+  return {pool_of(entries), session_profile(php), "", prefix.empty() ? "memc.sess.key." : prefix};
 }
 
 }  // namespace mcds
