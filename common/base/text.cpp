@@ -100,4 +100,15 @@ void append_visible_json(std::string& out, std::string_view json) {
   make_json_visible(out, start);
 }
 
+std::string shell_word(std::string_view text) {
+  const bool bare = !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./:@%+=,").find(c) != std::string_view::npos;
+  });
+  if (bare) return std::string(text);
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 }  // namespace mcds

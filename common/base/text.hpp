@@ -17,6 +17,8 @@ std::string lower_case(std::string text);
 // separators) are written as JSON escapes (\n, \u001b, \u202e) and bytes that belong to no character as \x
 // and two digits; everything else as it is.
 std::string visible(std::string_view text);
+// As one word for a shell: bare, or in single quotes.
+std::string shell_word(std::string_view text);
 // Whether visible() leaves the text as it is.
 bool is_visible(std::string_view text);
 

@@ -42,24 +42,8 @@ std::optional<End> end_of(const sockaddr_storage& storage) {
   return end;
 }
 
-// A process and its start, which two reports may differ about by a second.
-struct ProcessStart {
-  std::uint64_t process;
-  std::uint64_t start;
-};
-
-std::optional<ProcessStart> start_of(const Reply& stats) {
-  if (stats.outcome != Outcome::hit) return std::nullopt;
-  const auto process = statistic_number(stats.value, "pid");
-  const auto time = statistic_number(stats.value, "time");
-  const auto uptime = statistic_number(stats.value, "uptime");
-  if (!process || !time || !uptime || *uptime > *time) return std::nullopt;
-  return ProcessStart{*process, *time - *uptime};
-}
-
-bool is_one(const std::optional<ProcessStart>& one, const std::optional<ProcessStart>& other) {
-  return one && other && one->process == other->process &&
-         std::max(one->start, other->start) - std::min(one->start, other->start) <= 1;
+std::optional<ServerLife> life_of(const Reply& stats) {
+  return stats.outcome == Outcome::hit ? ServerLife::of(stats.value) : std::nullopt;
 }
 
 }  // namespace
@@ -146,7 +130,8 @@ void DistinctServers::expect_distinct() {
       if (same_) break;
       const std::vector<Request> asks{Request::stats(one), Request::stats(other)};
       const std::vector<Reply> told = inner().execute(asks);
-      if (is_one(start_of(told[0]), start_of(told[1]))) same_ = {one, other};
+      const auto life = life_of(told[0]), its = life_of(told[1]);
+      if (life && its && life->is(*its)) same_ = {one, other};
     }
   }
   if (!same_) return;

@@ -1,5 +1,7 @@
 #include "common/cluster/statistics.hpp"
 
+#include <algorithm>
+
 #include "common/base/bytes.hpp"
 
 namespace mcds {
@@ -16,6 +18,17 @@ std::optional<std::string_view> statistic(std::string_view lines, std::string_vi
 std::optional<std::uint64_t> statistic_number(std::string_view lines, std::string_view name) {
   const auto text = statistic(lines, name);
   return text ? parse_u64(*text) : std::nullopt;
+}
+
+std::optional<ServerLife> ServerLife::of(std::string_view lines) {
+  const auto process = statistic_number(lines, "pid");
+  const auto time = statistic_number(lines, "time"), uptime = statistic_number(lines, "uptime");
+  if (!process || !time || !uptime || *uptime > *time) return std::nullopt;
+  return ServerLife{*process, *time - *uptime};
+}
+
+bool ServerLife::is(const ServerLife& other) const {
+  return process == other.process && std::max(start, other.start) - std::min(start, other.start) <= 1;
 }
 
 }  // namespace mcds

@@ -10,4 +10,13 @@ namespace mcds {
 std::optional<std::string_view> statistic(std::string_view lines, std::string_view name);
 std::optional<std::uint64_t> statistic_number(std::string_view lines, std::string_view name);
 
+// A server from its start to its end. In a container each is process 1: their starts differ.
+struct ServerLife {
+  std::uint64_t process, start;  // in seconds since 1970 by its own clock
+  // nullopt: it does not say.
+  static std::optional<ServerLife> of(std::string_view lines);
+  // Two reports of one may differ by a second about its start.
+  bool is(const ServerLife& other) const;
+};
+
 }  // namespace mcds

@@ -123,9 +123,8 @@ class Loading {
         item.key.size() + item.value.size() + item_overhead <= largest)
       return true;
     ++report_.servers[server].failed;
-    fail(server, ErrorCode::refused,
-         item.key + ": its " + std::to_string(item.value.size()) +
-             " bytes are more than the server accepts; raise its -I");
+    fail(item.key, server, ErrorCode::refused,
+         "its " + std::to_string(item.value.size()) + " bytes are more than the server accepts; raise its -I");
     return false;
   }
 
@@ -165,12 +164,12 @@ class Loading {
       const ErrorCode code =
           reply.unknown() ? ErrorCode::unknown_outcome : error_code_of_silence(*reply.failure);
       const bool refused = reply.is(ReplyFailure::Kind::refused);
-      fail(reply.server, refused ? ErrorCode::refused : code, request.key + ": " + reply.failure->message);
+      fail(request.key, reply.server, refused ? ErrorCode::refused : code, reply.failure->message);
     }
   }
 
-  void fail(std::size_t server, ErrorCode code, const std::string& message) {
-    watch_.failed(Failure(code, message, context_.cluster.address_of(server)));
+  void fail(const std::string& key, std::size_t server, ErrorCode code, const std::string& message) {
+    watch_.failed(key, Failure(code, message, context_.cluster.address_of(server)));
   }
 
   Context context_;

@@ -50,7 +50,7 @@ struct LoadReport {
 };
 
 struct LoadWatch {
-  std::function<void(const Failure& failure)> failed;
+  std::function<void(const std::string& key, const Failure& failure)> failed;
   std::function<void(std::uint64_t done)> progress;  // items
 };
 

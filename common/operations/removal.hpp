@@ -52,7 +52,7 @@ class SelectedRemoval {
     // With a dry run each that would be removed, and always each that stays, with the word for it in
     // RemovalReport.
     std::function<void(const std::string& key, std::size_t server, const char* kept)> key;
-    std::function<void(const Failure& failure)> failed;
+    std::function<void(const std::string& key, const Failure& failure)> failed;
     std::function<void(std::uint64_t done)> progress;
   };
   // Asks the servers for their time if it matters.

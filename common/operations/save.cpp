@@ -325,7 +325,7 @@ class Saving {
     SavedServer& server = report_.servers[record.from];
     const auto fail = [&](ErrorCode code, const std::string& message) {
       ++server.failed;
-      watch_.failed(Failure(code, record.key + ": " + message, context_.cluster.address_of(record.from)));
+      watch_.failed(record.key, Failure(code, message, context_.cluster.address_of(record.from)));
     };
     if (reply.failed()) return fail(error_code_of_silence(*reply.failure), reply.failure->message);
     const auto end = end_of(record);

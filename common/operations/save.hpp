@@ -42,7 +42,7 @@ struct SaveReport {
 
 struct SaveWatch {
   std::function<void(std::uint64_t keys)> listed;  // that are to be read
-  std::function<void(const Failure& failure)> failed;
+  std::function<void(const std::string& key, const Failure& failure)> failed;
   std::function<void(std::uint64_t done)> progress;
 };
 

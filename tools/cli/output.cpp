@@ -196,15 +196,15 @@ void Output::failed_lines(const Failure& failure, std::uint64_t line, std::uint6
   for (std::uint64_t i = 0; i < count; ++i) keep(failure, line + i, {});
 }
 
-ExitStatus Output::failed(const Failure& failure) {
-  failed_lines(failure, ++failures_);
+ExitStatus Output::failed(std::string_view key, const Failure& failure) {
+  digest_.add_name(failure, key);
+  keep(failure, 0, key);
   return status_of(failure.code());
 }
 
 void Output::error_of(std::string_view name, std::span<const std::string> names, const Failure& failure) {
   if (names.size() < 2) return error(failure);
-  digest_.add_name(failure, name);
-  keep(failure, 0, name);
+  static_cast<void>(failed(name, failure));
 }
 
 void Output::tell_new_errors() {

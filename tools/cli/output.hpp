@@ -79,8 +79,8 @@ class Output {
   // Of `count` input lines from `line` on; reported by tell_errors() with others of the same server and
   // cause.
   void failed_lines(const Failure& failure, std::uint64_t line, std::uint64_t count = 1);
-  // Of a run that has no lines: it is numbered. Its exit status.
-  ExitStatus failed(const Failure& failure);
+  // Of one of the keys of a run; reported likewise. Its exit status.
+  ExitStatus failed(std::string_view key, const Failure& failure);
   // Of one of the `names` of the command line, likewise; of its only one: as error().
   void error_of(std::string_view name, std::span<const std::string> names, const Failure& failure);
   // New messages while more may follow, or all remaining ones.
@@ -109,7 +109,6 @@ class Output {
   bool buffered_ = false;
   bool quiet_ = false;
   bool hid_names_ = false;
-  std::uint64_t failures_ = 0;  // of failed()
   char line_end_ = '\n';
   std::string no_server_hint_;
   std::function<bool(const std::string&)> declared_;

@@ -192,22 +192,16 @@ class Gatherer {
     for (const auto& [first, group] : groups) seen_.same.emplace_back(group.begin(), group.end());
   }
 
-  using Life = std::pair<std::uint64_t, std::uint64_t>;
+  using Lives = std::vector<std::pair<ServerLife, std::vector<std::size_t>>>;
 
-  std::map<Life, std::vector<std::size_t>> by_life() const {
-    std::map<Life, std::vector<std::size_t>> lives;
+  Lives by_life() const {
+    Lives lives;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
-      const Figures& stats = seen_.patients[i].first.stats;
-      const auto pid = stats.number("pid"), time = stats.number("time"), uptime = stats.number("uptime");
-      if (!pid || !time || !uptime || *uptime > *time) continue;
-      // The start as two reports may differ about it by a second.
-      const std::uint64_t start = *time - *uptime;
-      const auto near = std::ranges::find_if(lives, [&](const auto& life) {
-        const auto [process, begun] = life.first;
-        return process == *pid && std::max(begun, start) - std::min(begun, start) <= 1;
-      });
-      if (near != lives.end()) near->second.push_back(i);
-      if (near == lives.end()) lives[{*pid, start}].push_back(i);
+      const auto life = ServerLife::of(seen_.patients[i].first.stats.lines());
+      if (!life) continue;
+      const auto its = std::ranges::find_if(lives, [&](const auto& known) { return known.first.is(*life); });
+      if (its != lives.end()) its->second.push_back(i);
+      if (its == lives.end()) lives.emplace_back(*life, std::vector{i});
     }
     std::erase_if(lives, [](const auto& life) { return life.second.size() < 2; });
     return lives;

@@ -56,7 +56,7 @@ std::vector<std::optional<Incidents::Counters>> Incidents::counters() const {
     // A page that is given to larger or smaller items takes those that are left on it along, uncounted by the
     // first.
     all[reply.server] = {*evictions + number("slab_reassign_evictions_nomem"), number("cmd_flush"),
-                         number("pid"), number("uptime")};
+                         ServerLife::of(reply.value)};
   }
   return all;
 }
@@ -67,7 +67,7 @@ std::vector<std::optional<ServerIncidents>> Incidents::look() const {
   for (std::size_t i = 0; i < now.size(); ++i) {
     if (!before_[i] || !now[i]) continue;
     const Counters &before = *before_[i], &after = *now[i];
-    const bool restarted = after.pid != before.pid || after.uptime_s < before.uptime_s;
+    const bool restarted = before.life && !(after.life && after.life->is(*before.life));
     const bool reset = after.evicted < before.evicted;  // stats reset
     result[i] = {.evicted = after.evicted - (restarted || reset ? 0 : before.evicted),
                  .restarted = restarted,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/cluster/cluster.hpp"
+#include "common/cluster/statistics.hpp"
 #include "common/structures/move/ledger.hpp"
 #include "common/structures/move/move.hpp"
 
@@ -29,7 +30,8 @@ class Incidents {
 
  private:
   struct Counters {
-    std::uint64_t evicted = 0, flushes = 0, pid = 0, uptime_s = 0;
+    std::uint64_t evicted = 0, flushes = 0;
+    std::optional<ServerLife> life;
   };
   std::vector<std::optional<Counters>> counters() const;
 

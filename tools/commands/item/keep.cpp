@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "common/base/text.hpp"
 #include "common/cluster/statistics.hpp"
 #include "tools/commands/item/saving.hpp"
 #include "tools/commands/run_report.hpp"
@@ -32,13 +33,18 @@ std::string state_folder() {
 
 // What tells a server from the one that it was before.
 struct Process {
-  std::uint64_t process = 0, items = 0, flushes = 0;
+  ServerLife life{};
+  std::uint64_t items = 0, flushes = 0;
   static std::optional<Process> of(const Reply& statistics) {
     if (statistics.failed()) return std::nullopt;
-    const auto process = statistic_number(statistics.value, "pid");
+    const auto life = ServerLife::of(statistics.value);
     const auto items = statistic_number(statistics.value, "curr_items");
-    if (!process || !items) return std::nullopt;
-    return Process{*process, *items, statistic_number(statistics.value, "cmd_flush").value_or(0)};
+    if (!life || !items) return std::nullopt;
+    return Process{*life, *items, statistic_number(statistics.value, "cmd_flush").value_or(0)};
+  }
+  // Also within a second of its start: it has less than it had then.
+  bool is(const Process& before) const {
+    return life.is(before.life) && (life.start <= before.life.start || items >= before.items);
   }
 };
 
@@ -63,7 +69,20 @@ class Keeper {
     const SteadyTime stopped = session_.clock().steady();
     const ChildResult child = run_alone(session_, {.command = options_.command, .may_go_on = true});
     if (child.exit_code() != 0) return tell_kept(child);
-    const std::optional<Process> after = wait();
+    const HeldSignals held;
+    try {
+      return restore(held, stopped);
+    } catch (const Interrupted&) {
+      session_.output().error(Failure(
+          ErrorCode::try_again, "interrupted; what was not loaded is in " + file_ + ": " + load_command(),
+          session_.server_address(on_)));
+      throw;
+    }
+  }
+
+ private:
+  ExitStatus restore(const HeldSignals& held, SteadyTime stopped) {
+    const std::optional<Process> after = wait(held);
     if (!after) {
       session_.output().error(
           Failure(ErrorCode::unavailable,
@@ -72,14 +91,13 @@ class Keeper {
                   session_.server_address(on_)));
       return ExitStatus::unavailable;
     }
-    line_.boolean("restarted", after->process != before_.process);
+    const bool restarted = !after->is(before_);
+    line_.boolean("restarted", restarted);
     line_.raw("away_s",
               format_fixed(std::chrono::duration<double>(session_.clock().steady() - stopped).count(), 3));
-    // Neither restarted nor emptied.
-    return load(after->process != before_.process || after->flushes != before_.flushes);
+    return load(restarted || after->flushes != before_.flushes, held);
   }
 
- private:
   void save() {
     const auto before = Process::of(session_.cluster().execute(Request::stats(on_)));
     const auto refuse = [&](const std::string& why) {
@@ -109,24 +127,24 @@ class Keeper {
   }
 
   // Until it answers again. nullopt: it did not in time.
-  std::optional<Process> wait() {
+  std::optional<Process> wait(const HeldSignals& held) {
     session_.try_always();
     const SteadyTime began = session_.clock().steady();
     for (;;) {
       // By a new connection each time: an old one may be that of the server that was.
       cluster_ = session_.connect_to(session_.placement());
-      const auto life = Process::of(cluster_->execute(Request::stats(on_)));
+      const auto now = Process::of(cluster_->execute(Request::stats(on_)));
       const Duration waited = session_.clock().steady() - began;
-      if (life && (life->process != before_.process || waited > may_linger)) return life;
-      if (!life && waited > options_.wait.value_or(usual_wait)) return std::nullopt;
-      session_.clock().sleep_for(between_looks);
+      if (now && (!now->is(before_) || waited > may_linger)) return now;
+      if (!now && waited > options_.wait.value_or(usual_wait)) return std::nullopt;
+      InterruptibleClock(session_.clock(), held).sleep_for(between_looks);
     }
   }
 
-  ExitStatus load(bool lost) {
+  ExitStatus load(bool lost, const HeldSignals& held) {
     LoadDone done;
     if (lost) {
-      const auto loaded = attempt([&] { return load_items(session_, *cluster_, load_, file_); });
+      const auto loaded = attempt([&] { return load_items(session_, *cluster_, load_, file_, &held); });
       if (const auto& failure = loaded.failure()) {
         session_.output().error(Failure(
             failure->code(),
@@ -153,10 +171,13 @@ class Keeper {
     return done.status;
   }
 
+  // To this server, whatever list the shell that it is typed in has.
   std::string load_command() const {
     const std::string bound =
         load_.max_ttl ? " --max-ttl " + std::to_string(load_.max_ttl->count()) + 's' : std::string();
-    return "mcds item load " + file_ + bound;
+    const Server& server = session_.placement()->pool()[on_];
+    return "mcds -s " + shell_word((server.tls ? "tls://" : "") + server.address()) + " item load " +
+           shell_word(file_) + bound;
   }
 
   Session& session_;

@@ -155,7 +155,7 @@ class Lister {
     const std::vector<Reply> replies = session_.cluster().execute(probes);
     for (std::size_t i = 0; i < replies.size() && !done_; ++i) {
       if (replies[i].failed()) {
-        status_ = worse(status_, session_.output().failed(failure_of(session_, replies[i])));
+        status_ = worse(status_, session_.output().failed(unread_[i].key, failure_of(session_, replies[i])));
       } else if (replies[i].outcome == Outcome::hit) {
         unread_[i].about.cas = replies[i].cas.value;
         print(unread_[i].key, unread_[i].about, &replies[i]);

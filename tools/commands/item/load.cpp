@@ -88,7 +88,8 @@ void print(Session& session, const ItemOptions& options, const LoadDone& done) {
 
 }  // namespace
 
-LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file) {
+LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file,
+                    const HeldSignals* held) {
   SavedFile reader(file);
   session.output().buffered(true);
   LoadDone done;
@@ -96,8 +97,13 @@ LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& optio
   const SteadyTime started = session.clock().steady();
   done.report = load_saved(
       session.context_on(cluster), options,
-      {[&](const Failure& failure) { done.status = worse(done.status, session.output().failed(failure)); },
-       [&](std::uint64_t count) { progress.reach(count, reader.bytes_read()); }},
+      {[&](const std::string& key, const Failure& failure) {
+         done.status = worse(done.status, session.output().failed(key, failure));
+       },
+       [&](std::uint64_t count) {
+         progress.reach(count, reader.bytes_read());
+         if (held != nullptr) held->check();
+       }},
       [&] { return reader.next(); });
   done.took = session.clock().steady() - started;
   progress.hide();

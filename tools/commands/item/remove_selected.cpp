@@ -55,7 +55,9 @@ class SelectionRemover {
 
   SelectedRemoval::Watch watch() {
     return {[this](const std::string& key, std::size_t server, const char* kept) { show(key, server, kept); },
-            [this](const Failure& failure) { status_ = worse(status_, session_.output().failed(failure)); },
+            [this](const std::string& key, const Failure& failure) {
+              status_ = worse(status_, session_.output().failed(key, failure));
+            },
             [this](std::uint64_t done) { progress_.reach(done); }};
   }
 

@@ -6,6 +6,7 @@
 #include "common/base/new_file.hpp"
 #include "common/operations/load.hpp"
 #include "common/operations/save.hpp"
+#include "tools/cli/child.hpp"
 #include "tools/commands/item/options.hpp"
 
 namespace mcds {
@@ -63,7 +64,9 @@ struct LoadDone {
   SavedReader::End file;
   Duration took{};
 };
-LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file);
+// Throws Interrupted between two batches when a signal has come that is held.
+LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file,
+                    const HeldSignals* held = nullptr);
 
 void add_passed_over(JsonObject& line, const std::map<std::string, std::uint64_t>& passed_over);
 
