@@ -123,8 +123,9 @@ class Loading {
         item.key.size() + item.value.size() + item_overhead <= largest)
       return true;
     ++report_.servers[server].failed;
-    fail(item.key, server, ErrorCode::refused,
-         "its " + std::to_string(item.value.size()) + " bytes are more than the server accepts; raise its -I");
+    fail(
+        item.key, server, ErrorCode::refused,
+        "its " + std::to_string(item.value.size()) + " bytes are more than the server accepts; raise its -I");
     return false;
   }
 

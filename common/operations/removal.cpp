@@ -69,7 +69,8 @@ const char* SelectedRemoval::kept(const Listed& listed, const Reply& seen) {
 void SelectedRemoval::fail(const Listed& listed, const Reply& reply) {
   ++report_.failed;
   const ErrorCode code = reply.unknown() ? ErrorCode::unknown_outcome : error_code_of_silence(*reply.failure);
-  watch_.failed(listed.key, Failure(code, reply.failure->message, context_.cluster.address_of(listed.server)));
+  watch_.failed(listed.key,
+                Failure(code, reply.failure->message, context_.cluster.address_of(listed.server)));
 }
 
 void SelectedRemoval::count(const Listed& listed, const Reply& removed) {

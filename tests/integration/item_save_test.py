@@ -10,6 +10,7 @@ import os
 import random
 import re
 import resource
+import shlex
 import shutil
 import signal
 import socket
@@ -572,6 +573,7 @@ def kept(world):
     nothing_is_restarted_that_cannot_be_saved(world, path, on)
     kept_under_load(world, path, on, command)
     killed_keep(world, path, on, command)
+    interrupted_keep(world, path, on, command, items)
     before = len(os.listdir(state))
     pid = command()[2].split(";")[0]
     done = world.run([path], "item", "keep", *on, "--wait", "300ms", "--", "sh", "-c", pid)
@@ -669,6 +671,24 @@ def kept_while_there_is_room(world):
         done = world.run([path], "item", "load", file, *words)
         check(done.returncode == 0, f"load of an item that ends after 2038: {done}")
     check(len(stored(path, [b"a", b"b", b"c"])) == 3, "an item that ends after 2038 is loaded, and what comes behind it")
+
+
+def interrupted_keep(world, path, on, command, items):
+    """A signal while it loads: keep names the file, and the command that it prints loads the rest into this server."""
+    flush(path)
+    store(path, items)
+    process = world.start_mcds([path], "item", "keep", *on, "--rate", "2000/s", "--", *command())
+    for _ in range(400):
+        if answers(path) and 0 < len(stored(path, items)) < len(items):
+            break
+        time.sleep(0.02)
+    process.terminate()
+    out, err = process.communicate()
+    message = json.loads(err.splitlines()[-1])["error"]["message"]
+    check(process.returncode == -signal.SIGTERM and out == b"" and message.startswith("interrupted; "), f"keep, interrupted: {process.returncode} {err}")
+    words = shlex.split(message.split(": ", 1)[1])
+    done = world.run(["/nowhere"], *words[1:])
+    check(done.returncode == 0 and set(stored(path, items)) == set(items), f"what an interrupted keep says: {words} {done}")
 
 
 def killed_keep(world, path, on, command):

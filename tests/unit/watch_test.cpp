@@ -66,3 +66,14 @@ TEST_CASE("statistics: a name and no other that begins or ends like it") {
   CHECK(statistic(lines, "last") == "x");
   CHECK(!statistic("", "time"));
 }
+
+TEST_CASE("servers: in a container each is process 1, and its start tells its lives apart") {
+  const auto life = [](const char* uptime) {
+    return *ServerLife::of(std::string("pid 1\ntime 1000\nuptime ") + uptime + "\n");
+  };
+  CHECK(life("500").is(life("500")));
+  CHECK(life("500").is(life("501")));
+  CHECK_FALSE(life("500").is(life("20")));
+  CHECK_FALSE(ServerLife::of("pid 7\ntime 1000\nuptime 500\n")->is(life("500")));
+  CHECK_FALSE(ServerLife::of("pid 7\nuptime 500\n"));
+}

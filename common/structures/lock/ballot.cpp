@@ -12,6 +12,12 @@
 
 namespace mcds {
 
+namespace {
+
+constexpr int most_draws = 2;
+
+}  // namespace
+
 struct Lock::Ballot {
   struct Voter {
     TakenCopy take = {};
@@ -73,7 +79,7 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
   Lease lease;
   lease.token = tokens.next;
   lease.value = value_for(wish, tokens.next);
-  const Ballot ballot = vote(wish, lease, tokens, first);
+  Ballot ballot = vote(wish, lease, tokens, first);
   for (const Ballot::Voter& voter : ballot.voters) {
     // An only copy in doubt is not asked for again in vain: the next attempt knows the token, or the user is
     // told it.
@@ -88,6 +94,7 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
   }
   if (ballot.number_of(&Ballot::Voter::counts) < majority()) return not_elected(ballot, lease, tokens);
   try {
+    if (wish.fence) draw_fences(ballot);
     complete(lease, wish, ballot);
   } catch (const Failure& failure) {
     const std::string doubtful = tokens.text();
@@ -114,12 +121,40 @@ Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, const AddTokens& t
                                           .key = key_,
                                           .tokens = tokens,
                                           .value = lease.value,
-                                          .fence_key = wish.fence ? fence_key_ : std::string(),
+                                          .fence_key = wish.fence && first ? fence_key_ : std::string(),
                                           .exptime = exptime_of(wish.ttl),
-                                          .fence_with_add = first,
                                           .adds_again = !by_vote()});
   });
   return ballot;
+}
+
+// Those that were not drawn behind the add. The lock is ours: the time with which a missing one begins is later
+// than what its last holder drew. And the server still votes: one that was restarted since has forgotten that.
+void Lock::draw_fences(Ballot& ballot) const {
+  for (int draws = 0; draws < most_draws; ++draws) {
+    const auto now = std::max<std::int64_t>(context_.clock.wall().time_since_epoch().count(), 1);
+    const auto first = static_cast<std::uint64_t>(now);
+    std::vector<Request> batch;
+    std::vector<TakenCopy*> drawing;
+    for (Ballot::Voter& voter : ballot.voters) {
+      // A number that was drawn and got lost is a gap, which does no harm.
+      if (!voter.counts() || voter.take.fence || (draws > 0 && !voter.take.failure.unknown())) continue;
+      drawing.push_back(&voter.take);
+      batch.push_back(Request::incr_or_create(fence_key_, 1, first, fence_end(first))
+                          .lying_with(key_)
+                          .on(voter.take.server));
+      if (by_vote()) batch.push_back(Request::get(vote_key(context_, longest_ttl_)).on(voter.take.server));
+    }
+    if (drawing.empty()) return;
+    const auto replies = context_.cluster.execute(batch);
+    const std::size_t each = by_vote() ? 2 : 1;
+    for (std::size_t i = 0; i < drawing.size(); ++i) {
+      const Reply& drawn = replies[i * each];
+      if (drawn.failed()) drawing[i]->failure = drawn;
+      if (!drawn.failed() && (!by_vote() || is_vote(replies[i * each + 1].value)))
+        drawing[i]->fence = drawn.number;
+    }
+  }
 }
 
 // Deadline and fence of a lease that was won.
@@ -211,7 +246,7 @@ std::optional<std::uint64_t> Lock::common_fence(const Ballot& ballot) {
   std::uint64_t largest = 0;
   std::size_t drawn = 0;
   for (const auto& [take, vote] : ballot.voters) {
-    drawn += take.fence ? 1 : 0;
+    drawn += take.fence && vote.votes ? 1 : 0;  // the others have forgotten
     largest = std::max(largest, take.fence.value_or(0));
     if (vote.votes) largest = std::max(largest, vote.since);
   }

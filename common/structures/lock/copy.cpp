@@ -14,25 +14,15 @@ namespace {
 // then.
 constexpr int most_attempts = 8;
 constexpr int most_adds = 4;
-constexpr int most_fences = 2;
 constexpr int most_reads = 2;
 // While one acquire waits; older ones have long expired.
 constexpr std::size_t most_spent = 16;
-
-// Of who has the lock: the time with which a missing fence begins is later than what its last holder drew.
-Request fence_request(const Context& context, const CopyToTake& plan) {
-  const auto now = std::max<std::int64_t>(context.clock.wall().time_since_epoch().count(), 1);
-  const auto first = static_cast<std::uint64_t>(now);
-  return Request::incr_or_create(plan.fence_key, 1, first, fence_end(first))
-      .lying_with(plan.key)
-      .on(plan.server);
-}
 
 std::vector<Request> add_requests(const CopyToTake& plan) {
   std::vector<Request> batch{
       Request::add(plan.key, plan.value, plan.exptime).on(plan.server).relying_on_expiry().relying_on_cas()};
   // Sent before it is known whose the lock is, it begins no fence.
-  if (!plan.fence_key.empty() && plan.fence_with_add)
+  if (!plan.fence_key.empty())
     batch.push_back(Request::incr(plan.fence_key, 1).lying_with(plan.key).on(plan.server));
   return batch;
 }
@@ -113,13 +103,6 @@ TakenCopy take_copy(const Context& context, const CopyToTake& plan) {
       if (!taken.in_doubt) taken.result = TakenCopy::Result::busy;
       return taken;
     }
-  }
-  for (int draws = 0; !plan.fence_key.empty() && !taken.fence && draws < most_fences; ++draws) {
-    const Reply drawn = context.cluster.execute(fence_request(context, plan));
-    if (!drawn.failed()) taken.fence = drawn.number;
-    // A number that was drawn and got lost is a gap, which does no harm.
-    if (drawn.failed()) taken.failure = drawn;
-    if (drawn.failed() && !drawn.unknown()) break;
   }
   return taken;
 }

@@ -21,9 +21,8 @@ struct CopyToTake {
   std::string key;
   AddTokens tokens;
   std::string value;      // begins with the next token
-  std::string fence_key;  // empty: no fence
+  std::string fence_key;  // to be drawn behind the add, if it is there; empty: not
   Exptime exptime = Exptime::never();
-  bool fence_with_add = true;  // otherwise only after the add succeeded
   // What is gone when it is read; not where the server's vote was read behind the add.
   bool adds_again = true;
 };
@@ -35,15 +34,15 @@ struct TakenCopy {
   // Won: its stamp, if the server returned it, and when the add was sent, from which our time counts.
   std::optional<CasUnique> cas = {};
   SteadyTime counts_from{};
-  // Won: the fencing token. If it is missing although requested, `failure` says why.
+  // Won: the fencing token, if it was drawn behind the add.
   std::optional<std::uint64_t> fence = {};
   std::optional<LockValue> rival = {};  // busy: what is stored, if it could be read
-  Reply failure = {};                   // failed, or without a fence
+  Reply failure = {};                   // failed, or the fence could not be drawn
   bool in_doubt = false;                // an add may have been applied unnoticed, or may still be
   bool vanished = false;                // failed: nothing was there when an add in doubt was read back
 };
 
-// The add, with the fence's increment in the same trip if wanted. A lost reply is read back: our token means
+// The add, and the fence's increment in the same trip. A lost reply is read back: our token means
 // ours, one that was spent is exchanged for it by cas.
 TakenCopy take_copy(const Context& context, const CopyToTake& plan);
 

@@ -159,6 +159,7 @@ class Lock {
   struct Ballot;
   Ballot vote(const Wish& wish, const Lease& lease, const AddTokens& tokens, bool first);
   void complete(Lease& lease, const Wish& wish, const Ballot& ballot);
+  void draw_fences(Ballot& ballot) const;
   Answer not_elected(const Ballot& ballot, const Lease& lease, AddTokens& tokens);
   void fail(const Ballot& ballot, const std::string& of_several, const std::string& doubtful = {}) const;
   UnknownOutcome perhaps_taken(const std::string& message, const std::string& token) const;
@@ -222,8 +223,9 @@ class Lock {
 //   different rates. Without a majority, every copy that was taken is released. A renewal takes lost copies
 //   again.
 //   The fencing token is the largest of the copies' fences, and a majority is raised to it before it is used,
-//   so every later majority contains it. A server that restarted and votes again counts as having at least
-//   the time from which it votes as its fence, which is above everything it forgot.
+//   so every later majority contains it. Only the fence of a server that votes counts, and if it was not
+//   drawn behind the add, only while it votes. A server that restarted and votes again counts as having at
+//   least the time from which it votes as its fence, which is above everything it forgot.
 //   After a server's start, two of three must do for the longest ttl; with two starts in that time there is
 //   no lock.
 //   All who use a lock must give the same number of copies: another one that is met on any copy is refused.

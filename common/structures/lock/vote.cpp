@@ -20,16 +20,23 @@ std::optional<std::uint64_t> uptime_in(std::string_view stats) {
 }
 
 void take_sentinel(LockVote& vote, std::string_view value) {
-  vote.votes = value.starts_with("V1");
+  vote.votes = is_vote(value);
   if (vote.votes && value.size() > 3) vote.since = parse_u64(value.substr(3)).value_or(0);
 }
 
 }  // namespace
 
+std::string vote_key(const Context& context, Duration longest_ttl) {
+  return context.key_prefix + "lockserver:votes:" + std::to_string(ceil_seconds(longest_ttl));
+}
+
+bool is_vote(std::string_view sentinel) {
+  return sentinel.starts_with("V1");
+}
+
 LockVote vote_of(const Context& context, std::size_t server, Duration longest_ttl) {
   LockVote vote;
-  const std::string sentinel =
-      context.key_prefix + "lockserver:votes:" + std::to_string(ceil_seconds(longest_ttl));
+  const std::string sentinel = vote_key(context, longest_ttl);
   const Reply known = context.cluster.execute(Request::get(sentinel).on(server));
   take_sentinel(vote, known.value);
   if (vote.votes || known.failed()) return vote;

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "common/primitives/context.hpp"
 
@@ -27,6 +28,10 @@ struct LockVote {
   std::string why = {};     // it was asked, and did not answer
   std::uint64_t since = 0;  // votes: since when, in microseconds since 1970
 };
+
+// The sentinel's key, and whether its value says that the server votes.
+std::string vote_key(const Context& context, Duration longest_ttl);
+bool is_vote(std::string_view sentinel);
 
 // Asked behind what adds the lock: what it finds was true when the lock was added.
 LockVote vote_of(const Context& context, std::size_t server, Duration longest_ttl);

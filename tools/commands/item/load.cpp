@@ -95,16 +95,15 @@ LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& optio
   LoadDone done;
   Progress progress(session.clock(), "items", reader.size());
   const SteadyTime started = session.clock().steady();
-  done.report = load_saved(
-      session.context_on(cluster), options,
-      {[&](const std::string& key, const Failure& failure) {
-         done.status = worse(done.status, session.output().failed(key, failure));
-       },
-       [&](std::uint64_t count) {
-         progress.reach(count, reader.bytes_read());
-         if (held != nullptr) held->check();
-       }},
-      [&] { return reader.next(); });
+  done.report = load_saved(session.context_on(cluster), options,
+                           {[&](const std::string& key, const Failure& failure) {
+                              done.status = worse(done.status, session.output().failed(key, failure));
+                            },
+                            [&](std::uint64_t count) {
+                              progress.reach(count, reader.bytes_read());
+                              if (held != nullptr) held->check();
+                            }},
+                           [&] { return reader.next(); });
   done.took = session.clock().steady() - started;
   progress.hide();
   session.output().tell_errors();

@@ -73,14 +73,13 @@ SaveDone save_items(Session& session, const ItemOptions& options, const SavedWri
   const SteadyTime started = session.clock().steady();
   std::optional<Progress> progress;
   SaveDone done;
-  done.report = save_pool(
-      session.context_on(session.cluster()), how, sink,
-      [&](const TakeLiveKey& take) { return list_keys_on(session, servers, take); },
-      {[&](std::uint64_t keys) { progress.emplace(session.clock(), "items", keys); },
-       [&](const std::string& key, const Failure& failure) {
-         done.status = worse(done.status, session.output().failed(key, failure));
-       },
-       [&](std::uint64_t count) { progress->reach(count, count); }});
+  done.report = save_pool(session.context_on(session.cluster()), how, sink,
+                          [&](const TakeLiveKey& take) { return list_keys_on(session, servers, take); },
+                          {[&](std::uint64_t keys) { progress.emplace(session.clock(), "items", keys); },
+                           [&](const std::string& key, const Failure& failure) {
+                             done.status = worse(done.status, session.output().failed(key, failure));
+                           },
+                           [&](std::uint64_t count) { progress->reach(count, count); }});
   progress->hide();
   done.took = session.clock().steady() - started;
   session.output().tell_errors();

@@ -52,7 +52,8 @@ void add_known(std::optional<Number>& sum, const std::optional<Number>& more) {
 Sample Sample::of(SteadyTime at, std::string_view stats, std::string_view items) {
   Sample sample;
   sample.at = at;
-  sample.life = ServerLife::of(stats);
+  sample.process = statistic_number(stats, "pid").value_or(0);
+  sample.uptime_s = statistic_number(stats, "uptime").value_or(0);
   for (std::size_t i = 0; i < Sample::figures; ++i)
     sample.values[i] = statistic_number(stats, rate_fields[i].statistic);
   if (!stats.empty()) sample.values.back() = out_of_memory_in(items);
@@ -60,7 +61,7 @@ Sample Sample::of(SteadyTime at, std::string_view stats, std::string_view items)
 }
 
 Rates::Rates(const Sample& before, const Sample& now)
-    : restarted_(before.life && now.life && !now.life->is(*before.life)) {
+    : restarted_(before.process != now.process || before.uptime_s > now.uptime_s) {
   const double seconds = std::chrono::duration<double>(now.at - before.at).count();
   for (std::size_t i = 0; i < Sample::figures; ++i) {
     const auto &was = before.values[i], &is = now.values[i];

@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "common/cluster/statistics.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -13,7 +12,8 @@ struct Sample {
   static constexpr std::size_t figures = 14;  // those of the table in rates.cpp
 
   SteadyTime at{};
-  std::optional<ServerLife> life;
+  std::uint64_t process = 0;  // its pid, and 0 if it does not say
+  std::uint64_t uptime_s = 0;
   std::array<std::optional<std::uint64_t>, figures> values{};
 
   // Of the texts of `stats` and `stats items`.
