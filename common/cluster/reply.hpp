@@ -29,10 +29,10 @@ const char* name_of(Outcome outcome);
 struct ReplyFailure {
   enum class Kind {
     unreachable,   // not sent: no connection, or the deadline passed before sending
-    refused,       // the server answered and applied nothing: SERVER_ERROR, out of memory, ERROR, too large
+    refused,       // the server answered and applied nothing: out of memory, ERROR, too large
     denied,        // no login, a wrong one, or a certificate that cannot be verified: nothing was applied
     not_a_number,  // incr, decr of a value that is not a number: nothing applied
-    unknown,       // sent, no valid reply: it may have been applied, now or later
+    unknown,       // sent, no valid reply, or a proxy's SERVER_ERROR: it may have been applied, now or later
   };
   Kind kind;
   std::string message;

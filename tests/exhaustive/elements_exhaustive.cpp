@@ -375,8 +375,8 @@ TEST_CASE("exhaustive table and hash: fields that expire, against every change, 
   // Behind a new element, the next is taken for new.
   holds("hash, they expire: o e | s", users({"oe", "s"}, {.before = true, .ending = true}),
         small_items(0, {4s}));
-  // Long enough for compaction to take the line of what has expired. A request that is on its way for a minute,
-  // too, is beyond what is promised.
+  // Long enough for compaction to take the line of what has expired. A request that is on its way for a
+  // minute, too, is beyond what is promised.
   holds("hash, they expire: e | c, a minute passes anywhere",
         users({"e", "c"}, {.before = true, .ending = true}), small_items(0, {61s}), 0);
   holds("hash, they expire: e e | c, a minute passes anywhere",

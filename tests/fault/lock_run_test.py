@@ -339,6 +339,19 @@ def once_per_and_min_hold_keep_the_lock(world):
 
 
 @test
+def once_per_is_kept_when_the_server_stands_still_as_the_command_ends(world):
+    process = world.start("lock", "run", "l", "--once-per", "1h", "--ttl", "20s", "--", "sh", "-c", "touch runs; while [ -e runs ]; do sleep 0.02; done")
+    wait_for(lambda: os.path.exists(os.path.join(world.directory, "runs")))
+    world.server.stop()
+    os.unlink(os.path.join(world.directory, "runs"))
+    time.sleep(3)
+    world.server.process.send_signal(signal.SIGCONT)
+    assert process.wait(30) == 0
+    shown = json.loads(world.run("lock", "show", "l")[1])
+    assert shown["ttl_s"] > 3500 and "finished_at" in shown["holder"], shown
+
+
+@test
 def two_at_once_run_one_after_the_other(world):
     script = "test ! -e in && touch in && sleep 0.05 && rm in"
     processes = [world.start("lock", "run", "l", "-w", "inf", "--", "sh", "-c", script) for _ in range(8)]

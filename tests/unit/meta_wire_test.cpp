@@ -293,3 +293,18 @@ TEST_CASE("meta wire: text that the server counted up is told with what it was")
   CHECK(reply.cas.value == 8);
   CHECK(reply.number == 6);
 }
+
+TEST_CASE("meta wire: what a proxy says of a silent server leaves a change in doubt, and a read refused") {
+  using Kind = ReplyFailure::Kind;
+  const Request change = Request::incr("k", 1);
+  for (const char* words : {"Connection timed out", "Connection reset by peer", "Host is down",
+                            "proxy write to server failed", "backend failure", "timeout"}) {
+    const std::string line = std::string("SERVER_ERROR ") + words + "\r\n";
+    CHECK(reply_to(change, line).is(Kind::unknown));
+    CHECK(reply_to(Request::set("k", "v", never), line).is(Kind::unknown));
+    CHECK(reply_to(Request::get("k"), line).is(Kind::refused));
+  }
+  for (const char* words : {"out of memory storing object", "Out of memory allocating",
+                            "object too large for cache", "out of memory in incr"})
+    CHECK(reply_to(change, std::string("SERVER_ERROR ") + words + "\r\n").is(Kind::refused));
+}

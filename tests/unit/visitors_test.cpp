@@ -40,6 +40,23 @@ TEST_CASE("visitors: the value of the last full period does not move within a pe
   CHECK(world.site().value().visitors == 10);
 }
 
+TEST_CASE("visitors: ids that could not be counted are not marked, and count at the next attempt") {
+  for (const std::size_t copies : {1, 2}) {
+    World world;
+    Visitors site(world.with(copies), "site", 10s);
+    const std::vector<std::string> ids{"a", "b", "c", "d"};
+    world.faults.choose([](const Request& request) -> std::optional<test::Mishap> {
+      const bool counts = request.op == Op::incr_or_create || request.op == Op::incr;
+      return counts ? std::optional(test::Mishap::unreachable) : std::nullopt;
+    });
+    for (const auto& hit : site.hit(ids)) CHECK(hit.failure->code() == ErrorCode::unavailable);
+    CHECK(test::left_in(world.memory).empty());
+    world.faults.choose(nullptr);
+    for (const auto& hit : site.hit(ids)) CHECK(hit.counted);
+    CHECK(site.value().current == 4);
+  }
+}
+
 TEST_CASE("visitors: exact at one hit per period, on a period's first and last microsecond") {
   World world;
   for (const Duration offset : {Duration(0), Duration(5s), Duration(10s - 1us)}) {

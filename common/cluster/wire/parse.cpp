@@ -4,6 +4,7 @@
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
+#include "common/base/text.hpp"
 #include "common/cluster/transport.hpp"
 #include "common/cluster/wire/wire.hpp"
 
@@ -108,6 +109,21 @@ bool has_data_block(Op op) {
          op == Op::append;
 }
 
+bool is_change(Op op) {
+  return op != Op::get && op != Op::gets && op != Op::probe && op != Op::version && op != Op::stats;
+}
+
+// With other words a proxy says that the server is silent or gone (twemproxy: those of strerror); it may have
+// sent the request on.
+bool says_that_nothing_was_applied(std::string_view line) {
+  constexpr std::array reasons{"out of memory", "no memory",   "too large", "too long",
+                               "denied",        "not allowed", "supported", "auth",
+                               "read only",     "read-only",   "readonly"};
+  const std::string words = lower_case(std::string(line));
+  return std::ranges::any_of(reasons,
+                             [&](const char* reason) { return words.find(reason) != std::string::npos; });
+}
+
 // ERROR, CLIENT_ERROR and SERVER_ERROR lines; done means the reply is filled.
 Step read_error(const Request& request, std::string_view line, Reply& reply, bool in_meta) {
   if (line.starts_with(turned_away_line)) return Step::turned_away;
@@ -120,8 +136,14 @@ Step read_error(const Request& request, std::string_view line, Reply& reply, boo
     return Step::done;
   }
   if (!is_error(line)) return Step::out_of_step;
-  fail(reply, Kind::refused,
-       is_plain_error(line) ? unknown_command(request, line) : "the server refused: " + printable(line));
+  if (is_plain_error(line)) {
+    fail(reply, Kind::refused, unknown_command(request, line));
+  } else if (line.starts_with("SERVER_ERROR") && is_change(request.op) &&
+             !says_that_nothing_was_applied(line)) {
+    fail(reply, Kind::unknown, "it may have been applied; the server answered: " + printable(line));
+  } else {
+    fail(reply, Kind::refused, "the server refused: " + printable(line));
+  }
   // After the others the server may take a data block for commands.
   return line.starts_with("SERVER_ERROR ") || !has_data_block(request.op) ? Step::done : Step::out_of_step;
 }

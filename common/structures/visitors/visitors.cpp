@@ -200,21 +200,49 @@ std::vector<Visitors::IdHit> Visitors::hit(std::span<const std::string> ids) {
   not_counted.period_started_at = start_of(period);
   not_counted.server = context_.cluster.placement().server_of(key_of(period));
   std::vector<IdHit> hits(ids.size(), not_counted);
-  const std::vector<Claim> claims = claim(period, ids);
-  std::uint64_t fresh = 0;
-  for (const Claim& one : claims) {
+  std::vector<Claim> claims = claim(period, ids);
+  std::vector<Claim*> fresh;
+  for (Claim& one : claims) {
     hits[one.position].failure = one.failure;
-    if (one.state == Claim::State::ours) ++fresh;
+    if (one.state == Claim::State::ours) fresh.push_back(&one);
   }
-  if (fresh == 0) return hits;
-  const auto done = attempt([&] { return count(period, fresh); });
+  if (fresh.empty()) return hits;
+  const auto done = attempt([&] { return count(period, fresh.size()); });
+  if (done.failure()) take_back(fresh, *done.failure());
   IdHit counted = not_counted;
-  counted.failure = done.failure();
-  if (!counted.failure) static_cast<Hit&>(counted) = done.value();
-  for (const Claim& one : claims) {
-    if (one.state == Claim::State::ours) hits[one.position] = counted;
+  if (!done.failure()) static_cast<Hit&>(counted) = done.value();
+  for (const Claim* one : fresh) {
+    hits[one->position] = counted;
+    hits[one->position].failure = one->failure;
   }
   return hits;
+}
+
+// Nothing was counted: without its mark, a visitor counts at the next attempt. What may have been counted, or
+// may still be marked, is in doubt.
+void Visitors::take_back(std::span<Claim* const> claims, const Failure& why) {
+  for (Claim* one : claims) one->failure = why;
+  if (why.code() == ErrorCode::unknown_outcome) return;
+  std::vector<Request> reads, removals;
+  std::vector<Claim*> marked;
+  for (const Claim* one : claims) reads.push_back(Request::gets(one->add.key));
+  const auto doubt = [&](Claim& one, const Reply& reply) {
+    one.failure = UnknownOutcome("it is marked as counted, and was not counted: " + std::string(why.what()),
+                                 context_.cluster.address_of(reply.server));
+  };
+  const auto there = execute_copies(context_, reads);
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    for (const Reply& reply : there[i]) {
+      if (reply.failed()) doubt(*claims[i], reply);
+      if (reply.outcome != Outcome::hit || reply.value != claims[i]->add.value) continue;
+      removals.push_back(Request::remove_if(reads[i].key, reply.cas).on(reply.server));
+      marked.push_back(claims[i]);
+    }
+  }
+  const auto removed = context_.cluster.execute(removals);
+  for (std::size_t i = 0; i < removed.size(); ++i) {
+    if (removed[i].failed()) doubt(*marked[i], removed[i]);
+  }
 }
 
 std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<const std::string> ids) {

@@ -85,6 +85,7 @@ class Visitors {
   std::string mark() const;
   std::int64_t period_to_hit() const { return fixed_.value_or(period_of(context_.clock.wall())); }
   void note_period(std::int64_t period) const;
+  void take_back(std::span<Claim* const> claims, const Failure& why);
   std::optional<ClaimState> decide(Claim& one, std::span<const Reply> replies) const;
   void add_open(std::vector<Claim>& claims);
   void look_up_open(std::vector<Claim>& claims);
@@ -133,6 +134,8 @@ class Visitors {
 // When things fail
 //   Crash between an id's add and the count: that visitor is not counted in this period; nothing else is
 //     lost.
+//   The counter cannot be reached: the marks of the hit are taken back, so that the next attempt counts (69);
+//     80 where that cannot be done. Who met such a mark meanwhile was told that the visitor is counted.
 //   Lost reply: an add is looked up by its digits and repeated with the same digits. The outcome of a count
 //     stays unknown (UnknownOutcome), because a repetition might count twice.
 //   Eviction, flush_all, restart: the count starts again at 0, undetected; an evicted id counts again.

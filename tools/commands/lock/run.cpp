@@ -154,15 +154,40 @@ class LockedRun {
                      result.reason != ChildResult::Reason::not_executable;
     Duration hold = ran ? options_.min_hold.value_or(Duration::zero()) : Duration::zero();
     if (success) hold = std::max(hold, options_.once_per.value_or(Duration::zero()));
-    const Duration left = started + hold - session_.clock().steady();
+    const SteadyTime until = started + hold;
+    if (until > session_.clock().steady()) return keep(until);
     try {
-      if (left > Duration::zero())
-        return lock_->leave(*answer_.lease, left) == Lock::Renewal::renewed ? "kept" : "lost";
       return lock_->release(*answer_.lease).result == Lock::Freed::Result::released ? "released" : "lost";
     } catch (const Failure& failure) {
       session_.output().warning("the lock could not be released and will expire: " +
                                 std::string(failure.what()));
       return "unknown";
+    }
+  }
+
+  // A server that stands still may answer again while the lock is ours.
+  std::string keep(SteadyTime until) {
+    session_.try_always();
+    for (;;) {
+      const SteadyTime now = session_.clock().steady();
+      const auto kept =
+          attempt([&] { return lock_->leave(*answer_.lease, std::max(until - now, Duration(1))); });
+      if (!kept.failure()) return kept.value() == Lock::Renewal::renewed ? "kept" : "lost";
+      if (now < answer_.lease->deadline && rested()) continue;
+      session_.output().warning(
+          "the lock could not be kept, so the command may run again when it has expired: " +
+          std::string(kept.failure()->what()));
+      return "unknown";
+    }
+  }
+
+  // false: we were asked to end.
+  bool rested() {
+    try {
+      InterruptibleClock(session_.clock(), held_).sleep_for(time_to_renew);
+      return true;
+    } catch (const Interrupted&) {
+      return false;
     }
   }
 
