@@ -29,15 +29,16 @@ const char* name_of(Outcome outcome);
 struct ReplyFailure {
   enum class Kind {
     unreachable,   // not sent: no connection, or the deadline passed before sending
-    refused,       // the server answered and applied nothing: SERVER_ERROR, out of memory, ERROR, too large
+    refused,       // the server answered and applied nothing: out of memory, ERROR, too large
     denied,        // no login, a wrong one, or a certificate that cannot be verified: nothing was applied
     not_a_number,  // incr, decr of a value that is not a number: nothing applied
-    unknown,       // sent, no valid reply: it may have been applied, now or later
+    unknown,       // sent, no valid reply, or one of a proxy that has none: it may be applied, now or later
   };
   Kind kind;
   std::string message;
-  bool late = false;   // a deadline passed; otherwise the server or its machine sent something
-  bool flood = false;  // the answers to one batch exceeded the memory limit: ask for fewer keys
+  bool late = false;     // a deadline passed; otherwise the server or its machine sent something
+  bool relayed = false;  // a proxy answers, about a server behind it
+  bool flood = false;    // the answers to one batch exceeded the memory limit: ask for fewer keys
 };
 
 // Filled by probe as far as the protocol reports it: meta all, classic only size and cas.

@@ -143,6 +143,23 @@ TEST_CASE("visitors: a dead server costs only the ids it holds") {
   CHECK(world.site().hit().current == counted + 1);
 }
 
+TEST_CASE("visitors: ids that were marked, but not counted, are not said to be untouched") {
+  World world;
+  const auto counter_server = world.memory.placement().server_of(world.site().keys().back());
+  world.memory.kill(counter_server);
+  std::vector<std::string> ids;
+  for (int i = 0; i < 60; ++i) ids.push_back(std::to_string(i));
+  std::vector<std::string> untouched;
+  const auto hits = world.site().hit(ids);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    REQUIRE(hits[i].failure);
+    if (hits[i].failure->code() != ErrorCode::unknown_outcome) untouched.push_back(ids[i]);
+  }
+  CHECK(untouched.size() < ids.size());
+  world.memory.restart(counter_server);
+  for (const auto& hit : world.site().hit(untouched)) CHECK(hit.counted);
+}
+
 TEST_CASE("visitors: round trips") {
   World world;
   const auto trips = [&](auto&& action) { return world.trips.trips_of(action); };

@@ -103,6 +103,19 @@ bool is_plain_error(std::string_view line) {
   return line == "ERROR" || line.starts_with("ERROR ");
 }
 
+// Whether what is said of a change means that nothing was applied, now or later. A proxy also says SERVER_ERROR
+// where the server behind it is late or was cut off (twemproxy: `Connection timed out`), which carries the
+// change out when it goes on.
+bool is_sure(std::string_view line) {
+  static constexpr std::array words{"memory", "large", "big",     "denied", "allowed",
+                                    "auth",   "busy",  "support", "read",   "unknown command"};
+  if (!line.starts_with("SERVER_ERROR ")) return true;
+  std::string lower(line.substr(13));
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  return std::ranges::any_of(words, [&](const char* word) { return lower.find(word) != std::string::npos; });
+}
+
 bool has_data_block(Op op) {
   return op == Op::add || op == Op::add_and_get || op == Op::set || op == Op::replace || op == Op::cas ||
          op == Op::append;
@@ -120,6 +133,14 @@ Step read_error(const Request& request, std::string_view line, Reply& reply, boo
     return Step::done;
   }
   if (!is_error(line)) return Step::out_of_step;
+  if (!changes_nothing(request.op) && !is_sure(line)) {
+    const std::string said =
+        "no reply to the change but `" + printable(line) + '`' + std::string(may_be_applied);
+    reply = Reply::of(Outcome::failed, reply.server);
+    reply.failure = std::make_shared<const ReplyFailure>(
+        ReplyFailure{.kind = Kind::unknown, .message = said, .relayed = true});
+    return Step::done;
+  }
   fail(reply, Kind::refused,
        is_plain_error(line) ? unknown_command(request, line) : "the server refused: " + printable(line));
   // After the others the server may take a data block for commands.

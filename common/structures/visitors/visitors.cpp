@@ -210,6 +210,13 @@ std::vector<Visitors::IdHit> Visitors::hit(std::span<const std::string> ids) {
   const auto done = attempt([&] { return count(period, fresh); });
   IdHit counted = not_counted;
   counted.failure = done.failure();
+  // Where nothing was counted, the marks stand all the same: another try would find them, and count nothing.
+  const bool is_settled = counted.failure && counted.failure->code() != ErrorCode::unknown_outcome &&
+                          counted.failure->code() != ErrorCode::bad_data;
+  if (is_settled)
+    counted.failure =
+        UnknownOutcome("marked as counted without being counted: " + std::string(counted.failure->what()),
+                       counted.failure->server());
   if (!counted.failure) static_cast<Hit&>(counted) = done.value();
   for (const Claim& one : claims) {
     if (one.state == Claim::State::ours) hits[one.position] = counted;
