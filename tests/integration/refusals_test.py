@@ -84,7 +84,7 @@ def main():
 
 def late_behind_a_proxy():
     """twemproxy gives up on a server that stands still, which carries the change out when it goes on: that is no refusal."""
-    changes = [["counter", "incr", "c"], ["hash", "set", "h", "f", "new"], ["item", "set", "i", "x"], ["item", "remove", "i"], ["lock", "acquire", "l"],
+    changes = [["visitors", "hit", "v"], ["hash", "set", "h", "f", "new"], ["item", "set", "i", "x"], ["item", "remove", "i"], ["lock", "acquire", "l"],
                ["eventlog", "put", "e", "two"], ["array", "add", "a", "w"], ["table", "remove", "t", "m"]]
     with tempfile.TemporaryDirectory() as directory:
         path, proxy, configuration = (os.path.join(directory, name) for name in ("m", "proxy", "proxy.yml"))
@@ -95,7 +95,7 @@ def late_behind_a_proxy():
                                    stderr=subprocess.DEVNULL)
         while not listens(proxy) and process.poll() is None:
             time.sleep(0.002)
-        for words in (["counter", "incr", "c"], ["hash", "set", "h", "f", "v"], ["eventlog", "put", "e", "one"], ["array", "add", "a", "v"],
+        for words in (["visitors", "hit", "v"], ["hash", "set", "h", "f", "v"], ["eventlog", "put", "e", "one"], ["array", "add", "a", "v"],
                       ["table", "add", "t", "m"]):
             check(run("unix:" + proxy, words)[0] == 0, f"{words} through a proxy")
         for words in changes:
