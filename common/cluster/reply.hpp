@@ -32,12 +32,13 @@ struct ReplyFailure {
     refused,       // the server answered and applied nothing: out of memory, ERROR, too large
     denied,        // no login, a wrong one, or a certificate that cannot be verified: nothing was applied
     not_a_number,  // incr, decr of a value that is not a number: nothing applied
-    unknown,       // sent, no valid reply, or a proxy's SERVER_ERROR: it may have been applied, now or later
+    unknown,       // sent, no valid reply, or one of a proxy that has none: it may be applied, now or later
   };
   Kind kind;
   std::string message;
-  bool late = false;   // a deadline passed; otherwise the server or its machine sent something
-  bool flood = false;  // the answers to one batch exceeded the memory limit: ask for fewer keys
+  bool late = false;     // a deadline passed; otherwise the server or its machine sent something
+  bool relayed = false;  // a proxy answers, about a server behind it
+  bool flood = false;    // the answers to one batch exceeded the memory limit: ask for fewer keys
 };
 
 // Filled by probe as far as the protocol reports it: meta all, classic only size and cas.

@@ -6,13 +6,16 @@ Usage: refusals_test.py BUILD_DIR
 """
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, start_memcached
+from real_servers import connected, listens, start_memcached
+from sockets import own_address
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 
@@ -79,6 +82,33 @@ def main():
             server.wait()
 
 
+def late_behind_a_proxy():
+    """twemproxy gives up on a server that stands still, which carries the change out when it goes on: that is no refusal."""
+    changes = [["visitors", "hit", "v"], ["hash", "set", "h", "f", "new"], ["item", "set", "i", "x"], ["item", "remove", "i"], ["lock", "acquire", "l"],
+               ["eventlog", "put", "e", "two"], ["array", "add", "a", "w"], ["table", "remove", "t", "m"]]
+    with tempfile.TemporaryDirectory() as directory:
+        path, proxy, configuration = (os.path.join(directory, name) for name in ("m", "proxy", "proxy.yml"))
+        with open(configuration, "w", encoding="utf-8") as file:
+            file.write(f"alpha:\n  listen: {proxy} 0600\n  hash: fnv1a_64\n  distribution: ketama\n  timeout: 300\n  servers:\n  - {path}:1 m\n")
+        server = start_memcached(path)
+        process = subprocess.Popen(["nutcracker", "-c", configuration, "-a", own_address()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        while not listens(proxy) and process.poll() is None:
+            time.sleep(0.002)
+        for words in (["visitors", "hit", "v"], ["hash", "set", "h", "f", "v"], ["eventlog", "put", "e", "one"], ["array", "add", "a", "v"],
+                      ["table", "add", "t", "m"]):
+            check(run("unix:" + proxy, words)[0] == 0, f"{words} through a proxy")
+        for words in changes:
+            server.send_signal(signal.SIGSTOP)
+            status, _, errors = run("unix:" + proxy, words)
+            server.send_signal(signal.SIGCONT)
+            check(status == 80 and '"code":"unknown_outcome"' in errors, f"{words} while the server stands still: {status} {errors}")
+        for one in (process, server):
+            one.kill()
+            one.wait()
+
+
 if __name__ == "__main__":
     main()
+    late_behind_a_proxy()
     finish()

@@ -34,9 +34,9 @@ TEST_CASE("rates: what counts up is divided by the time, what is now stays as it
 }
 
 TEST_CASE("rates: a restarted server has none, by its pid or by its uptime") {
-  const char* before = "pid 7\nuptime 50\ncurr_items 5\ncmd_get 100";
-  for (const char* now :
-       {"pid 8\nuptime 60\ncurr_items 1\ncmd_get 900", "pid 7\nuptime 1\ncurr_items 1\ncmd_get 900"}) {
+  const char* before = "pid 7\ntime 1050\nuptime 50\ncurr_items 5\ncmd_get 100";
+  for (const char* now : {"pid 8\ntime 1060\nuptime 60\ncurr_items 1\ncmd_get 900",
+                          "pid 7\ntime 1060\nuptime 1\ncurr_items 1\ncmd_get 900"}) {
     const Rates rates(sample(1, before), sample(2, now));
     CHECK(rates.restarted());
     CHECK(text_of(rates) == R"({"items":1})");

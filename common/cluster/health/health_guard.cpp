@@ -19,7 +19,7 @@ constexpr int most_doublings = 6;
 constexpr const char* deadline_passed = "not sent: the deadline has passed";
 
 bool of_the_server(const Reply& reply) {
-  return reply.is(Kind::unreachable) || reply.unknown();
+  return reply.is(Kind::unreachable) || (reply.unknown() && !reply.failure->relayed);
 }
 
 // These commute with whatever was begun after them; another change would be tried again behind a later one.

@@ -492,8 +492,10 @@ void Lane::abandon(std::string why, Why kind) {
                                                                        : Kind::unreachable;
     reply = Reply::of(Outcome::failed, index_);
     reply.failure = std::make_shared<const ReplyFailure>(
-        ReplyFailure{failure, maybe_applied ? why + std::string(may_be_applied) : why, kind == Why::late,
-                     kind == Why::flood});
+        ReplyFailure{.kind = failure,
+                     .message = maybe_applied ? why + std::string(may_be_applied) : why,
+                     .late = kind == Why::late,
+                     .flood = kind == Why::flood});
     fill_in(reply, now_);
   }
   encoded_ = answered_ = requests_.size();

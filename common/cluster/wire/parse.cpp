@@ -4,7 +4,6 @@
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
-#include "common/base/text.hpp"
 #include "common/cluster/transport.hpp"
 #include "common/cluster/wire/wire.hpp"
 
@@ -104,24 +103,23 @@ bool is_plain_error(std::string_view line) {
   return line == "ERROR" || line.starts_with("ERROR ");
 }
 
+// Whether what is said of a change means that nothing was applied, now or later. A proxy also says SERVER_ERROR
+// where the server behind it is late or was cut off (twemproxy: `Connection timed out`), which carries the
+// change out when it goes on.
+bool is_sure(std::string_view line) {
+  static constexpr std::array words{"memory",    "large",     "big",      "denied",
+                                    "allowed",   "auth",      "busy",     "support",
+                                    "read only", "read-only", "readonly", "unknown command"};
+  if (!line.starts_with("SERVER_ERROR ")) return true;
+  std::string lower(line.substr(13));
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  return std::ranges::any_of(words, [&](const char* word) { return lower.find(word) != std::string::npos; });
+}
+
 bool has_data_block(Op op) {
   return op == Op::add || op == Op::add_and_get || op == Op::set || op == Op::replace || op == Op::cas ||
          op == Op::append;
-}
-
-bool is_change(Op op) {
-  return op != Op::get && op != Op::gets && op != Op::probe && op != Op::version && op != Op::stats;
-}
-
-// With other words a proxy says that the server is silent or gone (twemproxy: those of strerror); it may have
-// sent the request on.
-bool says_that_nothing_was_applied(std::string_view line) {
-  constexpr std::array reasons{"out of memory", "no memory",   "too large", "too long",
-                               "denied",        "not allowed", "supported", "auth",
-                               "read only",     "read-only",   "readonly"};
-  const std::string words = lower_case(std::string(line));
-  return std::ranges::any_of(reasons,
-                             [&](const char* reason) { return words.find(reason) != std::string::npos; });
 }
 
 // ERROR, CLIENT_ERROR and SERVER_ERROR lines; done means the reply is filled.
@@ -136,14 +134,16 @@ Step read_error(const Request& request, std::string_view line, Reply& reply, boo
     return Step::done;
   }
   if (!is_error(line)) return Step::out_of_step;
-  if (is_plain_error(line)) {
-    fail(reply, Kind::refused, unknown_command(request, line));
-  } else if (line.starts_with("SERVER_ERROR") && is_change(request.op) &&
-             !says_that_nothing_was_applied(line)) {
-    fail(reply, Kind::unknown, "it may have been applied; the server answered: " + printable(line));
-  } else {
-    fail(reply, Kind::refused, "the server refused: " + printable(line));
+  if (!changes_nothing(request.op) && !is_sure(line)) {
+    const std::string said =
+        "no reply to the change but `" + printable(line) + '`' + std::string(may_be_applied);
+    reply = Reply::of(Outcome::failed, reply.server);
+    reply.failure = std::make_shared<const ReplyFailure>(
+        ReplyFailure{.kind = Kind::unknown, .message = said, .relayed = true});
+    return Step::done;
   }
+  fail(reply, Kind::refused,
+       is_plain_error(line) ? unknown_command(request, line) : "the server refused: " + printable(line));
   // After the others the server may take a data block for commands.
   return line.starts_with("SERVER_ERROR ") || !has_data_block(request.op) ? Step::done : Step::out_of_step;
 }

@@ -15,6 +15,7 @@ namespace {
 
 constexpr Duration default_ttl = std::chrono::seconds(30);
 constexpr Duration default_grace = std::chrono::seconds(5);
+constexpr Duration between_tries = std::chrono::milliseconds(100);
 constexpr Duration time_to_renew = std::chrono::milliseconds(250);
 
 struct Times {
@@ -154,41 +155,34 @@ class LockedRun {
                      result.reason != ChildResult::Reason::not_executable;
     Duration hold = ran ? options_.min_hold.value_or(Duration::zero()) : Duration::zero();
     if (success) hold = std::max(hold, options_.once_per.value_or(Duration::zero()));
-    const SteadyTime until = started + hold;
-    if (until > session_.clock().steady()) return keep(until);
-    try {
-      return lock_->release(*answer_.lease).result == Lock::Freed::Result::released ? "released" : "lost";
-    } catch (const Failure& failure) {
-      session_.output().warning("the lock could not be released and will expire: " +
-                                std::string(failure.what()));
-      return "unknown";
-    }
-  }
-
-  // A server that stands still may answer again while the lock is ours.
-  std::string keep(SteadyTime until) {
-    session_.try_always();
+    const auto left = [&] { return started + hold - session_.clock().steady(); };
     for (;;) {
-      const SteadyTime now = session_.clock().steady();
-      const auto kept =
-          attempt([&] { return lock_->leave(*answer_.lease, std::max(until - now, Duration(1))); });
-      if (!kept.failure()) return kept.value() == Lock::Renewal::renewed ? "kept" : "lost";
-      if (now < answer_.lease->deadline && rested()) continue;
-      session_.output().warning(
-          "the lock could not be kept, so the command may run again when it has expired: " +
-          std::string(kept.failure()->what()));
-      return "unknown";
+      try {
+        if (left() > Duration::zero())
+          return lock_->leave(*answer_.lease, left()) == Lock::Renewal::renewed ? "kept" : "lost";
+        return lock_->release(*answer_.lease).result == Lock::Freed::Result::released ? "released" : "lost";
+      } catch (const Failure& failure) {
+        const bool is_to_stay = left() > Duration::zero();
+        if (is_to_stay && is_ours_a_while()) continue;
+        session_.output().warning(
+            (is_to_stay ? "the lock could not be kept, and another run may begin when it expires: "
+                        : "the lock could not be released and will expire: ") +
+            std::string(failure.what()));
+        return "unknown";
+      }
     }
   }
 
-  // false: we were asked to end.
-  bool rested() {
+  // Waits a little. False: the lock may have expired since, or we are to end.
+  bool is_ours_a_while() {
     try {
-      InterruptibleClock(session_.clock(), held_).sleep_for(time_to_renew);
-      return true;
+      InterruptibleClock(session_.clock(), held_).sleep_for(between_tries);
     } catch (const Interrupted&) {
       return false;
+    } catch (const Failure&) {
+      return false;
     }
+    return session_.clock().steady() < answer_.lease->deadline;
   }
 
   ExitStatus finish(const ChildResult& result) {
