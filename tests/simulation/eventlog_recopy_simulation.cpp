@@ -229,6 +229,10 @@ TEST_CASE("eventlog recopy: movers die, clients follow: every event is fetched o
   check_schedules([](std::uint64_t seed) { return schedule(seed, {}); }, 0.03);
 }
 
+TEST_CASE("eventlog recopy: what was put without a reply before a change was seen is not put twice") {
+  CHECK(schedule(8470, {}) == std::nullopt);
+}
+
 TEST_CASE("eventlog recopy: the simulation catches a new number that has forgotten the one before") {
   const auto forgetful =
       with_conf_lines([](const std::string& what) { return what.ends_with("/10x4") ? "" : what; });

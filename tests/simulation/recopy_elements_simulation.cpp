@@ -298,6 +298,12 @@ TEST_CASE("recopy, elements: several copies, and anything happens to messages") 
   check_schedules(of(several), share());
 }
 
+TEST_CASE("recopy, elements: what once undid a change or a removal undoes none") {
+  CHECK(schedule(111145, one_and_more) == std::nullopt);
+  CHECK(schedule(11985, never_removed) == std::nullopt);
+  CHECK(schedule(10441, several) == std::nullopt);
+}
+
 TEST_CASE("recopy, elements: the simulation catches mistakes") {
   const auto caught = [](Mistake mistake) { return finds_violation(of(one_and_more, mistake)); };
   CHECK(caught(Mistake::mark_not_looked_for));

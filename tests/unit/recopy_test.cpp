@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "common/base/json.hpp"
@@ -86,6 +88,16 @@ void check_tidy(RecopyWorld& world, const std::string& structure, std::size_t co
       CHECK((key.starts_with(kept) || word_of_removal));
     }
   }
+}
+
+// Under any number, not only staged.
+bool holds(RecopyWorld& world, const std::string& value) {
+  bool found = false;
+  for (std::size_t server = 0; server < world.memory.size(); ++server) {
+    for (const auto& [key, item] : world.memory.server(server).items())
+      found = found || (key.ends_with(":v:f") && item.value == value);
+  }
+  return found;
 }
 
 const std::vector<std::size_t> numbers{2, 3, 1, 3, 2, 1};
@@ -518,6 +530,87 @@ TEST_CASE("recopy: an index that lists nothing, made by what was executed late, 
   Hash(world.with(3), "cfg").elements().recopy();
   CHECK(fetched(world.with(3)) == Map{{"f", "v"}});
   CHECK(refused([&] { set(world.with(2), "f", "v"); }, 3));
+}
+
+TEST_CASE("recopy: what a client changed before it could be moved, and removed when its mover had died, is gone") {
+  const auto world_of_two = [] {
+    auto world = std::make_unique<RecopyWorld>();
+    for (const auto& [name, value] : fields(2)) set(world->with(1), name, value);
+    return world;
+  };
+  const auto move = [](RecopyWorld& world, const test::Spoiled::Spoil& look) {
+    test::Spoiled watched(world.dying, look);
+    Hash(Context{watched, world.clock, world.random, {}, 2}, "cfg").elements().recopy();
+  };
+  std::size_t removal = 0;
+  const auto calm = world_of_two();
+  move(*calm, [&](const Request& request) {
+    if (request.op == Op::remove_if && request.key == "hash:cfg:v:f0") removal = calm->dying.trips();
+  });
+  REQUIRE(removal != 0);
+  // In the trip behind the removal it is not promised.
+  for (std::size_t trip = removal + 2; trip < removal + 6; ++trip) {
+    CAPTURE(trip);
+    const auto world = world_of_two();
+    world->dying.before(removal, [&] { set(world->other(1), "f0", "changed"); });
+    world->dying.before(trip, [] { throw Died(); });
+    CHECK_THROWS_AS(move(*world, nullptr), Died);
+    if (!attempt([&] { return removed(world->other(1), "f0"); }).failure()) {
+      Hash(world->other(2), "cfg").elements().recopy();
+      CHECK(fetched(world->other(2)) == Map{{"f1", "v1"}});
+    }
+  }
+}
+
+// A mover gives up what it stores of a field, and a server executes that while the next change goes on.
+TEST_CASE("recopy: what a mover stored is executed late: it undoes nothing, whoever dies after that") {
+  using Numbers = std::array<std::size_t, 3>;
+  for (const auto& [from, by_way_of, to] : {Numbers{2, 3, 2}, {3, 2, 3}, {3, 1, 2}, {2, 1, 3}, {1, 2, 3}}) {
+    bool late_done = false;
+    for (std::size_t late = 0; !late_done; ++late) {
+      bool dead_done = false;
+      for (std::size_t dead = late; !dead_done; ++dead) {
+        CAPTURE(from);
+        CAPTURE(by_way_of);
+        CAPTURE(late);
+        CAPTURE(dead);
+        RecopyWorld world;
+        set(world.with(from), "f", "first");
+        test::ScriptedFaults faults(world.memory);
+        std::optional<Request> stored;
+        faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+        const bool stores = request.op == Op::add || request.op == Op::cas;
+          if (stored || !stores || request.value != "first") return std::nullopt;
+          stored = request;
+          return test::Mishap::lost_request;
+        });
+        const auto given_up = attempt([&] {
+          Hash(Context{faults, world.clock, world.random, {}, by_way_of}, "cfg").elements().recopy();
+        });
+        CHECK(given_up.failure());
+        REQUIRE(stored);
+        Hash(world.other(by_way_of), "cfg").elements().recopy();
+        set(world.other(by_way_of), "f", "later");
+        late_done = true;
+        world.dying.before(late, [&] {
+          late_done = false;
+          world.memory.execute(std::span(&*stored, 1));
+        });
+        const bool both = dead == late;
+        if (!both) world.dying.before(dead, [] { throw Died(); });
+        try {
+          Hash(world.dying_in(to), "cfg").elements().recopy();
+          dead_done = !both;
+        } catch (const Died&) {
+          // Between the removal from a single copy and the next store it is not promised.
+          if (by_way_of == 1 && !holds(world, "later")) continue;
+        }
+        dead_done = dead_done || late_done;
+        Hash(world.other(to), "cfg").elements().recopy();
+        CHECK(fetched(world.other(to)) == Map{{"f", "later"}});
+      }
+    }
+  }
 }
 
 }  // namespace mcds::recopy_test

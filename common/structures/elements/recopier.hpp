@@ -3,6 +3,7 @@
 #pragma once
 
 #include <set>
+#include <span>
 
 #include "common/structures/elements/elements.hpp"
 
@@ -51,6 +52,7 @@ class Elements::RecopyBatch {
     std::uint32_t old_number = 0;  // the value's under the old keys, likewise
     std::string value = {};
     VersionedItem old = {};
+    VersionedItem target = {};  // under the new keys
     bool staged = false;
     bool stored = false;    // by a mover before this one, if it removed it
     bool in_doubt = false;  // perhaps removed from the old keys by a mover
@@ -70,6 +72,8 @@ class Elements::RecopyBatch {
   void settle(std::vector<Piece> pieces, std::vector<std::string>* absent, bool together = false);
 
  private:
+  // Throws the first failure.
+  static void expect_copies(const VersionedItem& item);
   std::vector<Piece> named_in_mark();
   std::set<std::size_t> servers_that_say(const std::string& key);
   void take_hold(std::vector<Piece>& pieces);
@@ -81,11 +85,13 @@ class Elements::RecopyBatch {
   // Those that are too large to go with those before them.
   static void postpone(std::vector<Piece>& pieces, std::vector<std::string>& later);
   // The newest of the old keys and what is staged, or that it is gone.
-  void take(Piece& piece, const VersionedItem& target);
+  void take(Piece& piece);
   // What is under the new keys already, and not because a mover stored it there: it was executed late, or
   // written by somebody who stood still during an earlier change.
-  void remove_strays(const std::vector<Piece>& pieces, std::vector<VersionedItem>& targets);
+  void remove_strays(std::vector<Piece>& pieces);
   void stage(std::vector<Piece>& pieces);
+  // The word under the new keys of several copies, in the trip of `beside`.
+  void reserve(std::vector<Piece>& pieces, std::span<const Request> beside);
   // Each copy by compare-and-delete.
   void remove(std::vector<Piece>& pieces);
   void publish(std::vector<Piece>& pieces);
@@ -111,16 +117,23 @@ class Elements::RecopyBatch {
 // `<number> <old number> <in doubt> <name>`. Who takes over finds each
 //   under the old keys     and goes on as if nobody had begun. From several copies the newest counts, the
 //                          staged value among them: a copy that is left may have missed what was removed from
-//                          the others.
+//                          the others. From one, if it is under the new keys too, with the number in the mark
+//                          or a higher one: a mover stored it there after it had removed it here, so what is
+//                          here was executed late, and is removed.
 //   nowhere, and staged    From several copies: a mover removed it, because a client's removal leaves its
 //                          word. From one: a mover did if it said so on that server before (begun_key), or if
-//                          the mark says that it was in doubt already; else a client did. Into one copy: if
+//                          the mark says that it was in doubt already; else a client did. What a client had
+//                          changed before, so that the mover did not remove it, is staged no longer behind
+//                          that. Into one copy: if
 //                          the mover before said on that server that all was stored (stored_key), a client
 //                          has removed it there since.
 //   nowhere, not staged    it was stored under the new keys, or removed by a client
 // From one copy what is still there first gets another cas unique, so that nothing the mover before may still
 // send removes it:
 // from then on, what is missing was removed by a client.
+// Before a batch is named in the mark, its elements have a word under the new keys of several copies, wherever
+// nothing is: removed, of version 0, which counts less than anything. What is stored there takes its place by
+// cas, so nothing that is executed late, when the element has gone on to yet another number, is stored.
 // Invariant: an element that a client has acknowledged under the new number was stored there by a mover, or
 // created after the change; nothing that is stored later replaces it: into several copies because its version
 // is higher, into one because what exists is not stored over.

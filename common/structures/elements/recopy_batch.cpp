@@ -17,13 +17,13 @@ constexpr std::size_t name_bytes_at_once = 128 * 1024;
 constexpr std::size_t value_bytes_at_once = 2 << 20;
 constexpr auto staged_for = std::chrono::hours(24);
 
-void expect_read(const VersionedItem& item) {
+}  // namespace
+
+void Elements::RecopyBatch::expect_copies(const VersionedItem& item) {
   for (const VersionedCopy& copy : item.copies) {
     if (copy.failure) raise(*copy.failure);
   }
 }
-
-}  // namespace
 
 void Elements::RecopyBatch::move(const std::vector<std::string>& names, std::vector<std::string>* absent) {
   std::vector<Piece> pieces;
@@ -107,16 +107,17 @@ bool Elements::RecopyBatch::read(std::vector<Piece>& pieces) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     Piece& piece = pieces[i];
     const auto before = std::exchange(piece.old, std::move(found[i]));
-    expect_read(piece.old);
-    expect_read(targets[i]);
+    piece.target = std::move(targets[i]);
+    expect_copies(piece.old);
+    expect_copies(piece.target);
     // What compares with another value is executed late in vain.
     if (!change_.from_versions() && !before.copies.empty() && piece.old.copies[0].found &&
         !(piece.old.copies[0].cas == before.copies[0].cas))
       piece.in_doubt = false;
-    take(piece, targets[i]);
+    take(piece);
     bytes += piece.value.size();
   }
-  remove_strays(pieces, targets);
+  remove_strays(pieces);
   const std::size_t fitting = value_bytes_at_once / (bytes / pieces.size() + 1);
   largest_ = std::clamp<std::size_t>(fitting, 1, std::min(most_, 4 * largest_));
   return true;
@@ -133,7 +134,7 @@ std::vector<VersionedItem> Elements::RecopyBatch::read_targets(const std::vector
   return targets;
 }
 
-void Elements::RecopyBatch::take(Piece& piece, const VersionedItem& target) {
+void Elements::RecopyBatch::take(Piece& piece) {
   const VersionedCopy* newest = piece.old.newest();
   if (newest == nullptr) {
     // With several copies a removal leaves its word behind.
@@ -149,21 +150,23 @@ void Elements::RecopyBatch::take(Piece& piece, const VersionedItem& target) {
   if (piece.gone) return;
   piece.value = newest->value;
   piece.old_number = newest->number;
-  const auto next = change_.to_versions() ? target.next_number() : std::optional<std::uint32_t>(0);
-  if (!next) throw no_version_left(target.key);
+  const auto next = change_.to_versions() ? piece.target.next_number() : std::optional<std::uint32_t>(0);
+  if (!next) throw no_version_left(piece.target.key);
   piece.number = *next;
 }
 
-void Elements::RecopyBatch::remove_strays(const std::vector<Piece>& pieces,
-                                          std::vector<VersionedItem>& targets) {
+void Elements::RecopyBatch::remove_strays(std::vector<Piece>& pieces) {
   std::vector<VersionedItem*> strays;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const bool here = pieces[i].old.live();
+  for (Piece& piece : pieces) {
+    const bool here = piece.old.live();
     // Versions tell which is newer.
-    const bool harmful = here ? !change_.to_versions() : pieces[i].gone;
-    if (harmful && targets[i].live()) strays.push_back(&targets[i]);
+    const bool harmful = here ? !change_.to_versions() : piece.gone;
+    // A mover before this one stored it, and removed it before from several copies; a single one may hold
+    // what was executed late.
+    const bool may_be_theirs = change_.recopying.taken_over() && !(here && change_.from_versions());
+    if (harmful && !may_be_theirs && piece.target.live()) strays.push_back(&piece.target);
   }
-  if (strays.empty() || change_.recopying.taken_over()) return;
+  if (strays.empty()) return;
   change_.recopying.check();
   if (change_.to_versions()) {
     std::vector<VersionedWrite> writes;
@@ -190,9 +193,22 @@ void Elements::RecopyBatch::stage(std::vector<Piece>& pieces) {
     sets.push_back(Request::set(change_.staging_key(change_.mover(), piece.name), piece.value, exptime));
     piece.staged = true;
   }
-  for (const Reply& reply : execute_copies(change_.safe, sets).take_all())
-    expect(change_.safe.cluster, reply);
+  reserve(pieces, sets);
   change_.recopying.write(std::move(moving));
+}
+
+void Elements::RecopyBatch::reserve(std::vector<Piece>& pieces, std::span<const Request> beside) {
+  std::vector<VersionedWrite> words;
+  for (Piece& piece : pieces) {
+    // A value without a version would count as older than the word.
+    if (change_.to_versions() && !(piece.target.live() && piece.target.newest()->number == 0))
+      words.push_back({.item = &piece.target, .number = 0, .removed = true});
+  }
+  auto writing = change_.to.versions_.begin_write(words);
+  for (const Reply& reply : execute_copies(change_.safe, beside).take_all())
+    expect(change_.safe.cluster, reply);
+  change_.to.versions_.finish_write(std::move(writing));
+  for (const VersionedWrite& word : words) expect_copies(*word.item);
 }
 
 void Elements::RecopyBatch::remove(std::vector<Piece>& pieces) {
@@ -232,13 +248,14 @@ void Elements::RecopyBatch::remove(std::vector<Piece>& pieces) {
         if (!replies[i].unknown()) expect(change_.safe.cluster, replies[i]);
     }
   }
-  std::vector<const Piece*> gone;
+  std::vector<const Piece*> not_by_us;
   for (Piece& piece : pieces) {
     piece.ready = piece.ready && !piece.gone;
-    if (piece.gone) gone.push_back(&piece);
+    if (!change_.from_versions() && !piece.ready && !piece.in_doubt) not_by_us.push_back(&piece);
   }
-  // From now on nobody thinks that a mover removed them.
-  unstage(gone);
+  // From now on nobody thinks that a mover removed them: those that a client has changed may be removed by one
+  // next.
+  unstage(not_by_us);
   if (by_another) change_.recopying.check();
 }
 
@@ -294,7 +311,7 @@ void Elements::RecopyBatch::publish_copies(const std::vector<const Piece*>& read
   }
   change_.recopying.keep_alive();
   change_.to.versions_.write(writes);
-  for (const VersionedItem& item : items) expect_read(item);
+  for (const VersionedItem& item : items) expect_copies(item);
 }
 
 void Elements::RecopyBatch::publish_only(const std::vector<const Piece*>& ready,

@@ -70,19 +70,30 @@ std::set<std::size_t> Elements::RecopyBatch::servers_that_say(const std::string&
   return found;
 }
 
-// With one copy: gives what is still there another cas unique, so that what the mover before removes late is
-// not it.
+// From one copy. What is stored under the new keys had been removed before: what is here was executed late.
+// Whatever else is still there gets another cas unique, so that what the mover before removes late is not it.
 void Elements::RecopyBatch::take_hold(std::vector<Piece>& pieces) {
   std::vector<Request> gets;
-  for (const Piece& piece : pieces) gets.push_back(Request::gets(change_.from.key_of(piece.name)));
+  std::vector<std::string> keys;
+  for (const Piece& piece : pieces) {
+    gets.push_back(Request::gets(change_.from.key_of(piece.name)));
+    keys.push_back(change_.to.key_of(piece.name));
+  }
   Cluster& cluster = change_.from.context_.cluster;
   const std::vector<Reply> found = cluster.execute(gets);
+  const std::vector<VersionedItem> targets = change_.to.versions_.read(keys);
   std::vector<Request> batch;
   std::vector<Piece*> of;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
+    expect_copies(targets[i]);
     if (expect_read(cluster, found[i]).outcome != Outcome::hit) continue;
-    batch.push_back(Request::compare_and_set(gets[i].key, found[i].value, Exptime::never(), found[i].cas));
-    batch.back().flags = found[i].flags;
+    const VersionedCopy* newest = targets[i].newest();
+    if (newest != nullptr && newest->number >= pieces[i].number) {
+      batch.push_back(Request::remove_if(gets[i].key, found[i].cas));
+    } else {
+      batch.push_back(Request::compare_and_set(gets[i].key, found[i].value, Exptime::never(), found[i].cas));
+      batch.back().flags = found[i].flags;
+    }
     of.push_back(&pieces[i]);
   }
   const std::vector<Reply> replies = cluster.execute(batch);

@@ -1,6 +1,7 @@
 #include "common/structures/eventlog/place.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace mcds {
@@ -48,10 +49,13 @@ LogPlace::LogPlace(Context of, std::string_view called, const std::optional<Ring
 }
 
 void LogPlace::take_keys() {
+  // That the present lines may be stored is not forgotten.
+  const bool perhaps = std::any_of(writers.begin(), writers.end(), std::mem_fn(&PartWriter::perhaps));
   keys = LogKeys(kept.key(), shape);
   writers.clear();
   for (std::size_t i = 0; i < copies.size(); ++i) {
     writers.emplace_back(copies.at(i), shape, keys, copies.size(), guessed);
+    if (perhaps) writers.back().follow();
   }
 }
 
