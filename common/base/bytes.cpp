@@ -134,7 +134,7 @@ bool is_ascii(std::uint64_t word) {
 
 // Of 8 to 16 bytes by two words that overlap, of 1 to 3 likewise by bytes: for so few a call costs more than
 // the copying.
-char* copy_part(char* to, std::string_view part) {
+inline char* copy_part(char* to, std::string_view part) {
   const std::size_t size = part.size();
   const char* from = part.data();
   if (size > 16) {
