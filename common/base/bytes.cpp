@@ -45,9 +45,10 @@ std::string digest_hex(std::string_view bytes, Init init, Update update, Digest 
   return text;
 }
 
-bool needs_encoding(unsigned char byte) {
-  return byte <= 0x20 || byte >= 0x7f || byte == '%' || byte == ':';
-}
+// Of a byte, or of each of a block.
+constexpr auto needs_encoding = [](auto byte) {
+  return (byte <= 0x20) | (byte >= 0x7f) | (byte == '%') | (byte == ':');
+};
 
 // The length of the well-formed UTF-8 sequence at the start of `bytes`, 0 if there is none (RFC 3629).
 std::size_t utf8_sequence(std::string_view bytes) {
@@ -273,7 +274,7 @@ std::string percent_encode(std::string_view bytes) {
 }
 
 void append_percent_encoded(std::string& text, std::string_view bytes) {
-  if (std::none_of(bytes.begin(), bytes.end(), needs_encoding)) {
+  if (!any_byte(bytes, needs_encoding)) {
     text += bytes;
     return;
   }
