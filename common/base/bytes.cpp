@@ -348,7 +348,7 @@ std::string digest128(std::string_view bytes) {
 
 bool is_plain_json(std::string_view bytes) {
   return !any_byte(
-      bytes, [](Block block) { return (block < 0x20) | (block >= 0x80) | (block == '"') | (block == '\\'); });
+      bytes, [](Block block) { return (block < 0x20) | (block >= 0x7f) | (block == '"') | (block == '\\'); });
 }
 
 bool is_ascii_without_del(std::string_view bytes) {

@@ -156,7 +156,7 @@ ElementIndex::Listing ElementIndex::take(std::span<const Share> shares, const At
         attempt([&] { return journal_of(share, lossy).settle(attempts[i], std::move(replies[i])); });
     const auto& failure = result.failure();
     for (const std::size_t place : share.places) {
-      listing.failures[place] = failure;
+      if (failure) listing.failures[place] = failure;
       listing.shards[place] = share.shard;
     }
     if (!failure)
