@@ -320,7 +320,7 @@ class Elements::Fetching {
   Window filling_;
   std::optional<Window> asked_;
   std::vector<VersionedItem> items_;  // of the window before, for their memory
-  bool first_ = true;  // no window has been asked for
+  bool first_ = true;                 // no window has been asked for
   std::vector<std::vector<const std::string*>>
       unlisted_;                               // per copy: what its index lacks, of the window taken
   std::vector<std::set<std::size_t>> absent_;  // per copy: shards that others have
