@@ -45,9 +45,10 @@ std::string digest_hex(std::string_view bytes, Init init, Update update, Digest 
   return text;
 }
 
-bool needs_encoding(unsigned char byte) {
-  return byte <= 0x20 || byte >= 0x7f || byte == '%' || byte == ':';
-}
+// Of a byte, or of each of a block.
+constexpr auto needs_encoding = [](auto byte) {
+  return (byte <= 0x20) | (byte >= 0x7f) | (byte == '%') | (byte == ':');
+};
 
 // The length of the well-formed UTF-8 sequence at the start of `bytes`, 0 if there is none (RFC 3629).
 std::size_t utf8_sequence(std::string_view bytes) {
@@ -134,7 +135,7 @@ bool is_ascii(std::uint64_t word) {
 
 // Of 8 to 16 bytes by two words that overlap, of 1 to 3 likewise by bytes: for so few a call costs more than
 // the copying.
-char* copy_part(char* to, std::string_view part) {
+inline char* copy_part(char* to, std::string_view part) {
   const std::size_t size = part.size();
   const char* from = part.data();
   if (size > 16) {
@@ -273,7 +274,7 @@ std::string percent_encode(std::string_view bytes) {
 }
 
 void append_percent_encoded(std::string& text, std::string_view bytes) {
-  if (std::none_of(bytes.begin(), bytes.end(), needs_encoding)) {
+  if (!any_byte(bytes, needs_encoding)) {
     text += bytes;
     return;
   }
@@ -347,7 +348,7 @@ std::string digest128(std::string_view bytes) {
 
 bool is_plain_json(std::string_view bytes) {
   return !any_byte(
-      bytes, [](Block block) { return (block < 0x20) | (block >= 0x80) | (block == '"') | (block == '\\'); });
+      bytes, [](Block block) { return (block < 0x20) | (block >= 0x7f) | (block == '"') | (block == '\\'); });
 }
 
 bool is_ascii_without_del(std::string_view bytes) {

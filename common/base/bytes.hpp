@@ -69,7 +69,7 @@ std::string digest128(std::string_view bytes);
 // Input must be UTF-8.
 std::string json_quote(std::string_view utf8);
 void append_json_quoted(std::string& out, std::string_view utf8);
-// Whether these bytes stand in a JSON string as they are: ASCII with nothing to escape.
+// Whether these bytes stand in a JSON string as they are, and are visible: ASCII with nothing to escape.
 bool is_plain_json(std::string_view bytes);
 bool is_ascii_without_del(std::string_view bytes);
 // No spaces and no control characters of ASCII.

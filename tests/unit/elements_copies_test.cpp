@@ -16,7 +16,7 @@ using Texts = std::vector<std::string>;
 using Map = std::map<std::string, std::string>;
 
 struct World : test::World {
-  World() : test::World(3, 2) {}
+  explicit World(MemoryServerOptions options = {}) : test::World(3, 2, options) {}
 
   Hash cfg{context, "cfg"};
   Elements& elements = cfg.elements();
@@ -587,6 +587,50 @@ TEST_CASE("elements, copies: a shard lost in every copy is told") {
   for (std::size_t server = 0; server < 3; ++server) world.trips.execute(Request::remove(shard).on(server));
   const auto listing = world.elements.fetch([](Elements::Found&) {});
   CHECK(listing.lost == Texts{shard});
+}
+
+TEST_CASE("elements, copies: of names that share a line compaction drops those that are no elements") {
+  for (const std::size_t item_size : {std::size_t{1} << 20, std::size_t{2048}}) {
+    CAPTURE(item_size);
+    World world(MemoryServerOptions{.item_size = item_size});
+    Map all = numbered(300);
+    all["tab\tand \"quote\""] = "1";
+    all[std::string("\xff\t\n", 3)] = "2";
+    world.set(all);
+    std::string index;
+    for (const std::string& key : world.elements.index_keys()) {
+      const auto servers = world.memory.placement().servers_of(key, 2);
+      index += world.stored_on(servers[1], key);
+    }
+    CHECK(index.find("\"\t\"f") != std::string::npos);
+    CHECK(world.fetched() == all);
+    Texts gone;
+    for (int i = 0; i < 300; i += 2) gone.push_back("f" + std::to_string(i));
+    for (const ElementResult& result : world.elements.remove(gone)) CHECK(result.yes);
+    for (const std::string& name : gone) all.erase(name);
+    world.set({{"f1", "1"}});
+    CHECK(world.elements.compact());
+    const auto names = [&] { return world.elements.fetch([](Elements::Found&) {}).names; };
+    CHECK(names() == all.size() + gone.size());  // within the grace
+    world.clock.advance(std::chrono::hours(2));
+    CHECK(world.elements.compact());
+    CHECK(names() == all.size());
+    CHECK(world.fetched() == all);
+    Context one = world.with(1);
+    CHECK(Hash(one, "cfg").elements().recopy().found);
+    std::size_t found = 0;
+    CHECK(Hash(one, "cfg").elements().fetch([&](Elements::Found&) { ++found; }).complete());
+    CHECK(found == all.size());
+  }
+}
+
+TEST_CASE("elements, copies: names that are too many for one item are listed in pieces") {
+  World world(MemoryServerOptions{.item_size = 1024});
+  Map all;
+  for (int i = 0; i < 300; ++i) all[std::string(100, 'x') + std::to_string(i)] = "v";  // 2 KiB a shard
+  const auto created = world.set(all);
+  CHECK(std::count(created.begin(), created.end(), true) == 300);
+  CHECK(world.fetched() == all);
 }
 
 }  // namespace mcds::elements_copies_test

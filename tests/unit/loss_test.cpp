@@ -107,7 +107,7 @@ TEST_CASE(
     for (int i = 0; i < 50; ++i) fields.push_back({"f" + std::to_string(i), "v"});
     for (const auto& result : cfg.set(fields)) CHECK_FALSE(result.failure);
     CHECK(listing(world.context).complete());
-    REQUIRE(world.damage(":i:", " \"f7\" ") == copies);
+    REQUIRE(world.damage(":i:", "\"f7\"") == copies);
     CHECK_FALSE(listing(world.context).complete());
     CHECK_FALSE(cfg.elements().compact());
     CHECK_FALSE(listing(world.context).complete());

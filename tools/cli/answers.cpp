@@ -35,9 +35,9 @@ void add_copies(JsonObject& line, Session& session, const AnswerFrom& from) {
   const auto copies = told(from.copies);
   if (copies.empty() && from.or_one && session.copies() > 1) line.number("copies", 1);
   if (copies.empty()) return;
-  line.fields({"\"copies\":[{"});
   for (const CopyOutcome& copy : copies) {
-    line.more({&copy == copies.data() ? "" : "},{", session.server_field(copy.server)});
+    const std::string& server = session.server_field(copy.server);
+    &copy == copies.data() ? line.fields({"\"copies\":[{", server}) : line.more({"},{", server});
     if (copy.yes) line.boolean(from.yes, *copy.yes);
     if (copy.number) line.number("value", *copy.number);
     if (copy.failure) {

@@ -46,7 +46,9 @@ class Window {
   void fail_from(std::size_t i, const Failure& failure) const {
     for (; i < items.size(); ++i) fail_(i, failure);
   }
-  void note(ExitStatus status) const { note_(status); }
+  void note(ExitStatus status) const {
+    if (status != ExitStatus::ok) note_(status);
+  }
 
  private:
   Fail fail_;
@@ -194,11 +196,14 @@ class BatchRun {
           lines_.fail(failure, (*numbers)[i]);
         },
         [this](ExitStatus status) { lines_.note(status); });
+    filling_->items.reserve(last_size_);
+    numbers_->reserve(last_size_);
     bytes_ = 0;
   }
 
   void send() {
     if (!filling_) return;
+    last_size_ = filling_->items.size();
     const auto window = std::shared_ptr<Window<Item>>(std::move(filling_));
     bytes_ = 0;
     Answers answers;
@@ -233,6 +238,7 @@ class BatchRun {
   std::unique_ptr<Window<Item>> filling_;
   std::shared_ptr<std::vector<std::size_t>> numbers_;  // of the lines in `filling_`
   std::size_t bytes_ = 0;                              // in it
+  std::size_t last_size_ = 0;                          // of the window before
   std::deque<Answers> in_flight_;
 };
 

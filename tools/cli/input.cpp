@@ -161,8 +161,9 @@ void LineReader::skip_line() {
   ++number_;
 }
 
-bool LineReader::ready() const {
-  if (ended_ || buffer_.find(line_end_, std::max(position_, searched_)) != std::string::npos) return true;
+bool LineReader::ready() {
+  searched_ = std::min(buffer_.find(line_end_, std::max(position_, searched_)), buffer_.size());
+  if (ended_ || searched_ < buffer_.size()) return true;
   pollfd input{descriptor_, POLLIN, 0};
   return poll(&input, 1, 0) != 0;
 }

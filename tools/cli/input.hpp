@@ -50,7 +50,7 @@ class LineReader {
   std::optional<std::string> next();
   // Whether next() would return without waiting for more input: lines are not held back because a stream
   // pauses.
-  bool ready() const;
+  bool ready();
   // Of the line last returned, from 1.
   std::size_t number() const { return number_; }
   // Of all there is to read, if that is a regular file.

@@ -71,12 +71,14 @@ void Output::answer(const JsonObject& object, std::string_view bare) {
   if (quiet_ || mode_ == OutputMode::openmetrics) return;
   if (mode_ == OutputMode::json) {
     assert(!declared_ || declared_(object.text()));
+    std::size_t start = pending_.size();
     object.write([&](std::string_view part) {
-      const std::size_t start = pending_.size();
       pending_ += part;
-      make_json_visible(pending_, start);
-      if (pending_.size() >= buffer_size) flush();
+      if (pending_.size() < buffer_size) return;
+      make_json_visible(pending_, std::exchange(start, 0));
+      flush();
     });
+    make_json_visible(pending_, start);
   } else if (mode_ == OutputMode::value) {
     pending_ += bare;
   } else {

@@ -45,7 +45,7 @@ bool PlacedLines::print(const PlacedKey& key, const Placement::Place& place) {
   if (!prints_)
     prints_ =
         session_.output().mode() == OutputMode::json && placement_.has_plain_owners() && !has_copies({});
-  if (!*prints_ || !is_plain_json(key.key) || !is_ascii_without_del(key.key)) return false;
+  if (!*prints_ || !is_plain_json(key.key)) return false;
   const OfServer& server = of_server(place.server);
   session_.output().answer_pieces({"{\"key\":\"", key.key, "\",", server.before_hash,
                                    Digits(place.hash).text(), server.behind_hash, "}"});

@@ -38,7 +38,7 @@ void storage(std::string& out, std::string_view command, const Request& request,
     to = std::to_chars(to, end, number).ptr;
   }
   const std::string_view said(numbers.data(), static_cast<std::size_t>(to - numbers.data()));
-  append_all(out, {command, request.key, said, extra, "\r\n", request.value, "\r\n"});
+  append_all(out, {command, " ", request.key, said, extra, "\r\n", request.value, "\r\n"});
 }
 
 Command encode_gets(std::span<const Request* const> requests, std::size_t first, std::string& out,
@@ -95,7 +95,7 @@ Command encode_adds(std::span<const Request* const> requests, std::size_t first,
     const bool fits = bytes <= most_added_at_once && line.size() + 1 + request.key.size() <= longest;
     if (request.op != Op::add_and_get || is_in_base64(request)) break;
     if (command.count > 0 && (!fits || wording.one_key_a_line)) break;
-    storage(out, "add ", request, wording.quiet ? " noreply" : "");
+    storage(out, "add", request, wording.quiet ? " noreply" : "");
     append_all(line, {" ", request.key});
     ++command.count;
   }
@@ -167,14 +167,14 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
     case Op::add:
     case Op::set:
     case Op::replace:
-      storage(out, std::string(name_of(request.op)) + ' ', request);
+      storage(out, name_of(request.op), request);
       break;
     case Op::cas:
-      storage(out, "cas ", request, " " + text(request.cas.value));
+      storage(out, "cas", request, " " + text(request.cas.value));
       break;
     case Op::append:
     case Op::append_or_create:
-      storage(out, "append ", request);
+      storage(out, "append", request);
       break;
     case Op::incr:
     case Op::decr:

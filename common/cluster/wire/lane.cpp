@@ -213,12 +213,12 @@ bool Lane::known_unique(const Request& request) const {
 }
 
 // Without being sent: a cas unique of an earlier connection, and what the server has no words for.
-bool Lane::answered_here(const Request& request, Reply& reply) const {
+bool Lane::answered_here(const Request& request, const Wording& wording, Reply& reply) const {
   if (compares(request.op) && !known_unique(request)) {
     reply.outcome = Outcome::exists;
     return true;
   }
-  const std::string_view why = unsayable(wording(), request);
+  const std::string_view why = unsayable(wording, request);
   if (!why.empty()) reply = Reply::failed_with(Kind::refused, std::string(why), index_);
   return !why.empty();
 }
@@ -237,11 +237,12 @@ std::size_t Lane::whole_commands() const {
 }
 
 void Lane::write(SteadyTime now) {
+  const Wording words = wording();
   while (busy()) {
     while (!inquiry_ && !login_ && encoded_ < requests_.size() &&
            output_.size() - output_position_ < output_window) {
       const Request& request = *requests_[encoded_];
-      if (Reply here = Reply::of(Outcome::failed, index_); answered_here(request, here)) {
+      if (Reply here = Reply::of(Outcome::failed, index_); answered_here(request, words, here)) {
         // In order with the rest.
         if (!on_the_way_.empty()) break;
         *replies_[encoded_++] = std::move(here);
@@ -249,7 +250,7 @@ void Lane::write(SteadyTime now) {
         continue;
       }
       const std::size_t before = output_.size();
-      const Command command = encode(requests_, encoded_, output_, wording());
+      const Command command = encode(requests_, encoded_, output_, words);
       if (std::exchange(greets_, false)) {
         greeting_.emplace(output_.size() - before);
         output_.insert(before, greeting_->words());

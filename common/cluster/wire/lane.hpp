@@ -63,7 +63,7 @@ class Lane {
   bool open();
   void note_peer() const;
   Wording wording() const;
-  bool answered_here(const Request& request, Reply& reply) const;
+  bool answered_here(const Request& request, const Wording& wording, Reply& reply) const;
   bool is_stranger() const;
   bool may_wait_for_a_header() const;
   bool read_login(bool closed, SteadyTime now);

@@ -282,6 +282,7 @@ bool read_flag(std::string_view flag, const Request& request, Reply& reply) {
 }
 
 bool is_miss(const Request& request, std::string_view line) {
+  if (!line.starts_with("EN")) return false;
   if (line == "EN" || line == "EN k" + request.key) return true;
   return is_in_base64(request) && line == "EN O" + opaque_of(request);
 }

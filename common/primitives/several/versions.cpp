@@ -153,9 +153,9 @@ void VersionedRemoval::judge() {
 std::vector<Request> Versions::gets(Reading& reading) const {
   std::vector<Request> batch;
   batch.reserve(reading.keys.size() * context_.copies);
-  for (const std::string& key : reading.keys) {
+  for (std::string& key : reading.keys) {
     if (!in_use()) {
-      batch.push_back(Request::get(key));
+      batch.emplace_back().key = std::move(key);
       continue;
     }
     const auto servers = copy_servers(context_, key);
@@ -166,7 +166,7 @@ std::vector<Request> Versions::gets(Reading& reading) const {
       }
       Request& request = batch.emplace_back();
       request.op = Op::gets;
-      request.key = key;
+      request.key = copy + 1 == servers.size() ? std::move(key) : key;
       request.server = servers[copy];
     }
   }
@@ -184,17 +184,21 @@ std::vector<VersionedItem> Versions::read(std::span<const std::string> keys) con
   return finish_read(begin_read({keys.begin(), keys.end()}));
 }
 
-std::vector<VersionedItem> Versions::finish_read(Reading reading) const {
+std::vector<VersionedItem> Versions::finish_read(Reading reading, std::vector<VersionedItem> items) const {
   std::vector<Reply> replies;
   if (reading.replies != nullptr) replies = reading.replies->finish();
-  std::vector<VersionedItem> items(reading.keys.size());
+  items.resize(reading.keys.size());
   auto reply = replies.begin();
   auto server = reading.servers.begin();
   for (std::size_t i = 0; i < items.size(); ++i) {
-    items[i].key = std::move(reading.keys[i]);
+    if (reading.unread < context_.copies)
+      items[i].key = reading.replies->batch()[static_cast<std::size_t>(reply - replies.begin())].key;
+    else
+      items[i].key = std::move(reading.keys[i]);
     items[i].copies.resize(context_.copies);
     for (std::size_t number = 0; number < context_.copies; ++number) {
       VersionedCopy& copy = items[i].copies[number];
+      copy.written = copy.begun = false;
       copy.unread = number < reading.unread;
       if (copy.unread)
         copy.server = *server++;

@@ -129,7 +129,7 @@ class Versions {
   std::vector<VersionedItem> read(std::span<const std::string> keys) const;
   // read in two steps.
   struct Reading {
-    std::vector<std::string> keys = {};
+    std::vector<std::string> keys = {};     // of what is asked for they are in the requests
     std::size_t unread = 0;                 // copies of each key
     std::vector<std::size_t> servers = {};  // of those
     std::unique_ptr<Pending> replies = {};
@@ -137,7 +137,8 @@ class Versions {
   // `unread`: so many of the first copies are taken to hold nothing, as far as the others hold nothing; those
   // of which one holds something, or does not answer, are read whole.
   Reading begin_read(std::vector<std::string> keys, std::size_t unread = 0) const;
-  std::vector<VersionedItem> finish_read(Reading reading) const;
+  // `items`: of an earlier reading, whose memory is used again.
+  std::vector<VersionedItem> finish_read(Reading reading, std::vector<VersionedItem> items = {}) const;
 
   void write(std::span<VersionedWrite> writes) const;
   // write in two steps: what each copy is due is on its way between them. Writes and items stay where they

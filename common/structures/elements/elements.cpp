@@ -65,6 +65,7 @@ Elements::Elements(const Context& context, std::string_view structure, std::stri
 }
 
 void Elements::take_keys() const {
+  base_ = kept_.key() + ":v";
   indexes_.clear();
   for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
     indexes_.push_back(std::make_shared<ElementIndex>(
@@ -83,14 +84,13 @@ bool Elements::elsewhere(bool certainly) const {
 }
 
 std::string Elements::key_of(std::string_view name) const {
-  return element_key(kept_.key() + ":v", name);
+  return element_key(base_, name);
 }
 
 std::vector<std::string> Elements::keys_of(std::span<const std::string> names) const {
-  const std::string base = kept_.key() + ":v";
   std::vector<std::string> keys;
   keys.reserve(names.size());
-  for (const std::string& name : names) keys.push_back(element_key(base, name));
+  for (const std::string& name : names) keys.push_back(key_of(name));
   return keys;
 }
 

@@ -153,6 +153,7 @@ class Elements {
   Replicas copies_;
   Versions versions_;
   mutable Kept kept_;              // looks for other copies if nothing was found
+  mutable std::string base_;       // of the elements' keys
   mutable Indexes indexes_;        // per copy
   mutable std::size_t moves_ = 0;  // how often elsewhere() was true
   mutable bool began_ = false;     // listing has created the index

@@ -98,7 +98,7 @@ class Elements::Fetching {
       for (std::string& name : lists[copy].value()) {
         const bool told = std::any_of(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(copy),
                                       [&](const Names& before) { return before.contains(name); });
-        if (!told) take_name(names.empty() ? std::move(name) : name, names);
+        if (!told) take_name(names.empty() ? std::move(name) : std::string(name), names);
       }
     }
   }
@@ -109,8 +109,9 @@ class Elements::Fetching {
       listing_.unreachable.push_back(failure);
   }
 
-  void take_name(std::string name, const std::vector<Names>& names) {
+  void take_name(std::string&& name, const std::vector<Names>& names) {
     ++listing_.names;
+    if (filling_.names.empty()) filling_.names.reserve(largest_);
     for (std::size_t copy = 0; copy < compared_; ++copy)
       filling_.listed[copy].push_back(names[copy].contains(name));
     filling_.names.push_back(std::move(name));
@@ -133,7 +134,7 @@ class Elements::Fetching {
   void take_asked() {
     if (!asked_) return;
     Window window = *std::exchange(asked_, std::nullopt);
-    auto items = elements_.versions_.finish_read(std::move(window.reading));
+    auto items = elements_.versions_.finish_read(std::move(window.reading), std::exchange(items_, {}));
     const bool flood = std::any_of(items.begin(), items.end(), [](const VersionedItem& item) {
       return std::any_of(item.copies.begin(), item.copies.end(),
                          [](const VersionedCopy& copy) { return copy.flood; });
@@ -148,7 +149,7 @@ class Elements::Fetching {
     // Removed, or on their way to another number of copies.
     if (std::any_of(items.begin(), items.end(), missing) && elements_.elsewhere())
       items = elements_.versions_.read(elements_.keys_of(window.names));
-    for (std::size_t i = 0; i < items.size(); ++i) note_missed(window, i, items[i]);
+    for (std::size_t i = 0; i < items.size() && compared_ != 0; ++i) note_missed(window, i, items[i]);
     const auto unanswered = heal(items);
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -162,6 +163,7 @@ class Elements::Fetching {
     }
     // Large values make small windows.
     largest_ = std::clamp(window_bytes / (bytes / window.names.size() + 1), smallest_window, largest_window);
+    if (largest_ == largest_window) items_ = std::move(items);
   }
 
   // Asks anew, for so few that the largest elements there can be are held at a time.
@@ -317,7 +319,8 @@ class Elements::Fetching {
   std::vector<ElementIndex::Look> looks_;
   Window filling_;
   std::optional<Window> asked_;
-  bool first_ = true;  // no window has been asked for
+  std::vector<VersionedItem> items_;  // of the window before, for their memory
+  bool first_ = true;                 // no window has been asked for
   std::vector<std::vector<const std::string*>>
       unlisted_;                               // per copy: what its index lacks, of the window taken
   std::vector<std::set<std::size_t>> absent_;  // per copy: shards that others have

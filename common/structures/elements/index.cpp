@@ -236,7 +236,9 @@ std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {
     if (line.change == Change::remove) return;
     ++lines_;
     if (line.change != Change::add) return;
-    if (auto name = unquote_bytes(line.element)) names.add(std::move(*name));
+    for_each_quoted(line.element, [&](std::string_view quoted) {
+      if (auto name = unquote_bytes(quoted)) names.add(std::move(*name));
+    });
   });
   ++shards_;
   if (contents.loss.any()) states_[shard] = Shard::lost;
@@ -258,11 +260,11 @@ std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLin
   std::unordered_set<std::string_view> seen;
   std::vector<JournalLine> kept;
   std::vector<std::string> names;
-  std::vector<const JournalLine*> doubtful;
+  std::vector<std::pair<std::size_t, std::string_view>> doubtful;  // in kept, unless the element is absent
   const auto ask = [&] {
     const std::vector<bool> present = present_(names);
     for (std::size_t i = 0; i < doubtful.size(); ++i) {
-      if (present[i]) kept.push_back(*doubtful[i]);
+      if (present[i]) append_quoted(kept[doubtful[i].first].element, doubtful[i].second);
     }
     names.clear();
     doubtful.clear();
@@ -270,18 +272,20 @@ std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLin
   std::copy_if(lines.begin(), lines.end(), std::back_inserter(kept), is_mark);
   // From the youngest, so that of several lines of one name the youngest stays.
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    if (line->change != Change::add || !seen.insert(line->element).second) continue;
-    auto name = unquote_bytes(line->element);
-    if (!name) continue;
-    if (now - seconds_of(*line) <= grace.count()) {
-      kept.push_back(*line);
-      continue;
-    }
-    names.push_back(std::move(*name));
-    doubtful.push_back(&*line);
+    if (line->change != Change::add) continue;
+    const bool young = now - seconds_of(*line) <= grace.count();
+    JournalLine& left = kept.emplace_back(JournalLine{line->change, line->id, {}});
+    for_each_quoted(line->element, [&](std::string_view quoted) {
+      auto name = seen.insert(quoted).second ? unquote_bytes(quoted) : std::nullopt;
+      if (!name) return;
+      if (young) return append_quoted(left.element, quoted);
+      names.push_back(std::move(*name));
+      doubtful.emplace_back(kept.size() - 1, quoted);
+    });
     if (names.size() >= names_per_question) ask();
   }
   if (!names.empty()) ask();
+  std::erase_if(kept, [](const JournalLine& line) { return line.element.empty(); });
   rely_on(kept.size() <= lines.size(), "a compaction adds nothing");
   return kept;
 }

@@ -185,6 +185,8 @@ class ElementIndex {
 // Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`)
 //   <base>:i:<shard>     a journal of `+ <time and chance>.<n> <name> *<checksum>` lines; shard = crc32(name)
 //                        % 16. The first 8 hex digits of a line's id are its writer's UNIX seconds.
+//                        Of several copies, `+ <id> <name>`, tab, `<name>` …: all names of one change, so
+//                        that the item that each change copies grows less; read of an only copy, too.
 //                        A new shard begins with `- <id> born *<checksum>`; once the manifest lists it,
 //                        `- <id> named:<incarnation> *<checksum>` follows.
 //   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever

@@ -29,6 +29,16 @@ inline std::int64_t unix_seconds(WallTime time) {
   return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
+// Each name that a line lists, as it is quoted there: no quoted one contains a tab.
+template <typename Function>
+void for_each_quoted(std::string_view element, const Function& function) {
+  while (!element.empty()) function(take_word(element, '\t'));
+}
+inline void append_quoted(std::string& element, std::string_view quoted) {
+  if (!element.empty()) element += '\t';
+  element += quoted;
+}
+
 // When a line was written, by its writer's clock.
 inline std::int64_t seconds_of(const JournalLine& line) {
   return static_cast<std::int64_t>(parse_hex64("00000000" + line.id.substr(0, 8)).value_or(0));

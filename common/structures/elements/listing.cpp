@@ -61,15 +61,22 @@ std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::st
       shares.push_back({.shard = shard, .operation = line_operation()});
     }
     Share& share = shares[*open[shard]];
-    line.id.clear();
-    append_all(line.id, {share.operation, ".", std::to_string(share.places.size())});
-    line.element = quote_bytes(*names[i]);
-    append_line(share.lines, line);
+    if (beside_copies_) {
+      append_quoted(share.lines, quote_bytes(*names[i]));
+    } else {
+      line.id.clear();
+      append_all(line.id, {share.operation, ".", std::to_string(share.places.size())});
+      line.element = quote_bytes(*names[i]);
+      append_line(share.lines, line);
+    }
     share.places.push_back(i);
   }
-  for (Share& share : shares)
+  for (Share& share : shares) {
+    if (beside_copies_)
+      share.lines = encode({Change::add, journal_line_id(share.operation, 0), std::move(share.lines)});
     share.birth = encode(
         {Change::remove, journal_line_id(share.operation, share.places.size()), std::string(born_mark)});
+  }
   return shares;
 }
 
@@ -149,7 +156,7 @@ ElementIndex::Listing ElementIndex::take(std::span<const Share> shares, const At
         attempt([&] { return journal_of(share, lossy).settle(attempts[i], std::move(replies[i])); });
     const auto& failure = result.failure();
     for (const std::size_t place : share.places) {
-      listing.failures[place] = failure;
+      if (failure) listing.failures[place] = failure;
       listing.shards[place] = share.shard;
     }
     if (!failure)
@@ -162,7 +169,12 @@ ElementIndex::Listing ElementIndex::take(std::span<const Share> shares, const At
 
 void ElementIndex::list_in_pieces(const Share& share, bool lossy, Listing& listing) const {
   Journal journal = journal_of(share, lossy);
-  const std::vector<JournalLine> lines = decode_journal_lines(share.lines);
+  std::vector<JournalLine> lines;  // one for each name
+  for (const JournalLine& line : decode_journal_lines(share.lines)) {
+    for_each_quoted(line.element, [&](std::string_view quoted) {
+      lines.push_back({line.change, journal_line_id(share.operation, lines.size()), std::string(quoted)});
+    });
+  }
   const auto listed = attempt([&] {
     in_pieces(lines.size(), [&](std::size_t first, std::size_t last) {
       listing.note(share.shard, journal.append(std::span(lines).subspan(first, last - first)));
@@ -185,9 +197,10 @@ ElementIndex::There ElementIndex::what_is_there(std::size_t shard) const {
   There there{.whole = contents.found && !contents.loss.any()};
   const std::int64_t earliest = unix_seconds(context_.clock.wall()) - just_now.count();
   for (JournalLine& line : contents.lines) {
-    auto name = line.change == Change::add ? unquote_bytes(line.element) : std::nullopt;
-    if (!name) continue;
-    there.names.push_back(std::move(*name));
+    if (line.change != Change::add) continue;
+    for_each_quoted(line.element, [&](std::string_view quoted) {
+      if (auto name = unquote_bytes(quoted)) there.names.push_back(std::move(*name));
+    });
     there.just_now = there.just_now && seconds_of(line) >= earliest;
     there.lines.push_back(std::move(line));
   }
@@ -246,7 +259,11 @@ bool ElementIndex::take_back(const std::set<std::string>& names) const {
     if (!root || !root->segments.empty()) return false;
     const std::set<std::string>& allowed = i == 0 ? listed : ours;
     for (const JournalLine& line : decode_journal_lines(root->tail)) {
-      if (line.change == Change::add && !allowed.contains(line.element)) return false;
+      bool known = true;
+      for_each_quoted(line.element, [&](std::string_view quoted) {
+        known = known && (line.change != Change::add || allowed.contains(std::string(quoted)));
+      });
+      if (!known) return false;
     }
     if (i != 0) listed.insert(manifest_entry(i - 1, root->incarnation));
     removals.push_back(Request::remove_if(gets[i].key, replies[i].cas));

@@ -298,7 +298,6 @@ class Elements::Setting {
   }
 
   void settle(One& one, const Reply& reply) const {
-    one.item.key = key_of(one);
     one.item.copies = {{.server = reply.server}};
     one.done = reply.outcome == Outcome::stored;
     one.failure = copy_outcome(elements_.context_, reply).failure;
