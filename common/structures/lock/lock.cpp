@@ -219,8 +219,8 @@ void Lock::retake(Lease& lease, std::span<const std::size_t> skipped, Duration t
                      .fence_key = {},
                      .exptime = exptime_of(ttl)});
   }
-  for (const TakenCopy& taken : act_on_all(context_, plans, take_copy)) {
-    if (taken.result != TakenCopy::Result::won) continue;
+  for (const HeldCopy& taken : act_on_all(context_, plans, take_copy)) {
+    if (taken.result != HeldCopy::Result::done) continue;
     std::erase_if(lease.copies, [&](const Lease::Copy& copy) { return copy.server == taken.server; });
     lease.copies.push_back({taken.server, taken.cas});
   }

@@ -218,7 +218,7 @@ class Lock {
 //
 // With several copies
 //   The same keys are on N servers, and a lock is held if a majority holds it. A server votes only if it has
-//   been up for longer than the longest ttl in use (vote.hpp), so a server that restarted and forgot a lock
+//   been up for longer than the longest ttl in use (ballot.cpp), so a server that restarted and forgot a lock
 //   cannot help a second holder. The holder counts one percent less than its ttl, because clocks run at
 //   different rates. Without a majority, every copy that was taken is released. A renewal takes lost copies
 //   again.
