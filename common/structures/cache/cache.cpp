@@ -6,6 +6,7 @@
 #include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/primitives/polling.hpp"
 #include "common/primitives/several/quorum.hpp"
 #include "common/structures/cache/copy.hpp"
 
@@ -16,7 +17,6 @@ namespace {
 constexpr Duration first_poll = std::chrono::milliseconds(20);
 constexpr Duration slowest_poll = longest_cache_nap / 2;  // without its jitter, and the trips
 constexpr int most_removals = 3;
-constexpr int most_rivals = 50;
 constexpr std::string_view rebuild_part = ":rebuild";
 
 std::string checked_key(const Context& context, std::string_view name) {
@@ -93,12 +93,10 @@ bool Cache::look(const CacheTerms& terms, Answer& busy) {
 // is stored being stored before that, and at last: who stored it may have died before giving the lock back.
 Cache::Answer Cache::ask(const CacheTerms& terms) {
   check_terms(terms, context_.clock.wall());
-  const SteadyTime started = context_.clock.steady();
-  const auto waited = [&] { return context_.clock.steady() - started; };
+  Polling polling(context_, terms.wait, first_poll, slowest_poll);
   Answer busy{.kind = Answer::Kind::busy};
-  Duration pause = first_poll;
   for (bool first = true;; first = false) {
-    const bool last = waited() >= terms.wait;
+    const bool last = polling.over();
     try {
       if (first && look(terms, busy)) return fresh_answer(std::move(busy));
       const std::string holder = busy.holder;
@@ -110,12 +108,7 @@ Cache::Answer Cache::ask(const CacheTerms& terms) {
       if (first || !is_servers_failure(failure.code()) || (last && !busy.record)) throw;
     }
     if (last) return busy;
-    const Duration left = std::max(terms.wait - waited(), Duration::zero());
-    const double jitter = 0.5 + context_.random.unit();
-    const auto jittered = Duration(static_cast<Duration::rep>(static_cast<double>(pause.count()) * jitter));
-    const Duration nap = std::min(left, jittered);
-    context_.clock.sleep_for(nap);
-    pause = std::min(pause + pause / 2, slowest_poll);
+    polling.pause();
   }
 }
 
@@ -271,33 +264,23 @@ Cache::Invalidated Cache::remove_copy(const Context& context) const {
 // hear of. Its build is another each time, so that who claimed it before does not store over it.
 Cache::Invalidated Cache::remove_beside_others(const Context& context) const {
   Invalidated result;
-  for (int attempt = 0; attempt < most_rivals; ++attempt) {
-    back_off(context, attempt);
-    const Reply there = context.cluster.execute(Request::gets(key_));
-    if (expect_read(context.cluster, there).outcome == Outcome::miss) return result;
-    auto record = decode_cache_record(there.value);
-    Request change = Request::remove_if(key_, there.cas);
+  cas_update(context, key_, [&](const Observed& observed) -> std::optional<Write> {
+    if (!observed.found) return std::nullopt;
+    const auto record = decode_cache_record(observed.value);
+    result.found = result.found || !(record && record->removed());
     if (record) {
       result.until = std::max(result.until, record->stale_until);
       result.after = std::max(result.after, record->begun_at);
     }
-    if (record && !record->placeholder) {
-      const WallTime now = context.clock.wall();
-      CacheRecord word;
-      word.build = context.random.token();
-      word.begun_at = record->next_beginning(now);
-      result.after = word.begun_at;
-      const Duration left = std::max<Duration>(record->stale_until - now, shortest_word);
-      change =
-          Request::compare_and_set(key_, encode(word), Exptime::after(left + cache_slack, now), there.cas);
-    }
-    const Reply reply = context.cluster.execute(change);
-    result.found = result.found || !(record && record->removed());
-    if (reply.outcome == Outcome::deleted || reply.outcome == Outcome::stored) return result;
-    if (!reply.unknown()) expect(context.cluster, reply);
-  }
-  throw Contention("others kept changing it; try again",
-                   context.cluster.address_of(context.cluster.server_of(Request::get(key_))));
+    if (!record || record->placeholder) return Write{.removes = true};
+    const WallTime now = context.clock.wall();
+    CacheRecord word;
+    word.build = context.random.token();
+    word.begun_at = result.after = record->next_beginning(now);
+    const Duration left = std::max<Duration>(record->stale_until - now, shortest_word);
+    return Write{encode(word), Exptime::after(left + cache_slack, now)};
+  });
+  return result;
 }
 
 Cache::Invalidation Cache::expire() {
