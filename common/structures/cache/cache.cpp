@@ -63,12 +63,20 @@ std::pair<CacheCopies, std::vector<CacheTag>> Cache::read_with(const CacheTags& 
   }));
   std::vector<std::span<const Reply>> of_tags;
   for (const auto& copy : replies) of_tags.push_back(std::span(copy).subspan(1));
-  CacheCopies found = expect_answer(copies_.each([&](std::size_t i) -> std::optional<CacheRecord> {
+  CacheCopies found = found_in(replies);
+  return {std::move(found), tags.take(of_tags)};
+}
+
+// What each copy's first reply has. A damaged one is nothing, or that copy's failure.
+CacheCopies Cache::found_in(std::span<const std::vector<Reply>> replies, bool or_fails) const {
+  return expect_answer(copies_.each([&](std::size_t i) -> std::optional<CacheRecord> {
     const Reply& reply = replies[i].front();
     if (expect_read(context_.cluster, reply).outcome == Outcome::miss) return std::nullopt;
-    return cache_record_of(context_, key_, reply.value, reply.server);
+    auto record = cache_record_of(context_, key_, reply.value, reply.server);
+    if (record || !or_fails) return record;
+    throw CorruptData(key_ + " holds a damaged cache entry; the next run replaces it",
+                      context_.cluster.address_of(reply.server));
   }));
-  return {std::move(found), tags.take(of_tags)};
 }
 
 CacheCopies Cache::read() const {
@@ -125,50 +133,36 @@ std::optional<Cache::Answer> Cache::try_rebuild(const CacheTerms& terms, std::st
   return Answer{.kind = Answer::Kind::rebuild, .rebuild = std::move(rebuild)};
 }
 
-// What one server says of its copy and of the lock.
-struct Cache::Seen {
-  Reply entry, lock;
-};
-
-Cache::Seen Cache::show_copy(const Context& context) const {
-  const Placement& placement = context.cluster.placement();
-  const std::array batch{Request::probe(key_, placement.server_of(key_)),
-                         Request::probe(lock_key_, placement.server_of(lock_key_))};
-  std::vector<Reply> replies = context.cluster.execute(batch);
-  return {.entry = std::move(replies[0]), .lock = std::move(replies[1])};
-}
-
 Cache::Shown Cache::show() {
-  std::vector<Seen> seen(copies_.size());
-  CacheCopies found = expect_answer(copies_.each([&](std::size_t i) -> std::optional<CacheRecord> {
-    const Context& context = copies_.at(i);
-    seen[i] = show_copy(context);
-    const Reply& entry = seen[i].entry;
-    if (expect_read(context.cluster, entry).outcome == Outcome::miss) return std::nullopt;
-    if (auto record = cache_record_of(context, key_, entry.value, entry.server)) return record;
-    throw CorruptData(key_ + " holds a damaged cache entry; the next run replaces it",
-                      context.cluster.address_of(entry.server));
+  // Of each copy, the entry and the lock.
+  const auto seen = expect_all(copies_.each([&](std::size_t i) {
+    Cluster& cluster = copies_.at(i).cluster;
+    const Placement& placement = cluster.placement();
+    const std::array batch{Request::probe(key_, placement.server_of(key_)),
+                           Request::probe(lock_key_, placement.server_of(lock_key_))};
+    return cluster.execute(batch);
   }));
+  CacheCopies found = found_in(seen, true);
   Shown shown;
   shown.copies = found_outcomes(context_, key_, found);
   show_lock(seen, shown);
   CacheRecord* newest = newest_of(found);
   for (std::size_t i = 0; newest != nullptr && i < found.size(); ++i) {
     const auto& record = found[i];
-    if (!record.failure() && record.value() && &*record.value() == newest) shown.ttl = seen[i].entry.age.ttl;
+    if (!record.failure() && record.value() && &*record.value() == newest) shown.ttl = seen[i][0].age.ttl;
   }
   if (newest != nullptr && !newest->removed()) shown.record = std::move(*newest);
   if (shown.record) shown.expired_tags = tags_expired(context_, *shown.record);
   return shown;
 }
 
-void Cache::show_lock(std::span<const Seen> seen, Shown& shown) const {
-  const auto holds = [](const Seen& one) { return one.lock.outcome == Outcome::hit; };
+void Cache::show_lock(std::span<const std::vector<Reply>> seen, Shown& shown) const {
+  const auto holds = [](const auto& copy) { return copy[1].outcome == Outcome::hit; };
   const auto rebuilder = std::find_if(seen.begin(), seen.end(), holds);
   shown.rebuilding = rebuilder != seen.end();
-  if (shown.rebuilding) shown.holder = lock_holder_in(rebuilder->lock.value);
-  if (std::all_of(seen.begin(), seen.end(), [](const Seen& one) { return one.lock.failed(); }))
-    expect_read(context_.cluster, seen.front().lock);
+  if (shown.rebuilding) shown.holder = lock_holder_in((*rebuilder)[1].value);
+  if (std::all_of(seen.begin(), seen.end(), [](const auto& copy) { return copy[1].failed(); }))
+    expect_read(context_.cluster, seen.front()[1]);
 }
 
 Cache::Invalidation Cache::invalidate(Invalidated (Cache::*act)(const Context&) const, const char* done) {

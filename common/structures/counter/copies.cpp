@@ -272,7 +272,7 @@ class CounterOperation final : public CounterCopies {
   }
 
   static bool has(const Copy& copy, const CounterRecord& wanted) {
-    return copy.record ? copy.record->covers(wanted) : wanted.base.number == 0;
+    return copy.record ? copy.record->covers(wanted) : wanted.says_nothing();
   }
   bool lacks(const Copy& copy) const { return !copy.failure && !copy.held && !has(copy, known_); }
 
@@ -377,7 +377,10 @@ class CounterOperation final : public CounterCopies {
     base.number = in_doubt ? first_in_doubt : known_.base.number + 1;
     base.mark = context_.random.token();
     if (base.kind == Kind::removed) base.expires_at = known_.base.expires_at;
-    return CounterRecord::reset(known_, std::move(base));
+    CounterRecord reset;
+    reset.base = std::move(base);
+    for (const auto& [name, life] : known_.lives) reset.lives[name] = {life.made, life.made};
+    return reset;
   }
 
   // What of it is to be stored in this copy; a single one that was removed is nothing. `ttl`: of the item,
