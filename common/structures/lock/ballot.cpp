@@ -196,8 +196,9 @@ Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, const AddTokens& t
   return ballot;
 }
 
-// Those that were not drawn behind the add. The lock is ours: the time with which a missing one begins is later
-// than what its last holder drew. And the server still votes: one that was restarted since has forgotten that.
+// Those that were not drawn behind the add. The lock is ours: the time with which a missing one begins is
+// later than what its last holder drew. And the server still votes: one that was restarted since has
+// forgotten that.
 void Lock::draw_fences(Ballot& ballot) const {
   for (int draws = 0; draws < most_draws; ++draws) {
     const auto now = std::max<std::int64_t>(context_.clock.wall().time_since_epoch().count(), 1);
