@@ -26,6 +26,12 @@ enum class ErrorCode {
   unknown_outcome,  // 80: it was sent, no reply came; it may have been applied
 };
 
+// Whether the servers may do later what they did not do now.
+inline bool may_pass(ErrorCode code) {
+  return code == ErrorCode::unavailable || code == ErrorCode::refused || code == ErrorCode::try_again ||
+         code == ErrorCode::unknown_outcome;
+}
+
 // The base of everything thrown on purpose. `what()` is one line that says what to do next.
 class Failure : public std::runtime_error {
  public:

@@ -27,6 +27,7 @@ void expect_cas(const Cluster& cluster, std::size_t server, CasUnique cas) {
 Request write_over(const Context& context, const std::string& key, bool found, CasUnique cas,
                    const Write& write, std::size_t server) {
   if (found) expect_cas(context.cluster, server, cas);
+  if (write.removes) return Request::remove_if(key, cas).on(server);
   Request request = found ? Request::compare_and_set(key, write.value, write.exptime, cas)
                           : Request::add(key, write.value, write.exptime).relying_on_cas();
   request.must_expire = write.exptime != Exptime::never();
@@ -73,7 +74,8 @@ CasUpdateResult cas_update(const Context& context, const std::string& key, const
     Request request = write_over(context, key, observed.found, observed.cas, *write, observed.server);
     request.server = options.server;
     const Reply reply = context.cluster.execute(request);
-    if (reply.outcome == Outcome::stored) return {true, reply.server, reply.cas};
+    if (reply.outcome == Outcome::stored || reply.outcome == Outcome::deleted)
+      return {true, reply.server, reply.cas};
     if (reply.failed() && !reply.unknown()) {
       if (!uncertain) expect(context.cluster, reply);
       throw UnknownOutcome("an earlier write got no reply, then: " + reply.failure->message,

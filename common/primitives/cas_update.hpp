@@ -26,9 +26,10 @@ struct Observed {
 };
 
 struct Write {
-  std::string value;
+  std::string value = {};
   Exptime exptime = Exptime::never();  // a cas replaces it
   std::uint32_t flags = 0;
+  bool removes = false;  // what was found: nothing else counts
 };
 
 // Called once a round. A Write replaces what was observed, or creates what was missing; nullopt ends the

@@ -77,10 +77,7 @@ class Limiter {
  private:
   // Whether --if-down answers for the server.
   bool answers_despite(const Failure& failure) const {
-    const bool nobody = failure.code() == ErrorCode::unavailable ||
-                        failure.code() == ErrorCode::unknown_outcome ||
-                        failure.code() == ErrorCode::refused || failure.code() == ErrorCode::try_again;
-    return nobody && !options_.if_down.empty();
+    return may_pass(failure.code()) && !options_.if_down.empty();
   }
 
   // nullopt: this is the answer. A use that would be allowed only later than that is not waited for.

@@ -43,8 +43,7 @@ struct Kept::Look {
   std::vector<std::optional<std::string>> unmarked;  // roots, the owner's first
   std::vector<std::size_t> marked;                   // numbers of copies
   std::vector<std::string> left;                     // roots that do not count
-  std::optional<Recopying::Seen> change;
-  std::optional<std::uint32_t> done;              // the last change that is
+  Recopying::Told told = {};                      // of changes
   std::optional<Failure> silent;                  // a server that may have a root
   std::map<std::size_t, Failure> silent_servers;  // all of them
 
@@ -72,8 +71,7 @@ Kept::Look Kept::look(bool everywhere) const {
   ask(1, context_.copies == 1 && !everywhere ? 1 : most);
   for (std::size_t copies = 2; copies <= most; ++copies) ask(copies, 2);
   std::vector<Reply> replies = context_.cluster.execute(batch);
-  look.change = recopying_.seen(std::span(replies).first(marks));
-  look.done = recopying_.last_done(std::span(replies).first(marks));
+  look.told = recopying_.told(std::span(replies).first(marks));
   // All of one number, because a copy may have missed what the others say.
   std::vector<std::vector<std::string>> roots(most + 1);
   for (std::size_t i = 0; has_left_ && i < asked.size(); ++i) {
@@ -139,12 +137,13 @@ void Kept::confirm(const std::function<bool()>& take_back) {
   }
   const Look& now = looked.value();
   // What was created before somebody began to change its number goes along.
-  if (now.change && now.change->mark.from == context_.copies && !now.change->mark.from_unmarked) return;
+  const auto& change = now.told.change;
+  if (change && change->mark.from == context_.copies && !change->mark.from_unmarked) return;
   std::optional<std::size_t> other;
   for (const Place& place : places_of(now)) {
     if (place != Place{context_.copies}) other = place.copies;
   }
-  if (!other && now.change) other = now.change->mark.from;
+  if (!other && change) other = change->mark.from;
   const auto silent = newly_silent(now);
   if (!other && !silent) return;
   if (!other)
@@ -156,7 +155,7 @@ void Kept::confirm(const std::function<bool()>& take_back) {
                          "; fetch each with --copies" +
                          (taken.failure() ? std::string(": ") + taken.failure()->what() : std::string()));
   }
-  if (now.change)
+  if (change)
     throw Contention("the " + structure_ + " '" + name_ + "' is being put elsewhere; try again");
   refuse(*other);
 }
@@ -167,11 +166,12 @@ std::pair<Kept::Look, bool> Kept::settled_look(bool everywhere) {
   std::optional<std::uint32_t> gone;
   for (bool waited = false;; waited = true) {
     Look now = look(everywhere);
-    if (now.change && now.change->number != gone) {
-      gone = wait_for_change(*now.change);
-    } else if (std::exchange(done_, now.done) == now.done) {
+    const auto& [change, done] = now.told;
+    if (change && change->number != gone) {
+      gone = wait_for_change(*change);
+    } else if (std::exchange(done_, done) == done) {
       // Perhaps it was put on the server that does not answer: who creates it anew would have a second one.
-      if (now.done && now.silent && places_of(now).empty()) raise(*now.silent);
+      if (done && now.silent && places_of(now).empty()) raise(*now.silent);
       return {std::move(now), waited};
     }
   }

@@ -22,18 +22,16 @@ class Kept {
   // left from before the list of servers changed.
   using SameLife = std::function<bool(const std::string& one, const std::string& other)>;
 
-  // `root`: what follows the structure's key in the one that is there as long as the structure is: `:i` of a
-  // table.
-  // Throws InvalidInput for a name that no key can contain.
   // Moves every piece of it by a change that has begun, or was taken over from who died, and ends that change
   // (Recopying::finish). To 0 copies: removes it. Without it such a change is waited for in vain.
   using Move = std::function<void(Recopying& change)>;
   // Whether the roots under one key together say that the structure has left the number of copies in it (1:
-  // none is in it).
-  // Then they do not count: the structure is where another root is.
+  // none is in it). Then they do not count: the structure is where another root is.
   using HasLeft = std::function<bool(std::span<const std::string> roots, std::size_t copies)>;
   // What becomes of several copies under an unmarked key.
   enum class Unmarked { continues, refused };
+  // `root`: what follows the structure's key in the one that is there as long as the structure is: `:i` of a
+  // table. Throws InvalidInput for a name that no key can contain.
   Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
        SameLife same_life, Move move = {}, HasLeft has_left = {}, Unmarked unmarked = Unmarked::continues);
 
@@ -57,8 +55,7 @@ class Kept {
   // For who created it after elsewhere(), before that is answered: looks again. If it is there under another
   // number, `take_back` removes what was created, by compare-and-delete, and answers whether none of it is
   // left. Throws Failure(bad_data) if so; UnknownOutcome, which names both, if not, or if a server that
-  // answered before does not now;
-  // Contention if the other number is being changed.
+  // answered before does not now; Contention if the other number is being changed.
   void confirm(const std::function<bool()>& take_back);
 
   // For what changes the number of copies; an unfinished change is completed first.

@@ -69,18 +69,14 @@ bool is_degraded(const Copies& copies) {
 // When a change to something that is kept in N copies is done, and what a reader of them may answer. Every
 // structure asks here.
 //
-//   N           a change is done when             otherwise                    a reader answers
-//   1           its server has it                 69 or 80                     what the server has
-//   2           one copy has it; the other gets   69 or 80                     the newest of what answers,
-//                                                                              after making the
-//               it when it answers                                             other copy equal
-//   3 and more  most copies have it               fewer than most copies       what most copies have, if
-//                                                                              necessary after
-//                                                 answered the reading part:   writing it back and seeing
-//                                                                              that it was
-//                                                 nothing is written, 69;      written; else 69
-//                                                 it was sent, and most did
-//                                                 not confirm it: 80
+//   N           a change is done when        otherwise                      a reader answers
+//   1           its server has it            69 or 80                       what the server has
+//   2           one copy has it; the other   69 or 80                       the newest of what answers,
+//               gets it when it answers                                     after making the others equal
+//   3 and more  most copies have it          too few answered the reading   what most copies have, if
+//                                            part: nothing is written, 69;  necessary after writing it back
+//                                            it was sent, and most did      and seeing that it was written;
+//                                            not confirm it: 80             else 69
 // Invariants (three and more copies, of which one at a time is lost, cut off or slow)
 //   Two majorities share a copy: who reads most copies meets every change that was acknowledged before, and
 //   what one reader has answered no later reader misses.

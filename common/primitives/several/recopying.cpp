@@ -66,34 +66,29 @@ std::vector<Request> Recopying::asks() const {
   return batch;
 }
 
-std::optional<Recopying::Seen> Recopying::seen(std::span<const Reply> replies) const {
-  if (replies.size() < asked_copies()) return std::nullopt;
+Recopying::Told Recopying::told(std::span<const Reply> replies) const {
+  if (replies.size() < asked_copies()) return {};
   const VersionedItem item = versions_of(context_.in_copies(replies.size())).item_of(key_, replies);
   const auto failed = [](const VersionedCopy& copy) { return copy.failure.has_value(); };
   if (std::all_of(item.copies.begin(), item.copies.end(), failed)) raise(*item.copies[0].failure);
+  Told told;
   const VersionedCopy* newest = nullptr;
   for (const VersionedCopy& copy : item.copies) {
+    if (copy.removed) told.done = std::max(told.done.value_or(0), copy.number);
     if (copy.live() && (newest == nullptr || copy.number > newest->number)) newest = &copy;
   }
-  if (newest == nullptr) return std::nullopt;
-  auto mark = decode_recopy_mark(newest->value);
-  if (!mark) return std::nullopt;
-  return Seen{std::move(*mark), newest->number};
+  if (newest != nullptr) told.change = seen(*newest);
+  return told;
 }
 
-std::optional<std::uint32_t> Recopying::last_done(std::span<const Reply> replies) const {
-  if (replies.size() < asked_copies()) return std::nullopt;
-  std::optional<std::uint32_t> last;
-  for (const VersionedCopy& copy :
-       versions_of(context_.in_copies(replies.size())).item_of(key_, replies).copies) {
-    if (copy.removed) last = std::max(last.value_or(0), copy.number);
-  }
-  return last;
+std::optional<Recopying::Seen> Recopying::seen(const VersionedCopy& copy) {
+  auto mark = decode_recopy_mark(copy.value);
+  return mark ? std::optional(Seen{std::move(*mark), copy.number}) : std::nullopt;
 }
 
 std::optional<Recopying::Seen> Recopying::look() const {
   const std::vector<Request> batch = asks();
-  auto first = seen(context_.cluster.execute(batch));
+  auto first = told(context_.cluster.execute(batch)).change;
   if (!first) return std::nullopt;
   // A mover that had no answer from some may have left its word in others only.
   const Versions versions =
@@ -107,9 +102,7 @@ std::optional<Recopying::Seen> Recopying::look() const {
     versions.write(owed);
     return std::nullopt;
   }
-  auto mark = decode_recopy_mark(item.newest()->value);
-  if (!mark) return std::nullopt;
-  return Seen{std::move(*mark), item.newest()->number};
+  return seen(*item.newest());
 }
 
 void Recopying::begin(std::size_t from, bool from_unmarked, std::size_t to) {

@@ -50,16 +50,18 @@ class Recopying {
   // Throws InvalidInput for a name that no key can contain.
   Recopying(const Context& context, std::string_view structure, std::string_view name);
 
-  // For clients: what asks for it, and what the replies say; nullopt: there is none.
-  // A copy that missed its removal counts too. Throws NotApplied if nobody answers who would have it.
+  // For clients: what asks for it, and what the replies say. A copy that missed its removal counts too.
+  // Throws NotApplied if nobody answers who would have it.
   std::vector<Request> asks() const;
   struct Seen {
     RecopyMark mark;
     std::uint32_t number = 0;  // another for every change
   };
-  std::optional<Seen> seen(std::span<const Reply> replies) const;
-  // Another number for every change that is done; nullopt: there was none within an hour.
-  std::optional<std::uint32_t> last_done(std::span<const Reply> replies) const;
+  struct Told {
+    std::optional<Seen> change;         // that is under way
+    std::optional<std::uint32_t> done;  // another number for every change that is; none within an hour
+  };
+  Told told(std::span<const Reply> replies) const;
   // Of all copies; removes what missed its removal.
   std::optional<Seen> look() const;
 
@@ -90,6 +92,7 @@ class Recopying {
 
  private:
   std::size_t asked_copies() const;
+  static std::optional<Seen> seen(const VersionedCopy& copy);
   Versions versions_of(const Context& context) const {
     return Versions(context, Versions::Single::versioned);
   }
@@ -117,12 +120,10 @@ class Recopying {
 //   1 The mover writes the mark, and waits for 2 s: every client that looked for the mark earlier and did not
 //     find it has ended what it looked for.
 //   2 Piece by piece (a journal, some elements): it reads the piece under the old keys; stores it where
-//   nobody looks;
-//     names it in the mark, in every copy of the mark; removes it from the old keys by compare-and-delete;
-//     stores it under the new keys; then the next piece. What was changed before it could be removed is read
-//     again.
-//   3 It removes the mark. What it leaves, as versions.hpp does for an hour, tells clients that a change was
-//   done.
+//     nobody looks; names it in the mark, in every copy of the mark; removes it from the old keys by
+//     compare-and-delete; stores it under the new keys; then the next piece. What was changed before it could
+//     be removed is read again.
+//   3 It removes the mark. What it leaves, as versions.hpp does for an hour, tells that a change was done.
 //   To drop a structure is a change to no copies: the same mark, with 0 for <to>, and the same wait; then
 //   every piece is removed from the old keys, and nothing is stored. Under the old keys nothing remains, not
 //   even a word that it was removed: a word that expires would take later appends with it. So a request that
@@ -130,10 +131,9 @@ class Recopying {
 //   A client that finds something missing, be it the structure, an element or one of several copies, looks
 //   for the mark before it reports, creates or restores anything (Kept::elsewhere). If there is one, it waits
 //   until it is gone, then looks again: who gives the new number goes on, who gives the old one is refused
-//   with the new. A mark that has not changed for
-//   3 s was left by a mover that died: the client that waits completes the change itself. One that is done
-//   since the client's last look counts like one that is under way: what was asked for beside the mark may
-//   have been asked for before.
+//   with the new. A mark that has not changed for 3 s was left by a mover that died: the client that waits
+//   completes the change itself. One that is done since the client's last look counts like one that is under
+//   way: what was asked for beside the mark may have been asked for before.
 // Invariants
 //   A piece is under the old keys, or else named in the mark, or else under the new keys. So a change that is
 //   made under the old keys is either seen by the mover, because its compare-and-delete fails, or it finds

@@ -54,18 +54,6 @@ class JournalMove {
     publish();
   }
 
-  void end() {
-    if (!recopying_.taken_over()) rehearse();
-    recopying_.settle();
-    in_rounds("the array", [&] {
-      if (!hold()) return true;
-      // Not by one who was taken over from: the roots may be another array's by now.
-      recopying_.check();
-      static_cast<void>(let_go());
-      return false;
-    });
-  }
-
  private:
   // What is another program's is refused here, and what servers refuse, for its size or for want of memory:
   // the array stays as it is.
@@ -130,6 +118,7 @@ class JournalMove {
     return true;
   }
 
+  // Nobody who was taken over from gets beyond the mark: the roots may be another array's by now.
   void stage() {
     Journal::Options options = options_;
     options.lossy = !whole_;
@@ -188,12 +177,9 @@ class JournalMove {
 void Array::move(Recopying& change, const std::string& name, const Journal::Options& options) {
   Context old_keys = change.old_context();
   if (change.mark().from_unmarked) old_keys.copies = 1;
-  JournalMove move(change, copied_key(old_keys, "array", name),
-                   copied_key(change.new_context(), "array", name), options);
-  if (change.mark().to == 0)
-    move.end();
-  else
-    move.run();
+  JournalMove(change, copied_key(old_keys, "array", name), copied_key(change.new_context(), "array", name),
+              options)
+      .run();
   change.finish();
 }
 

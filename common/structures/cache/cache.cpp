@@ -6,6 +6,7 @@
 #include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/primitives/polling.hpp"
 #include "common/primitives/several/quorum.hpp"
 #include "common/structures/cache/copy.hpp"
 
@@ -16,7 +17,6 @@ namespace {
 constexpr Duration first_poll = std::chrono::milliseconds(20);
 constexpr Duration slowest_poll = longest_cache_nap / 2;  // without its jitter, and the trips
 constexpr int most_removals = 3;
-constexpr int most_rivals = 50;
 constexpr std::string_view rebuild_part = ":rebuild";
 
 std::string checked_key(const Context& context, std::string_view name) {
@@ -63,12 +63,20 @@ std::pair<CacheCopies, std::vector<CacheTag>> Cache::read_with(const CacheTags& 
   }));
   std::vector<std::span<const Reply>> of_tags;
   for (const auto& copy : replies) of_tags.push_back(std::span(copy).subspan(1));
-  CacheCopies found = expect_answer(copies_.each([&](std::size_t i) -> std::optional<CacheRecord> {
+  CacheCopies found = found_in(replies);
+  return {std::move(found), tags.take(of_tags)};
+}
+
+// What each copy's first reply has. A damaged one is nothing, or that copy's failure.
+CacheCopies Cache::found_in(std::span<const std::vector<Reply>> replies, bool or_fails) const {
+  return expect_answer(copies_.each([&](std::size_t i) -> std::optional<CacheRecord> {
     const Reply& reply = replies[i].front();
     if (expect_read(context_.cluster, reply).outcome == Outcome::miss) return std::nullopt;
-    return cache_record_of(context_, key_, reply.value, reply.server);
+    auto record = cache_record_of(context_, key_, reply.value, reply.server);
+    if (record || !or_fails) return record;
+    throw CorruptData(key_ + " holds a damaged cache entry; the next run replaces it",
+                      context_.cluster.address_of(reply.server));
   }));
-  return {std::move(found), tags.take(of_tags)};
 }
 
 CacheCopies Cache::read() const {
@@ -93,12 +101,10 @@ bool Cache::look(const CacheTerms& terms, Answer& busy) {
 // is stored being stored before that, and at last: who stored it may have died before giving the lock back.
 Cache::Answer Cache::ask(const CacheTerms& terms) {
   check_terms(terms, context_.clock.wall());
-  const SteadyTime started = context_.clock.steady();
-  const auto waited = [&] { return context_.clock.steady() - started; };
+  Polling polling(context_, terms.wait, first_poll, slowest_poll);
   Answer busy{.kind = Answer::Kind::busy};
-  Duration pause = first_poll;
   for (bool first = true;; first = false) {
-    const bool last = waited() >= terms.wait;
+    const bool last = polling.over();
     try {
       if (first && look(terms, busy)) return fresh_answer(std::move(busy));
       const std::string holder = busy.holder;
@@ -110,12 +116,7 @@ Cache::Answer Cache::ask(const CacheTerms& terms) {
       if (first || !is_servers_failure(failure.code()) || (last && !busy.record)) throw;
     }
     if (last) return busy;
-    const Duration left = std::max(terms.wait - waited(), Duration::zero());
-    const double jitter = 0.5 + context_.random.unit();
-    const auto jittered = Duration(static_cast<Duration::rep>(static_cast<double>(pause.count()) * jitter));
-    const Duration nap = std::min(left, jittered);
-    context_.clock.sleep_for(nap);
-    pause = std::min(pause + pause / 2, slowest_poll);
+    polling.pause();
   }
 }
 
@@ -132,50 +133,36 @@ std::optional<Cache::Answer> Cache::try_rebuild(const CacheTerms& terms, std::st
   return Answer{.kind = Answer::Kind::rebuild, .rebuild = std::move(rebuild)};
 }
 
-// What one server says of its copy and of the lock.
-struct Cache::Seen {
-  Reply entry, lock;
-};
-
-Cache::Seen Cache::show_copy(const Context& context) const {
-  const Placement& placement = context.cluster.placement();
-  const std::array batch{Request::probe(key_, placement.server_of(key_)),
-                         Request::probe(lock_key_, placement.server_of(lock_key_))};
-  std::vector<Reply> replies = context.cluster.execute(batch);
-  return {.entry = std::move(replies[0]), .lock = std::move(replies[1])};
-}
-
 Cache::Shown Cache::show() {
-  std::vector<Seen> seen(copies_.size());
-  CacheCopies found = expect_answer(copies_.each([&](std::size_t i) -> std::optional<CacheRecord> {
-    const Context& context = copies_.at(i);
-    seen[i] = show_copy(context);
-    const Reply& entry = seen[i].entry;
-    if (expect_read(context.cluster, entry).outcome == Outcome::miss) return std::nullopt;
-    if (auto record = cache_record_of(context, key_, entry.value, entry.server)) return record;
-    throw CorruptData(key_ + " holds a damaged cache entry; the next run replaces it",
-                      context.cluster.address_of(entry.server));
+  // Of each copy, the entry and the lock.
+  const auto seen = expect_all(copies_.each([&](std::size_t i) {
+    Cluster& cluster = copies_.at(i).cluster;
+    const Placement& placement = cluster.placement();
+    const std::array batch{Request::probe(key_, placement.server_of(key_)),
+                           Request::probe(lock_key_, placement.server_of(lock_key_))};
+    return cluster.execute(batch);
   }));
+  CacheCopies found = found_in(seen, true);
   Shown shown;
   shown.copies = found_outcomes(context_, key_, found);
   show_lock(seen, shown);
   CacheRecord* newest = newest_of(found);
   for (std::size_t i = 0; newest != nullptr && i < found.size(); ++i) {
     const auto& record = found[i];
-    if (!record.failure() && record.value() && &*record.value() == newest) shown.ttl = seen[i].entry.age.ttl;
+    if (!record.failure() && record.value() && &*record.value() == newest) shown.ttl = seen[i][0].age.ttl;
   }
   if (newest != nullptr && !newest->removed()) shown.record = std::move(*newest);
   if (shown.record) shown.expired_tags = tags_expired(context_, *shown.record);
   return shown;
 }
 
-void Cache::show_lock(std::span<const Seen> seen, Shown& shown) const {
-  const auto holds = [](const Seen& one) { return one.lock.outcome == Outcome::hit; };
+void Cache::show_lock(std::span<const std::vector<Reply>> seen, Shown& shown) const {
+  const auto holds = [](const auto& copy) { return copy[1].outcome == Outcome::hit; };
   const auto rebuilder = std::find_if(seen.begin(), seen.end(), holds);
   shown.rebuilding = rebuilder != seen.end();
-  if (shown.rebuilding) shown.holder = lock_holder_in(rebuilder->lock.value);
-  if (std::all_of(seen.begin(), seen.end(), [](const Seen& one) { return one.lock.failed(); }))
-    expect_read(context_.cluster, seen.front().lock);
+  if (shown.rebuilding) shown.holder = lock_holder_in((*rebuilder)[1].value);
+  if (std::all_of(seen.begin(), seen.end(), [](const auto& copy) { return copy[1].failed(); }))
+    expect_read(context_.cluster, seen.front()[1]);
 }
 
 Cache::Invalidation Cache::invalidate(Invalidated (Cache::*act)(const Context&) const, const char* done) {
@@ -271,33 +258,23 @@ Cache::Invalidated Cache::remove_copy(const Context& context) const {
 // hear of. Its build is another each time, so that who claimed it before does not store over it.
 Cache::Invalidated Cache::remove_beside_others(const Context& context) const {
   Invalidated result;
-  for (int attempt = 0; attempt < most_rivals; ++attempt) {
-    back_off(context, attempt);
-    const Reply there = context.cluster.execute(Request::gets(key_));
-    if (expect_read(context.cluster, there).outcome == Outcome::miss) return result;
-    auto record = decode_cache_record(there.value);
-    Request change = Request::remove_if(key_, there.cas);
+  cas_update(context, key_, [&](const Observed& observed) -> std::optional<Write> {
+    if (!observed.found) return std::nullopt;
+    const auto record = decode_cache_record(observed.value);
+    result.found = result.found || !(record && record->removed());
     if (record) {
       result.until = std::max(result.until, record->stale_until);
       result.after = std::max(result.after, record->begun_at);
     }
-    if (record && !record->placeholder) {
-      const WallTime now = context.clock.wall();
-      CacheRecord word;
-      word.build = context.random.token();
-      word.begun_at = record->next_beginning(now);
-      result.after = word.begun_at;
-      const Duration left = std::max<Duration>(record->stale_until - now, shortest_word);
-      change =
-          Request::compare_and_set(key_, encode(word), Exptime::after(left + cache_slack, now), there.cas);
-    }
-    const Reply reply = context.cluster.execute(change);
-    result.found = result.found || !(record && record->removed());
-    if (reply.outcome == Outcome::deleted || reply.outcome == Outcome::stored) return result;
-    if (!reply.unknown()) expect(context.cluster, reply);
-  }
-  throw Contention("others kept changing it; try again",
-                   context.cluster.address_of(context.cluster.server_of(Request::get(key_))));
+    if (!record || record->placeholder) return Write{.removes = true};
+    const WallTime now = context.clock.wall();
+    CacheRecord word;
+    word.build = context.random.token();
+    word.begun_at = result.after = record->next_beginning(now);
+    const Duration left = std::max<Duration>(record->stale_until - now, shortest_word);
+    return Write{encode(word), Exptime::after(left + cache_slack, now)};
+  });
+  return result;
 }
 
 Cache::Invalidation Cache::expire() {

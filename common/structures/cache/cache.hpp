@@ -150,9 +150,9 @@ class Cache {
       const CacheTags& tags) const;
   bool look(const CacheTerms& terms, Answer& busy);
   std::optional<Answer> try_rebuild(const CacheTerms& terms, std::string& rival, bool unlocked);
-  struct Seen;
-  Seen show_copy(const Context& context) const;
-  void show_lock(std::span<const Seen> seen, Shown& shown) const;
+  EachResult<std::optional<CacheRecord>> found_in(std::span<const std::vector<Reply>> replies,
+                                                  bool or_fails = false) const;
+  void show_lock(std::span<const std::vector<Reply>> seen, Shown& shown) const;
   struct Invalidated;
   Invalidation invalidate(Invalidated (Cache::*act)(const Context&) const, const char* done);
   struct Invalidated {

@@ -40,8 +40,7 @@ std::optional<CacheRecord> cache_record_of(const Context& context, const std::st
 }
 
 bool is_servers_failure(ErrorCode code) {
-  return code == ErrorCode::unavailable || code == ErrorCode::refused || code == ErrorCode::access_denied ||
-         code == ErrorCode::try_again || code == ErrorCode::unknown_outcome;
+  return may_pass(code) || code == ErrorCode::access_denied;
 }
 
 CacheRecord* newest_of(CacheCopies& copies) {

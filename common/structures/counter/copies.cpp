@@ -21,25 +21,25 @@ constexpr std::int64_t ends_soon = CounterRecord::most_late.count();
 
 using Base = CounterRecord::Base;
 using Kind = Base::Kind;
-using Counted = CounterCopies::Counted;
 
 bool is_in_doubt(const std::optional<Failure>& failure) {
   return failure && failure->code() == ErrorCode::unknown_outcome;
 }
 
-class CounterOperation {
+class CounterOperation final : public CounterCopies {
  public:
-  explicit CounterOperation(const CounterCopies& of)
-      : of_(of),
-        context_(of.counter.context()),
-        name_(of.name),
-        key_(of.counter.key_of(of.name) + of.window),
-        first_(of.first) {
+  CounterOperation(const Counter& counter, const std::string& name, const std::string& window,
+                   std::span<const Reply> first)
+      : counter_(counter),
+        context_(counter.context()),
+        name_(name),
+        window_(window),
+        key_(counter.key_of(name) + window),
+        first_(first) {
     for (const std::size_t server : copy_servers(context_, key_)) copies_.push_back({.server = server});
   }
 
-  Counted count(const CounterCopies::Added& added, const IncrOptions& how, bool new_expiry = false) {
-    Counted counted;
+  Counted count(const Added& added, const IncrOptions& how, bool new_expiry) override {
     bool existed = false;
     const std::string id = context_.random.token();
     const auto make = [&](const Copy& first) -> std::optional<Change> {
@@ -68,11 +68,7 @@ class CounterOperation {
       next.count(*sum, id);
       return change;
     };
-    counted.made = change(make);
-    if (!counted.made) {
-      counted.answer = answer(existed, known_.sum());
-      return counted;
-    }
+    if (!change(make)) return {answer(existed, known_.sum())};
     const CounterRecord ours = known_;
     spread();
     // Most of several copies have what it was counted on, too; of two, one may have lost that meanwhile.
@@ -81,24 +77,23 @@ class CounterOperation {
       throw may_be_counted(name_, context_.cluster.address_of(made_->server));
     done.value();
     confirm_creation(ours);
-    counted.answer = answer(true, made_->next.sum());
-    counted.answer.server = made_->server;
-    counted.answer.created = !existed;
-    counted.in_all = known_.sum();
+    Counted counted{answer(true, made_->next.sum()), true, known_.sum()};
+    counted.server = made_->server;
+    counted.created = !existed;
     return counted;
   }
 
-  CounterAnswer get() {
+  CounterAnswer get() override {
     look();
     answer_unchanged();
     return answer(known_.exists(), known_.sum());
   }
 
-  std::optional<CounterAnswer> get_at_once() {
+  std::optional<CounterAnswer> get_at_once() override {
     read();
     const bool open = any([this](const Copy& copy) {
-      return copy.held || (of_.counter.may_be_elsewhere() && (copy.is_missing() || copy.flags != 0)) ||
-             (known_.base.number != 0 && lacks(copy));
+      return copy.held || lacks(copy) ||
+             (counter_.may_be_elsewhere() && (copy.is_missing() || copy.flags != 0));
     });
     if (open) return std::nullopt;
     rely();
@@ -106,14 +101,14 @@ class CounterOperation {
   }
 
   // An only copy has no base, so that it is a change like others.
-  CounterAnswer set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) {
-    if (of_.counter.server_counts()) {
+  CounterAnswer set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) override {
+    if (counter_.server_counts()) {
       const auto added = [&](bool exists, std::uint64_t now) {
         return if_absent && exists ? std::nullopt : std::optional(value - now);
       };
       Counted counted = count(added, {.ttl = ttl}, true);
-      counted.answer.done = counted.made;
-      return std::move(counted.answer);
+      counted.done = counted.made;
+      return counted;
     }
     const Base base{
         .kind = Kind::set, .value = value, .expires_at = expiry_second(ttl, context_.clock.wall())};
@@ -122,7 +117,7 @@ class CounterOperation {
     return answer(stored, stored ? value : known_.sum());
   }
 
-  CounterAnswer remove() {
+  CounterAnswer remove() override {
     const auto until = expiry_second(CounterRecord::remembered_for, context_.clock.wall());
     const bool removed = claim({.kind = Kind::removed, .value = static_cast<std::uint64_t>(*until)}, true);
     return answer(removed, 0);
@@ -158,7 +153,7 @@ class CounterOperation {
 
     // What is true whatever the copies have lost since: not the base that it found, nor what that took away.
     CounterRecord own() const {
-      if (has_new_base || next.is_single()) return next;
+      if (has_new_base) return next;
       CounterRecord own;
       own.lives[next.life].made = next.lives.at(next.life).made;
       return own;
@@ -169,13 +164,10 @@ class CounterOperation {
   using Making = std::function<std::optional<Change>(const Copy& first)>;
 
   bool any(const auto& test) const { return std::any_of(copies_.begin(), copies_.end(), test); }
-  bool any_held() const {
-    return any([](const Copy& copy) { return copy.held; });
-  }
 
   // nullptr: there is nowhere else.
   Kept* kept() {
-    if (!kept_ && of_.counter.may_be_elsewhere()) kept_.emplace(Counter::kept(context_, name_, of_.window));
+    if (!kept_ && counter_.may_be_elsewhere()) kept_.emplace(Counter::kept(context_, name_, window_));
     return kept_ ? &*kept_ : nullptr;
   }
 
@@ -251,16 +243,13 @@ class CounterOperation {
       back_off(context_, attempt);
       known_ = {};
       read();
-      if (any_held() && elsewhere(true)) continue;
-      // Who held it has died; whoever changes it gives it back.
-      for (Copy& copy : copies_) copy.held = false;
+      if (has_moved()) continue;
       // Flags, of a single copy, tell that an earlier version may have kept others.
       if (kept() != nullptr && any([](const Copy& copy) { return copy.flags != 0; })) {
         const auto places = kept()->places(true);
         if (!places.empty() && places.front().unmarked) kept()->refuse_unmarked();
       }
-      const bool missing = any([](const Copy& copy) { return copy.is_missing(); });
-      if ((missing || !known_.exists()) && elsewhere()) continue;
+      if (!known_.exists() && elsewhere()) continue;
       if (!doubt_) was_nowhere_ = !known_.exists();
       return rely();
     }
@@ -272,18 +261,20 @@ class CounterOperation {
     if (const auto failure = failure_of(Part::reading, copies_, has_record)) raise(*failure);
   }
 
-  // What was changed on one copy goes along.
-  bool is_elsewhere() {
-    if (!any_held() && !any([](const Copy& copy) { return copy.is_missing(); })) return false;
-    const auto moved = attempt([&] { return elsewhere(any_held()); });
-    if (moved.failure() || moved.value()) return true;
+  // Where a copy is held or missing: whether it is elsewhere, or was put there. If not, who held it has died;
+  // whoever changes it gives it back.
+  bool has_moved() {
+    const bool held = any([](const Copy& copy) { return copy.held; });
+    const bool missing = any([](const Copy& copy) { return copy.is_missing(); });
+    if ((held || missing) && elsewhere(held)) return true;
     for (Copy& copy : copies_) copy.held = false;
     return false;
   }
 
-  bool lacks(const Copy& copy) const {
-    return !copy.failure && !copy.held && !(copy.record && copy.record->covers(known_));
+  static bool has(const Copy& copy, const CounterRecord& wanted) {
+    return copy.record ? copy.record->covers(wanted) : wanted.says_nothing();
   }
+  bool lacks(const Copy& copy) const { return !copy.failure && !copy.held && !has(copy, known_); }
 
   // The first copy that answers; null when none does. All clients that see the same servers count on the same
   // copy.
@@ -299,19 +290,24 @@ class CounterOperation {
   // as it was.
   bool settle_doubt() {
     const Change& change = *doubt_;
-    const Copy* copy = leader();
-    if (change.may_be_spread) known_.learn(known_.base.number == 0 ? change.next : change.own());
-    if (!change.may_be_spread && copy == nullptr) return false;
-    if (!change.may_be_spread) {
-      const bool same = copy->found == change.found && copy->cas == change.cas;
-      const bool has_ids = copy->record && !copy->record->base.plain && !change.id.empty();
-      const auto told = has_ids ? copy->record->tells(change.id, change.next.life, change.next.changes() - 1)
-                                : std::nullopt;
-      if (has_ids ? !told : !same) give_up();
-      // Overtaken, it will never be executed.
-      if (!told.value_or(false) && !same) doubt_.reset();
-      if (!told.value_or(false)) return false;
+    if (change.may_be_spread) {
+      known_.learn(known_.base.number == 0 ? change.next : change.own());
+      return take_as_made(change);
     }
+    const Copy* copy = leader();
+    if (copy == nullptr) return false;
+    const bool same = copy->found == change.found && copy->cas == change.cas;
+    const bool has_ids = copy->record && !copy->record->base.plain && !change.id.empty();
+    const auto told = has_ids ? copy->record->tells(change.id, change.next.life, change.next.changes() - 1)
+                              : std::nullopt;
+    if (has_ids ? !told : !same) give_up();
+    if (told.value_or(false)) return take_as_made(change);
+    // Overtaken, it will never be executed.
+    if (!same) doubt_.reset();
+    return false;
+  }
+
+  bool take_as_made(const Change& change) {
     made_ = change;
     mine_ = change.own();
     return sent_ = true;
@@ -346,13 +342,9 @@ class CounterOperation {
     const auto request = attempt([&] { return write(copy, change.next, change.ttl); });
     const Reply reply = request.failure() ? Reply() : context_.cluster.execute(request.value());
     if (reply.outcome == Outcome::stored || reply.outcome == Outcome::deleted) {
-      if (change.next.is_single()) known_ = {};  // of an only copy there is nothing else to know
-      known_.learn(change.next);
-      copy.record = change.next;
+      copy.record = known_ = change.next;
       copy.found = true;
-      made_ = std::move(change);
-      mine_ = made_->own();
-      return sent_ = true;
+      return take_as_made(change);
     }
     if (reply.unknown()) {
       doubt_ = std::move(change);
@@ -385,7 +377,10 @@ class CounterOperation {
     base.number = in_doubt ? first_in_doubt : known_.base.number + 1;
     base.mark = context_.random.token();
     if (base.kind == Kind::removed) base.expires_at = known_.base.expires_at;
-    return CounterRecord::reset(known_, std::move(base));
+    CounterRecord reset;
+    reset.base = std::move(base);
+    for (const auto& [name, life] : known_.lives) reset.lives[name] = {life.made, life.made};
+    return reset;
   }
 
   // What of it is to be stored in this copy; a single one that was removed is nothing. `ttl`: of the item,
@@ -444,15 +439,16 @@ class CounterOperation {
       const CounterRecord before = std::exchange(known_, mine_);
       read();
       if (known_.base.number == 0) known_.learn(before);  // no copy that answers knows of it
-      if (is_elsewhere()) return;
+      // What was changed on one copy goes along.
+      const auto moved = attempt([&] { return has_moved(); });
+      if (moved.failure() || moved.value()) return;
     }
   }
 
   // What a held copy has goes along to where the counter is put.
   void expect(Part part, const CounterRecord& wanted) const {
-    const auto has = [&](const Copy& copy) { return copy.record && copy.record->covers(wanted); };
-    if (any([&](const Copy& copy) { return copy.held && has(copy); })) return;
-    const auto failure = failure_of(part, copies_, has);
+    if (any([&](const Copy& copy) { return copy.held && has(copy, wanted); })) return;
+    const auto failure = failure_of(part, copies_, [&](const Copy& copy) { return has(copy, wanted); });
     if (!failure) return;
     // What was written on a copy that cannot be seen now may count.
     if (part == Part::changing && sent_) throw UnknownOutcome(failure->what(), failure->server());
@@ -460,7 +456,6 @@ class CounterOperation {
   }
 
   void answer_unchanged() {
-    if (known_.base.number == 0) return;
     spread();
     expect(Part::answering, known_);
   }
@@ -539,10 +534,10 @@ class CounterOperation {
 
   void give_up() const { throw may_be_counted(name_, context_.cluster.address_of(doubt_->server)); }
 
-  const CounterCopies& of_;
+  const Counter& counter_;
   const Context& context_;
   const std::string& name_;
-  std::string key_;
+  std::string window_, key_;
   std::optional<Kept> kept_;
   std::span<const Reply> first_;  // what was read, and not looked at
   std::vector<Copy> copies_;
@@ -563,24 +558,9 @@ UnknownOutcome may_be_counted(const std::string& name, const std::string& server
                         server);
 }
 
-CounterCopies::Counted CounterCopies::count(const CounterCopies::Added& added, const IncrOptions& how) const {
-  return CounterOperation(*this).count(added, how);
-}
-
-CounterAnswer CounterCopies::get() const {
-  return CounterOperation(*this).get();
-}
-
-std::optional<CounterAnswer> CounterCopies::get_at_once() const {
-  return CounterOperation(*this).get_at_once();
-}
-
-CounterAnswer CounterCopies::set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) const {
-  return CounterOperation(*this).set(value, ttl, if_absent);
-}
-
-CounterAnswer CounterCopies::remove() const {
-  return CounterOperation(*this).remove();
+std::unique_ptr<CounterCopies> CounterCopies::of(const Counter& counter, const std::string& name,
+                                                 const std::string& window, std::span<const Reply> first) {
+  return std::make_unique<CounterOperation>(counter, name, window, first);
 }
 
 }  // namespace mcds

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,27 +16,30 @@
 
 namespace mcds {
 
-// Counter and replies outlive it.
-struct CounterCopies {
-  const Counter& counter;
-  const std::string& name;
-  std::string window = {};            // of a limit, what follows the counter's key
-  std::span<const Reply> first = {};  // one per copy, if they were just read: they are not asked for again
+// Counter, name and replies outlive it.
+class CounterCopies {
+ public:
+  // `window`: of a limit, what follows the counter's key. `first`: one reply per copy, if they were just read:
+  // they are not asked for again.
+  static std::unique_ptr<CounterCopies> of(const Counter& counter, const std::string& name,
+                                           const std::string& window = {},
+                                           std::span<const Reply> first = {});
+  virtual ~CounterCopies() = default;
 
   // What a change adds, modulo 2^64, to a counter that exists or not, of this value; nullopt: it is not to be
   // made.
   using Added = std::function<std::optional<std::uint64_t>(bool exists, std::uint64_t now)>;
-  struct Counted {
+  struct Counted : CounterAnswer {
     bool made = false;
     std::uint64_t in_all = 0;  // with what was found when the others were told
-    CounterAnswer answer = {};
   };
-  Counted count(const Added& added, const IncrOptions& how) const;
-  CounterAnswer get() const;
+  // `new_expiry`: one that exists gets the ttl, too.
+  virtual Counted count(const Added& added, const IncrOptions& how, bool new_expiry = false) = 0;
+  virtual CounterAnswer get() = 0;
   // The same without a trip; nullopt: it takes some.
-  std::optional<CounterAnswer> get_at_once() const;
-  CounterAnswer set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) const;
-  CounterAnswer remove() const;
+  virtual std::optional<CounterAnswer> get_at_once() = 0;
+  virtual CounterAnswer set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) = 0;
+  virtual CounterAnswer remove() = 0;
 };
 
 // Puts a counter elsewhere by a change that has begun, or was left by who died, to its end.

@@ -156,8 +156,9 @@ std::function<IncrementResults()> Counter::begin_incr(std::span<const Increment>
         check_counter_value(now, "the new value", result.delta);
         return std::optional(result.delta);
       };
-      const CounterCopies copies{counter, result.name, {}, read_by(known[i])};
-      keep_answer(result.answer, [&] { return copies.count(added, options).answer; });
+      keep_answer(result.answer, [&] {
+        return CounterCopies::of(counter, result.name, {}, read_by(known[i]))->count(added, options);
+      });
     });
     return std::move(results);
   };
@@ -210,7 +211,7 @@ CounterAnswer Counter::decr(const std::string& name, std::uint64_t delta) {
   const auto added = [=](bool exists, std::uint64_t now) {
     return exists ? std::optional(std::uint64_t{0} - std::min(now, delta)) : std::nullopt;
   };
-  return CounterCopies{*this, name, {}, read_by(reply)}.count(added, {}).answer;
+  return CounterCopies::of(*this, name, {}, read_by(reply))->count(added, {});
 }
 
 std::vector<CounterAnswer> Counter::get(std::span<const std::string> names) {
@@ -225,14 +226,14 @@ std::vector<CounterAnswer> Counter::get(std::span<const std::string> names) {
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < names.size(); ++i) {
     keep_answer(answers[i], [&] {
-      auto answer = CounterCopies{*this, names[i], {}, replies[i]}.get_at_once();
+      auto answer = CounterCopies::of(*this, names[i], {}, replies[i])->get_at_once();
       if (!answer) open.push_back(i);
       return answer ? std::move(*answer) : CounterAnswer();
     });
   }
   side_by_side(open.size(), [&](std::size_t i, Counter& counter) {
-    const CounterCopies copies{counter, names[open[i]], {}, replies[open[i]]};
-    keep_answer(answers[open[i]], [&] { return copies.get(); });
+    keep_answer(answers[open[i]],
+                [&] { return CounterCopies::of(counter, names[open[i]], {}, replies[open[i]])->get(); });
   });
   return answers;
 }
@@ -240,7 +241,7 @@ std::vector<CounterAnswer> Counter::get(std::span<const std::string> names) {
 CounterAnswer Counter::set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
                            bool if_absent) {
   check_counter_value(value, "the value");
-  return CounterCopies{*this, name}.set(value, ttl, if_absent);
+  return CounterCopies::of(*this, name)->set(value, ttl, if_absent);
 }
 
 CounterAnswer Counter::take(const std::string& name) {
@@ -250,7 +251,7 @@ CounterAnswer Counter::take(const std::string& name) {
     return exists && now != 0 ? std::optional(std::uint64_t{0} - now) : std::nullopt;
   };
   const Counter counter(context_.in_copies(1), names_);
-  CounterAnswer answer = CounterCopies{counter, name}.count(added, {}).answer;
+  CounterAnswer answer = CounterCopies::of(counter, name)->count(added, {});
   answer.value = taken;
   return answer;
 }
@@ -259,7 +260,7 @@ std::vector<CounterAnswer> Counter::remove(std::span<const std::string> names) {
   std::vector<CounterAnswer> answers(names.size());
   side_by_side(names.size(), [&](std::size_t i, Counter& counter) {
     keep_answer(answers[i], [&] {
-      if (may_be_elsewhere()) return CounterCopies{counter, names[i]}.remove();
+      if (may_be_elsewhere()) return CounterCopies::of(counter, names[i])->remove();
       Cluster& cluster = counter.context_.cluster;
       const Reply reply = expect(cluster, cluster.execute(Request::remove(key_of(names[i]))));
       return CounterAnswer{.done = reply.outcome == Outcome::deleted, .server = reply.server};

@@ -36,25 +36,25 @@ class Counter::Limiting {
   // counted first on different copies sees it on the one where both are told, and takes its own back.
   LimitResult ask(const LimitUse& use) const {
     if (rule_.sliding) return slide(use);
-    const CounterCopies copies{counter_, use.name, window_};
+    const auto copies = [&] { return CounterCopies::of(counter_, use.name, window_); };
     if (rule_.peek) {
-      CounterAnswer seen = copies.get();
+      CounterAnswer seen = copies()->get();
       const std::uint64_t used = std::min(seen.value, rule_.max);
       return {use.cost <= rule_.max - used, used, end_ - now_, seen.server, std::move(seen.copies)};
     }
     const auto added = [&](bool, std::uint64_t used) {
       return used + use.cost <= rule_.max ? std::optional(use.cost) : std::nullopt;
     };
-    auto counted = copies.count(added, {.ttl = end_of_key() - now_});
-    if (!counted.made) counted.answer.value += use.cost;
+    auto counted = copies()->count(added, {.ttl = end_of_key() - now_});
+    if (!counted.made) counted.value += use.cost;
     if (counted.made && counted.in_all > rule_.max) {
       const auto taken_back = [&](bool exists, std::uint64_t) {
         return exists ? std::optional(std::uint64_t{0} - use.cost) : std::nullopt;
       };
-      copies.count(taken_back, {});
-      counted.answer.value = counted.in_all;
+      copies()->count(taken_back, {});
+      counted.value = counted.in_all;
     }
-    return result(use, std::move(counted.answer));
+    return result(use, std::move(counted));
   }
 
   // Those of uses[which], counted by their servers in one trip; those of one name must not depend on each

@@ -131,13 +131,6 @@ CounterRecord CounterRecord::of_new_life(std::size_t copies, Random& random) {
   return record;
 }
 
-CounterRecord CounterRecord::reset(const CounterRecord& seen, Base base) {
-  CounterRecord reset;
-  reset.base = std::move(base);
-  for (const auto& [name, life] : seen.lives) reset.lives[name] = {life.made, life.made};
-  return reset;
-}
-
 std::string CounterRecord::text() const {
   if (base.plain) return std::to_string(sum());
   std::string body;
@@ -198,7 +191,7 @@ std::uint64_t CounterRecord::changes() const {
 // A change that was made is among the ids until 64 others have followed.
 std::optional<bool> CounterRecord::tells(std::string_view id, const std::string& of_life,
                                          std::uint64_t before) const {
-  if (has(id)) return true;
+  if (std::find(ids.begin(), ids.end(), id) != ids.end()) return true;
   const bool would_show = life == of_life && changes() >= before && changes() - before <= kept_ids;
   return would_show ? std::optional(false) : std::nullopt;
 }
@@ -207,10 +200,6 @@ std::uint64_t CounterRecord::sum() const {
   std::uint64_t total = base.kind == Base::Kind::removed ? 0 : base.value;
   for (const auto& [name, state] : lives) total += state.made.sum - state.taken.sum;
   return !base.plain && static_cast<std::int64_t>(total) < 0 ? 0 : total;
-}
-
-bool CounterRecord::has(std::string_view id) const {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
 void CounterRecord::learn(const CounterRecord& other) {

@@ -56,8 +56,6 @@ struct CounterRecord {
 
   // Of one of so many copies, in which nothing was counted yet.
   static CounterRecord of_new_life(std::size_t copies, Random& random);
-  // What a set or removal that saw `seen` adds to every copy; it is no copy's own.
-  static CounterRecord reset(const CounterRecord& seen, Base base);
 
   // As it is stored.
   std::string text() const;
@@ -72,12 +70,12 @@ struct CounterRecord {
   std::uint64_t sum() const;
   // Of its own life.
   std::uint64_t changes() const;
-  bool has(std::string_view id) const;
   // Whether a change that was sent when `life` had `changes` was made: nullopt if this record cannot tell.
   std::optional<bool> tells(std::string_view id, const std::string& life, std::uint64_t changes) const;
   void learn(const CounterRecord& other);
-  // Whether there is nothing in `other` to learn.
+  // Whether there is nothing in `other` to learn; and in this one.
   bool covers(const CounterRecord& other) const;
+  bool says_nothing() const { return base.number == 0 && lives.empty(); }
   bool exists() const;
   // Of the item that holds it.
   Exptime exptime(WallTime now) const;

@@ -1,48 +1,119 @@
 // Taking a lock: the add on the servers of all its copies at once, counted as votes. The server of an only
 // copy is asked for no vote.
+//
+// A server may vote only if it has been up for longer than the longest ttl of any lock with copies. One that
+// restarted empty may have forgotten a lock that is still held; after that time, every lock it could have
+// forgotten has expired.
+//
+//   lockserver:votes:<longest ttl in seconds> = V1 <microseconds since 1970>   no exptime; on each server
+//
+// This sentinel begins as `V0`. It becomes `V1 …` by cas once the uptime, requested after the item existed,
+// is long enough. A restart loses the item, so a `V1` is never found on a server that has been up for less.
+// It is read in the same trip as the lock, after it.
+//
+// The time is that of the change to `V1`, by that client's clock. It is above every fence the server can have
+// forgotten, unless clocks differ by more than the longest ttl. The fence on the server may be smaller: a
+// rival with a slow clock may have restarted it while the server was too young.
 #include <algorithm>
 #include <map>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/result.hpp"
 #include "common/base/units.hpp"
 #include "common/primitives/several/side_by_side.hpp"
 #include "common/structures/lock/copy.hpp"
-#include "common/structures/lock/vote.hpp"
 
 namespace mcds {
+
+struct LockVote {
+  bool votes = false;
+  bool young = false;       // it answered, but started too recently to vote
+  bool ageless = false;     // it answered, but has no statistics, as a proxy, or none of its uptime
+  std::string why = {};     // it was asked, and did not answer
+  std::uint64_t since = 0;  // votes: since when, in microseconds since 1970
+};
 
 namespace {
 
 constexpr int most_draws = 2;
+// What a server holds a lock longer than its ttl, and the tick of its uptime, which may be a second late.
+constexpr std::uint64_t guard_s = 5;
+
+std::optional<std::uint64_t> uptime_in(std::string_view stats) {
+  for (const std::string_view line : split(stats, '\n')) {
+    if (line.starts_with("uptime ")) return parse_u64(line.substr(7));
+  }
+  return std::nullopt;
+}
+
+std::string vote_key(const Context& context, Duration longest_ttl) {
+  return context.key_prefix + "lockserver:votes:" + std::to_string(ceil_seconds(longest_ttl));
+}
+
+// Whether the sentinel says that the server votes.
+bool is_vote(std::string_view sentinel) {
+  return sentinel.starts_with("V1");
+}
+
+void take_sentinel(LockVote& vote, std::string_view value) {
+  vote.votes = is_vote(value);
+  if (vote.votes && value.size() > 3) vote.since = parse_u64(value.substr(3)).value_or(0);
+}
+
+// Asked behind what adds the lock: what it finds was true when the lock was added.
+LockVote vote_of(const Context& context, std::size_t server, Duration longest_ttl) {
+  LockVote vote;
+  const std::string sentinel = vote_key(context, longest_ttl);
+  const Reply known = context.cluster.execute(Request::get(sentinel).on(server));
+  take_sentinel(vote, known.value);
+  if (vote.votes || known.failed()) return vote;
+  const std::vector<Request> asked{Request::add(sentinel, "V0", Exptime::never()).relying_on_cas().on(server),
+                                   Request::gets(sentinel).on(server), Request::stats(server)};
+  const auto replies = context.cluster.execute(asked);
+  const Reply &there = replies[1], &stats = replies[2];
+  const Reply& failed = there.failed() ? there : stats;
+  if (failed.failed()) vote.why = failed.failure->message;
+  if (there.outcome != Outcome::hit || (stats.failed() && stats.failure->late)) return vote;
+  take_sentinel(vote, there.value);
+  const auto uptime = uptime_in(stats.value);
+  vote.ageless = !vote.votes && !uptime;
+  vote.young =
+      !vote.votes && uptime && *uptime < static_cast<std::uint64_t>(ceil_seconds(longest_ttl)) + guard_s;
+  if (vote.votes || vote.ageless || vote.young) return vote;
+  vote.since =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(context.clock.wall().time_since_epoch().count(), 0));
+  if (there.cas.value == 0) return vote;
+  const Request mark =
+      Request::compare_and_set(sentinel, "V1 " + std::to_string(vote.since), Exptime::never(), there.cas);
+  vote.votes = context.cluster.execute(Request(mark).on(server)).outcome == Outcome::stored;
+  return vote;
+}
 
 }  // namespace
 
 struct Lock::Ballot {
   struct Voter {
-    TakenCopy take = {};
+    HeldCopy take = {};
     LockVote vote = {};
 
-    bool won() const { return take.result == TakenCopy::Result::won; }
+    bool won() const { return take.result == HeldCopy::Result::done; }
     bool counts() const { return won() && vote.votes; }
     // Its vote could help some client to a majority.
-    bool able() const { return vote.votes && take.result != TakenCopy::Result::failed; }
-    bool young() const { return vote.young; }
-    bool ageless() const { return vote.ageless; }
+    bool able() const { return vote.votes && take.result != HeldCopy::Result::failed; }
     // The add was applied, or may have been.
     bool added() const { return won() || take.in_doubt; }
   };
   std::vector<Voter> voters;
 
-  std::size_t number_of(bool (Voter::*is)() const) const {
-    return static_cast<std::size_t>(
-        std::count_if(voters.begin(), voters.end(), [is](const Voter& voter) { return (voter.*is)(); }));
+  std::size_t number_of(const auto& is) const {
+    return static_cast<std::size_t>(std::ranges::count_if(voters, is));
   }
 
   std::vector<LockValue> rivals() const {
     std::vector<LockValue> rivals;
     for (const Voter& voter : voters) {
-      if (voter.take.rival) rivals.push_back(*voter.take.rival);
+      if (voter.take.value) rivals.push_back(*voter.take.value);
     }
     return rivals;
   }
@@ -59,7 +130,7 @@ struct Lock::Ballot {
     std::vector<CopyOutcome> all;
     for (const Voter& voter : voters) {
       CopyOutcome outcome{voter.take.server, {}, {}, {}};
-      if (voter.take.result == TakenCopy::Result::failed) {
+      if (voter.take.result == HeldCopy::Result::failed) {
         outcome = copy_outcome(context, voter.take.failure);
         outcome.server = voter.take.server;
       } else {
@@ -86,14 +157,11 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
     if (voter.won() || (by_vote() && voter.added()))
       lease.copies.push_back({voter.take.server, voter.take.cas});
   }
-  if (const auto copies = other_number(ballot.rivals(), context_.copies)) {
-    const std::string doubtful = tokens.text();
-    const Failure refusal = other_copies(*copies, address());
-    if (give_back(lease, tokens) >= majority()) throw perhaps_taken(refusal.what(), doubtful);
-    throw refusal;
-  }
-  if (ballot.number_of(&Ballot::Voter::counts) < majority()) return not_elected(ballot, lease, tokens);
+  const auto other = other_number(ballot.rivals(), context_.copies);
+  if (!other && ballot.number_of(&Ballot::Voter::counts) < majority())
+    return not_elected(ballot, lease, tokens);
   try {
+    if (other) throw other_copies(*other, address());
     if (wish.fence) draw_fences(ballot);
     complete(lease, wish, ballot);
   } catch (const Failure& failure) {
@@ -136,7 +204,7 @@ void Lock::draw_fences(Ballot& ballot) const {
     const auto now = std::max<std::int64_t>(context_.clock.wall().time_since_epoch().count(), 1);
     const auto first = static_cast<std::uint64_t>(now);
     std::vector<Request> batch;
-    std::vector<TakenCopy*> drawing;
+    std::vector<HeldCopy*> drawing;
     for (Ballot::Voter& voter : ballot.voters) {
       // A number that was drawn and got lost is a gap, which does no harm.
       if (!voter.counts() || voter.take.fence || (draws > 0 && !voter.take.failure.unknown())) continue;
@@ -181,14 +249,15 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
   if (able < majority()) {
     std::string message = "no majority: " + std::to_string(able) + " of " + std::to_string(context_.copies) +
                           " servers can vote";
-    const std::size_t ageless = ballot.number_of(&Ballot::Voter::ageless);
+    const std::size_t ageless = ballot.number_of([](const auto& voter) { return voter.vote.ageless; });
     if (context_.copies - ageless < majority() && !taken)
       throw NotApplied(ErrorCode::refused,
                        std::to_string(ageless) +
                            " servers do not say for how long they have run, and may have forgotten locks: "
                            "use --copies 1, or servers whose stats have an uptime",
                        address());
-    if (const std::size_t young = ballot.number_of(&Ballot::Voter::young); young != 0) {
+    const std::size_t young = ballot.number_of([](const auto& voter) { return voter.vote.young; });
+    if (young != 0) {
       message += "; " + std::to_string(young) + " started less than --longest-ttl (" +
                  format_duration(longest_ttl_) + ") ago and may have forgotten locks";
     }
@@ -222,7 +291,7 @@ void Lock::fail(const Ballot& ballot, const std::string& of_several, const std::
       ballot.voters.begin(), ballot.voters.end(),
       [](const Ballot::Voter& voter) { return voter.take.failure.is(ReplyFailure::Kind::refused); });
   if (by_vote() && !all_refuse) throw NotApplied(ErrorCode::unavailable, of_several, address());
-  const TakenCopy& take = ballot.voters.front().take;
+  const HeldCopy& take = ballot.voters.front().take;
   if (!doubtful.empty() && take.in_doubt) {
     throw perhaps_taken(take.failure.failure->message, doubtful);
   }

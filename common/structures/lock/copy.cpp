@@ -61,14 +61,15 @@ Exptime fence_end(std::uint64_t microseconds) {
       .value_or(Exptime::never());
 }
 
-TakenCopy take_copy(const Context& context, const CopyToTake& plan) {
-  TakenCopy taken{.server = plan.server};
+HeldCopy take_copy(const Context& context, const CopyToTake& plan) {
+  using Result = HeldCopy::Result;
+  HeldCopy taken{.server = plan.server};
   const auto won = [&](CasUnique cas) {
     if (cas.value != 0) taken.cas = cas;
-    taken.result = TakenCopy::Result::won;
+    taken.result = Result::done;
   };
   std::optional<CasUnique> spent;  // of what has a token that was spent, and gets the next one
-  for (int adds = 0, exchanges = 0; taken.result != TakenCopy::Result::won;) {
+  for (int adds = 0, exchanges = 0; taken.result != Result::done;) {
     const auto batch = spent ? std::vector{exchange_request(plan, *spent)} : add_requests(plan);
     adds += spent ? 0 : 1;
     taken.counts_from = context.clock.steady();
@@ -94,13 +95,13 @@ TakenCopy take_copy(const Context& context, const CopyToTake& plan) {
       } else if (plan.tokens.is_ours(stored.token) && ++exchanges < most_attempts) {
         spent = there.cas;
       } else {
-        taken.rival = std::move(stored);
-        taken.result = TakenCopy::Result::busy;
+        taken.value = std::move(stored);
+        taken.result = Result::not_ours;
         return taken;
       }
     } else if (there.outcome != Outcome::miss || taken.in_doubt || !plan.adds_again || adds == most_adds) {
       taken.vanished = there.outcome == Outcome::miss && taken.in_doubt;
-      if (!taken.in_doubt) taken.result = TakenCopy::Result::busy;
+      if (!taken.in_doubt) taken.result = Result::not_ours;
       return taken;
     }
   }

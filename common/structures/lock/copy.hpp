@@ -27,24 +27,28 @@ struct CopyToTake {
   bool adds_again = true;
 };
 
-struct TakenCopy {
-  enum class Result { won, busy, failed };
+// What has become of a copy.
+struct HeldCopy {
+  // The later one of two copies is that of the lock. Done: taken, renewed or removed.
+  enum class Result { contended, gone, not_ours, failed, done, other_number };
   std::size_t server = 0;
   Result result = Result::failed;
-  // Won: its stamp, if the server returned it, and when the add was sent, from which our time counts.
+  // Done: the stamp, if the server returned it, and when that was sent, from which our time counts.
   std::optional<CasUnique> cas = {};
   SteadyTime counts_from{};
-  // Won: the fencing token, if it was drawn behind the add.
-  std::optional<std::uint64_t> fence = {};
-  std::optional<LockValue> rival = {};  // busy: what is stored, if it could be read
+  std::optional<LockValue> value = {};  // what was read last: the former or present holder
   Reply failure = {};                   // failed, or the fence could not be drawn
-  bool in_doubt = false;                // an add may have been applied unnoticed, or may still be
-  bool vanished = false;                // failed: nothing was there when an add in doubt was read back
+  // Of one that was to be taken: the fencing token, if it was drawn behind the add.
+  std::optional<std::uint64_t> fence = {};
+  bool in_doubt = false;  // an add may have been applied unnoticed, or may still be
+  bool vanished = false;  // failed: nothing was there when an add in doubt was read back
+
+  bool is_lost() const { return result == Result::gone || result == Result::not_ours; }
 };
 
 // The add, and the fence's increment in the same trip. A lost reply is read back: our token means
 // ours, one that was spent is exchanged for it by cas.
-TakenCopy take_copy(const Context& context, const CopyToTake& plan);
+HeldCopy take_copy(const Context& context, const CopyToTake& plan);
 
 struct CopyToChange {
   std::size_t server;
@@ -54,20 +58,6 @@ struct CopyToChange {
   std::optional<Exptime> renewed_until = {};  // nullopt: it is removed
   std::optional<std::string> value = {};      // to be stored; nullopt: what is there
   std::size_t copies = 1;                     // of the lock
-};
-
-struct HeldCopy {
-  // The later one of two copies is that of the lock.
-  enum class Result { contended, gone, not_ours, failed, done, other_number };
-  std::size_t server = 0;
-  Result result = Result::failed;
-  // Done: the new stamp, if the server returned it, and when it was sent.
-  std::optional<CasUnique> cas = {};
-  SteadyTime counts_from{};
-  std::optional<LockValue> value = {};  // what was read last: the former or present holder
-  Reply failure = {};
-
-  bool is_lost() const { return result == Result::gone || result == Result::not_ours; }
 };
 
 // What has our token, by its cas unique: stored with a new exptime, or removed.

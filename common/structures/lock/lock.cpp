@@ -7,9 +7,9 @@
 #include "common/base/units.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/primitives/polling.hpp"
 #include "common/primitives/several/side_by_side.hpp"
 #include "common/structures/lock/copy.hpp"
-#include "common/structures/lock/polling.hpp"
 #include "common/structures/lock/slots.hpp"
 
 namespace mcds {
@@ -20,6 +20,8 @@ namespace {
 constexpr Duration server_holds_longer = std::chrono::seconds(2);
 constexpr int most_splits = 8;    // in a row, each followed by a short pause
 constexpr int most_vanished = 3;  // adds of which nothing was found are followed by another at once
+constexpr Duration first_poll = std::chrono::milliseconds(50);
+constexpr Duration slowest_poll = std::chrono::seconds(1);
 constexpr std::string_view fence_part = ":fence";
 
 std::string checked_key(const Context& context, std::string_view name) {
@@ -99,6 +101,20 @@ std::vector<Lease::Copy> Lock::unstamped() const {
 
 std::string Lock::address() const {
   return context_.cluster.address_of(server());
+}
+
+Lock::Answer Lock::poll(const Context& context, Duration wait,
+                        const std::function<Answer(bool first)>& attempt) {
+  Polling polling(context, wait, first_poll, slowest_poll);
+  for (bool first = true;; first = false) {
+    try {
+      Answer answer = attempt(first);
+      if (answer.lease || polling.over()) return answer;
+    } catch (const Failure& failure) {
+      if (!may_pass(failure.code()) || polling.over()) throw;
+    }
+    polling.pause();
+  }
 }
 
 Lock::Answer Lock::acquire(const Wish& wish) {
@@ -219,8 +235,8 @@ void Lock::retake(Lease& lease, std::span<const std::size_t> skipped, Duration t
                      .fence_key = {},
                      .exptime = exptime_of(ttl)});
   }
-  for (const TakenCopy& taken : act_on_all(context_, plans, take_copy)) {
-    if (taken.result != TakenCopy::Result::won) continue;
+  for (const HeldCopy& taken : act_on_all(context_, plans, take_copy)) {
+    if (taken.result != HeldCopy::Result::done) continue;
     std::erase_if(lease.copies, [&](const Lease::Copy& copy) { return copy.server == taken.server; });
     lease.copies.push_back({taken.server, taken.cas});
   }

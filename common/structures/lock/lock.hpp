@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -153,7 +154,12 @@ class Lock {
   std::size_t server() const;
 
  private:
+  friend class LockSlots;
   Lock(Context context, std::string key, std::string fence_key, Duration longest_ttl);
+  // Until an attempt has a lease or `wait` is over. While waiting, failures that may pass are waited for too.
+  // `first` is true for the first attempt only.
+  static Answer poll(const Context& context, Duration wait,
+                     const std::function<Answer(bool first)>& attempt);
   Answer try_servers(const Wish& wish, AddTokens& tokens, bool first);
   Answer check_slots(const Wish& wish, Answer answer) const;
   struct Ballot;
@@ -218,7 +224,7 @@ class Lock {
 //
 // With several copies
 //   The same keys are on N servers, and a lock is held if a majority holds it. A server votes only if it has
-//   been up for longer than the longest ttl in use (vote.hpp), so a server that restarted and forgot a lock
+//   been up for longer than the longest ttl in use (ballot.cpp), so a server that restarted and forgot a lock
 //   cannot help a second holder. The holder counts one percent less than its ttl, because clocks run at
 //   different rates. Without a majority, every copy that was taken is released. A renewal takes lost copies
 //   again.

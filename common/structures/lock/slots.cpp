@@ -5,7 +5,6 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/structures/lock/polling.hpp"
 
 namespace mcds {
 
@@ -65,7 +64,7 @@ LockSlots::Answer LockSlots::acquire(Lock::Wish wish) {
   tokens_.clear();
   for (const Lock& lock : locks_) tokens_.push_back(lock.new_tokens());
   try {
-    Lock::Answer answer = poll(context_, wish.wait, [&](bool first) { return try_all(wish, first); });
+    Lock::Answer answer = Lock::poll(context_, wish.wait, [&](bool first) { return try_all(wish, first); });
     return {std::move(answer), answered_};
   } catch (const Interrupted&) {
     for (std::size_t slot = 0; slot < size(); ++slot) locks_[slot].withdraw(tokens_[slot]);
@@ -120,7 +119,7 @@ Lock::Answer LockSlots::try_all(const Lock::Wish& wish, bool first) {
       }
       busy = std::move(answer);
     } catch (const Failure& failure) {
-      if (!may_pass(failure)) throw;
+      if (!may_pass(failure.code())) throw;
       const bool is_unknown = failure.code() == ErrorCode::unknown_outcome;
       if (!failed || (is_unknown && !unknown)) failed = std::current_exception();
       unknown = unknown || is_unknown;
