@@ -166,7 +166,7 @@ std::vector<Request> Versions::gets(Reading& reading) const {
       }
       Request& request = batch.emplace_back();
       request.op = Op::gets;
-      request.key = copy + 1 == servers.size() ? std::move(key) : key;
+      request.key = key;
       request.server = servers[copy];
     }
   }
@@ -191,7 +191,7 @@ std::vector<VersionedItem> Versions::finish_read(Reading reading, std::vector<Ve
   auto reply = replies.begin();
   auto server = reading.servers.begin();
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (reading.unread < context_.copies)
+    if (!in_use())
       items[i].key = reading.replies->batch()[static_cast<std::size_t>(reply - replies.begin())].key;
     else
       items[i].key = std::move(reading.keys[i]);
