@@ -48,8 +48,8 @@ void handle(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
-// Ends or stops as if the signal had never been handled, but for the terminal. All that it calls may be called
-// here.
+// Ends or stops as if the signal had never been handled, but for the terminal. All that it calls may be
+// called in a handler.
 void on_signal(int signal) {
   const int error = errno;
   if (signal != SIGCONT) {
