@@ -27,6 +27,11 @@ std::optional<ServerLife> ServerLife::of(std::string_view lines) {
   return ServerLife{*process, *time - *uptime};
 }
 
+ServerLife ServerLife::of(std::uint64_t process, WallTime started_at) {
+  const auto since = std::chrono::duration_cast<std::chrono::seconds>(started_at.time_since_epoch());
+  return {process, static_cast<std::uint64_t>(since.count())};
+}
+
 bool ServerLife::is(const ServerLife& other) const {
   return process == other.process && std::max(start, other.start) - std::min(start, other.start) <= 1;
 }

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "common/base/clock.hpp"
+
 namespace mcds {
 
 std::optional<std::string_view> statistic(std::string_view lines, std::string_view name);
@@ -15,6 +17,8 @@ struct ServerLife {
   std::uint64_t process, start;  // in seconds since 1970 by its own clock
   // nullopt: it does not say.
   static std::optional<ServerLife> of(std::string_view lines);
+  static ServerLife of(std::uint64_t process, WallTime started_at);
+  WallTime started_at() const { return WallTime(std::chrono::seconds(start)); }
   // Two reports of one may differ by a second about its start.
   bool is(const ServerLife& other) const;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/base/bounds.hpp"
-#include "common/cluster/statistics.hpp"
 #include "common/operations/never_saved.hpp"
 
 namespace mcds {
@@ -15,19 +14,25 @@ constexpr std::size_t unknown_size = 16 * 1024;
 
 }  // namespace
 
-std::vector<std::int64_t> server_times(Cluster& cluster, const Clock& clock,
-                                       std::optional<std::size_t> only) {
-  const auto now = std::chrono::floor<std::chrono::seconds>(clock.wall()).time_since_epoch().count();
-  std::vector<std::int64_t> times(cluster.placement().pool().size(), now);
+ServerTime server_time(const Reply& statistics, const Clock& clock) {
+  const auto ours = std::chrono::floor<std::chrono::seconds>(clock.wall()).time_since_epoch().count();
+  if (statistics.failed()) return {ours};
+  const auto now = statistic_number(statistics.value, "time");
+  return {now ? static_cast<std::int64_t>(*now) : ours, ServerLife::of(statistics.value)};
+}
+
+std::vector<ServerTime> server_times(Cluster& cluster, const Clock& clock, std::optional<std::size_t> only) {
+  std::vector<ServerTime> times(cluster.placement().pool().size(), server_time(Reply{}, clock));
   std::vector<Request> requests;
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (!only || *only == i) requests.push_back(Request::stats(i));
   }
-  for (const Reply& reply : cluster.execute(requests)) {
-    const auto time = reply.failed() ? std::nullopt : statistic_number(reply.value, "time");
-    if (time) times[reply.server] = static_cast<std::int64_t>(*time);
-  }
+  for (const Reply& reply : cluster.execute(requests)) times[reply.server] = server_time(reply, clock);
   return times;
+}
+
+Request removal_of(std::string key, CasUnique cas) {
+  return cas.value == 0 ? Request::remove(std::move(key)) : Request::remove_if(std::move(key), cas);
 }
 
 SelectedRemoval::SelectedRemoval(const Context& context, RemovalOptions options, Watch watch)
@@ -42,7 +47,7 @@ SelectedRemoval::SelectedRemoval(const Context& context, RemovalOptions options,
 void SelectedRemoval::take(const LiveKey& key) {
   if (!options_.selection.has(key.key)) return;
   if (options_.older_than &&
-      std::chrono::seconds(times_[key.server] - key.last_accessed_at) < *options_.older_than)
+      std::chrono::seconds(times_[key.server].now - key.last_accessed_at) < *options_.older_than)
     return;
   ++report_.listed;
   batch_.push_back({std::string(key.key), key.server, key.size_bytes});
@@ -105,9 +110,7 @@ void SelectedRemoval::send() {
       report_.bytes += listed.bytes;
       watch_.key(listed.key, listed.server, nullptr);
     } else {
-      const CasUnique cas = seen[i].cas;
-      removals.push_back((cas.value == 0 ? Request::remove(listed.key) : Request::remove_if(listed.key, cas))
-                             .on(listed.server));
+      removals.push_back(removal_of(listed.key, seen[i].cas).on(listed.server));
       asked.push_back(&listed);
     }
   }

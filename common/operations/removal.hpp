@@ -20,14 +20,24 @@
 #include "common/base/result.hpp"
 #include "common/cluster/keys/live.hpp"
 #include "common/cluster/keys/selection.hpp"
+#include "common/cluster/statistics.hpp"
 #include "common/primitives/context.hpp"
 
 namespace mcds {
 
-// What each server takes for now, in seconds of UNIX time: it expires items by its own clock. `only`: the
-// others are not asked. A server that does not say is taken to have ours.
-std::vector<std::int64_t> server_times(Cluster& cluster, const Clock& clock,
-                                       std::optional<std::size_t> only = {});
+// What a server takes for now, in seconds of UNIX time: it expires items by its own clock. One that does not
+// say is taken to have ours.
+struct ServerTime {
+  std::int64_t now;
+  std::optional<ServerLife> life = {};
+};
+ServerTime server_time(const Reply& statistics, const Clock& clock);
+// Of all. `only`: the others are not asked.
+std::vector<ServerTime> server_times(Cluster& cluster, const Clock& clock,
+                                     std::optional<std::size_t> only = {});
+
+// Of what has this cas; where the server has none, of what is there.
+Request removal_of(std::string key, CasUnique cas);
 
 struct RemovalOptions {
   KeySelection selection = {};
@@ -81,7 +91,7 @@ class SelectedRemoval {
   Watch watch_;
   Pace pace_;
   std::size_t largest_batch_;
-  std::vector<std::int64_t> times_;  // of the servers, when the run began
+  std::vector<ServerTime> times_;  // when the run began
   std::vector<Listed> batch_;
   std::size_t batch_bytes_ = 0;
   std::uint64_t done_ = 0;

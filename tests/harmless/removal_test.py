@@ -175,6 +175,25 @@ def written_since(name, server, directory):
     print(f"{name}: written since the list: {len(written)}, all there; {changed} of them met as changed", flush=True)
 
 
+def restarted(name, program, directory, *options):
+    """A restarted server counts its cas numbers from 1 again: the same number is no proof that the item is the one that was listed."""
+    keys = [b"key:%012d" % number for number in range(5)]
+    with Memcached(program, directory) as server:
+        server.store(0, len(keys))
+        lines = mcds(server, ["item", "list", "--prefix", "key:", *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).communicate()[0]
+    with Memcached(program, directory) as server:
+        with connected(server.path) as file:
+            for key in keys:
+                check(ask(file, b"set %s 0 0 3\r\nnew" % key) == b"STORED", f"{name}: {key} is not stored")
+        for how in ("--dry-run", "-y"):
+            remover = mcds(server, ["item", "remove", "-", how], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            out, err = remover.communicate(lines)
+            summary = summary_of(out)
+            check(remover.returncode == 1 and summary["kept"] == {"changed": len(keys)}, f"{name} {options} {how}: {remover.returncode} {summary}")
+            check((b"before their server was restarted" in err) == (not options), f"{name} {options} {how}: {err}")
+        check(values(server, keys) == {key: b"new" for key in keys}, f"{name} {options}: newer values are gone")
+
+
 def main():
     for name, program in programs():
         with tempfile.TemporaryDirectory() as directory, Memcached(program, directory, "-o", "slab_reassign,no_slab_automove") as server:
@@ -182,6 +201,9 @@ def main():
             piped(name, server)
             store_all(server)
             written_since(name, server, directory)
+        with tempfile.TemporaryDirectory() as directory:
+            restarted(name, program, directory)
+            restarted(name, program, directory, "--digest")
     finish()
 
 

@@ -239,6 +239,8 @@ selection object what was selected
 sent_bytes_per_s number bytes sent
 server string the server
 servers string[] the servers
+server_pid integer process number of the server
+server_started_at time when the server was started, by its clock
 servers_up integer how many are up
 setting string name of the setting
 sets_per_s number stores

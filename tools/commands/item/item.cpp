@@ -10,7 +10,9 @@ constexpr const char* keys_help = "whole memcached keys; - reads one per line";
 void declare_list(Command& command, const ItemOptionsPtr& options) {
   command.verb("list", "print the keys that the servers hold now, with size, ttl and idle time")
       .with(declare_selected_keys, options->selected)
-      .answer("key size_bytes @age flags? digest? expires_at? cas server")
+      .answer(
+          "key size_bytes @age flags? digest? expires_at? cas server server_pid? "
+          "server_started_at?")
       .answer("prefix keys size_bytes")
       .answer("lock? counter? visitors? eventlog? array? table? hash? cache? copies:integer? server")
       .example("mcds item list --sort size -n 10")

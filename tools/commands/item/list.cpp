@@ -122,7 +122,7 @@ class Lister {
   bool wanted(const LiveKey& key) const {
     return selection_.has(key.key) &&
            (!options_.older_than ||
-            std::chrono::seconds(times_[key.server] - key.last_accessed_at) >= *options_.older_than);
+            std::chrono::seconds(times_[key.server].now - key.last_accessed_at) >= *options_.older_than);
   }
 
   // False: no more is wanted.
@@ -182,7 +182,7 @@ class Lister {
   }
 
   void print(std::string_view key, const LiveKey& about, const Reply* read = nullptr) {
-    const std::int64_t now = times_[about.server];
+    const std::int64_t now = times_[about.server].now;
     ItemAge age;
     age.ttl =
         std::chrono::seconds(about.expires_at < 0 ? -1 : std::max<std::int64_t>(about.expires_at - now, 0));
@@ -195,6 +195,8 @@ class Lister {
       if (about.expires_at >= 0) line_.time("expires_at", WallTime(std::chrono::seconds(about.expires_at)));
     }
     line_.bytes("cas", std::to_string(about.cas)).bytes("server", session_.server_address(about.server));
+    if (const auto& life = times_[about.server].life)
+      line_.number("server_pid", life->process).time("server_started_at", life->started_at());
     session_.output().answer_name(line_, key);
   }
 
@@ -222,7 +224,7 @@ class Lister {
   const ItemOptions& options_;
   const KeySelection selection_;
   const Pool& pool_;
-  std::vector<std::int64_t> times_;  // now, by each server's clock
+  std::vector<ServerTime> times_;
   std::optional<std::size_t> on_;
   std::optional<FirstKeys> first_;
   PrefixSums sums_;

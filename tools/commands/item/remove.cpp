@@ -8,24 +8,23 @@ namespace mcds {
 
 namespace {
 
-// What item list --digest saw of an item.
-struct Seen {
-  std::string digest;
+// What item list saw of an item, but for its cas.
+struct Listed {
+  std::size_t server;
+  std::optional<ServerLife> life = {};  // of the server
+  std::optional<std::string> digest = {};
+  // With a digest:
   std::uint64_t flags = 0;
   std::optional<WallTime> end = {};  // by its server's clock; unset: never
 };
 
-// One key, and what is sent for it.
+// One key, and what is sent for it and answered.
 struct Target {
   std::string key;
   std::vector<Request> requests;
-  std::optional<Seen> seen = {};
-};
-
-// A target that has another cas than when it was listed, and what its removal said.
-struct Doubt {
-  const Target* target;
-  Reply* reply;
+  std::optional<Listed> listed = {};
+  std::vector<Reply> replies = {};
+  bool changed = false;  // or another item, as far as can be told
 };
 constexpr int most_looks = 4;
 
@@ -39,17 +38,31 @@ std::optional<Target> listed(Session& session, const std::string& line) {
   const auto server = json_bytes(line, "server");
   const auto cas = json_bytes(line, "cas");
   if (!key || !server || !cas) return std::nullopt;
-  const std::size_t index = server_named(session.placement()->pool(), *server, "\"server\"");
-  const std::uint64_t unique = parse_u64(*cas).value_or(0);
-  std::optional<Seen> seen;
-  if (const auto digest = json_bytes(line, "digest")) {
-    seen = {.digest = *digest, .flags = parse_u64(json_field(line, "flags").value_or("")).value_or(0)};
-    if (const auto end = json_bytes(line, "expires_at")) seen->end = parse_time(*end, {}, "\"expires_at\"");
+  Listed seen{server_named(session.placement()->pool(), *server, "\"server\"")};
+  const auto time = [&](std::string_view name) -> std::optional<WallTime> {
+    const auto text = json_bytes(line, name);
+    return text ? std::optional(parse_time(*text, {}, '"' + std::string(name) + '"')) : std::nullopt;
+  };
+  const auto started = time("server_started_at");
+  const auto process = parse_u64(json_field(line, "server_pid").value_or(""));
+  if (started && process) seen.life = ServerLife::of(*process, *started);
+  seen.digest = json_bytes(line, "digest");
+  if (seen.digest) {
+    seen.flags = parse_u64(json_field(line, "flags").value_or("")).value_or(0);
+    seen.end = time("expires_at");
   }
-  std::string whole = session.key_prefix() + *key;
-  Request request =
-      unique == 0 ? Request::remove(std::move(whole)) : Request::remove_if(std::move(whole), {unique});
-  return Target{*key, {std::move(request).on(index)}, std::move(seen)};
+  const CasUnique unique{parse_u64(*cas).value_or(0)};
+  return Target{*key, {removal_of(session.key_prefix() + *key, unique).on(seen.server)}, std::move(seen)};
+}
+
+// Whether what a server holds now is what was listed, whatever its cas.
+bool is_same(const Listed& seen, const Reply& now, WallTime server_time) {
+  if (now.flags != seen.flags || md5_hex(now.value) != seen.digest) return false;
+  if (!now.age.ttl) return true;
+  const bool never = now.age.ttl->count() < 0;
+  if (never || !seen.end) return never == !seen.end;
+  const auto apart = server_time + *now.age.ttl - *seen.end;
+  return apart <= tick && apart >= -tick;
 }
 
 class Remover {
@@ -79,24 +92,23 @@ class Remover {
 
  private:
   void remove(const Window<std::string>& names) {
-    const std::vector<Target> targets = targets_of(names.items);
-    std::vector<Request> requests;
-    for (const Target& target : targets) {
-      for (const Request& request : target.requests) requests.push_back(as_asked(request));
+    std::vector<Target> targets = targets_of(names.items);
+    std::vector<Target*> open;
+    for (Target& target : targets) open.push_back(&target);
+    // A server that moves items in its memory gives them another cas, perhaps once more before they can be
+    // removed by that.
+    for (int look = 0; look < most_looks && !open.empty(); ++look) {
+      look_at(open);
+      send(open);
+      std::erase_if(open, [](const Target* one) { return !one->changed || !one->listed->digest; });
     }
-    std::vector<Reply> replies = session_.cluster().execute(requests);
-    look_closer(targets, replies);
-    auto next = replies.begin();
     for (std::size_t i = 0; i < targets.size(); ++i) {
-      const auto end = next + static_cast<std::ptrdiff_t>(targets[i].requests.size());
-      const std::span<const Reply> of_target(next, end);
-      next = end;
-      const auto failed = std::ranges::find_if(of_target, &Reply::failed);
-      if (failed != of_target.end()) {
+      const auto failed = std::ranges::find_if(targets[i].replies, &Reply::failed);
+      if (failed != targets[i].replies.end()) {
         names.fail(i, failure_of(session_, *failed));
         ++kept_["failed"];
       } else {
-        names.note(print(targets[i], of_target));
+        names.note(print(targets[i]));
       }
     }
   }
@@ -110,11 +122,17 @@ class Remover {
     for (const auto& [reason, count] : kept_) removed.kept.number(reason, count);
     removed.selection = selection();
     if (!of_lines() || session_.output().mode() == OutputMode::value) return summary_.keep({}, removed);
-    if (undecided_ > 0)
-      session_.output().warning(
-          std::to_string(undecided_) +
-          " of these have another cas than when they were listed, and stay: they were written, or their "
-          "server moved them in its memory; lines of item list --digest tell these apart");
+    const auto warn = [&](std::uint64_t count, const char* why) {
+      if (count == 0) return;
+      session_.output().warning(std::to_string(count) + why +
+                                "; lines of item list --digest tell these apart");
+    };
+    warn(undecided_ - restarted_,
+         " of these have another cas than when they were listed, and stay: they were written, or their "
+         "server moved them in its memory");
+    warn(restarted_,
+         " of these were listed before their server was restarted, and stay: they may have been written "
+         "since");
     summary_.print({}, removed, {});
   }
 
@@ -131,51 +149,64 @@ class Remover {
     return other || reply.outcome == Outcome::exists;
   }
 
-  // Where only the cas differs, the item is the one that was listed: a server that moves items in its memory
-  // gives them another cas, perhaps once more before it can be removed by that.
-  void look_closer(const std::vector<Target>& targets, std::vector<Reply>& replies) {
-    std::vector<Doubt> doubts;
-    auto next = replies.begin();
-    for (const Target& target : targets) {
-      if (target.seen && has_changed(target.requests.front(), *next)) doubts.push_back({&target, &*next});
-      next += static_cast<std::ptrdiff_t>(target.requests.size());
+  // Leaves those that may be removed. A cas number proves nothing behind a restart, as the server begins anew
+  // to count: of an item with a digest the value, the flags and the end prove it, of another that the server
+  // was started before the list.
+  void look_at(std::vector<Target*>& open) {
+    std::map<std::size_t, Reply> servers;
+    std::vector<Item> items;
+    std::vector<Target*> digested;
+    for (Target* target : open) {
+      target->replies.clear();
+      if (!target->listed) continue;
+      servers[target->listed->server];
+      if (!target->listed->digest) continue;
+      items.push_back({target->key, {{target->listed->server, target->requests.front().key}}});
+      digested.push_back(target);
     }
-    for (int look = 0; look < most_looks && !doubts.empty(); ++look) look_once(doubts);
+    std::vector<Request> asks;
+    for (const auto& [server, reply] : servers) asks.push_back(Request::stats(server));
+    for (Reply& reply : session_.cluster().execute(asks)) servers[reply.server] = std::move(reply);
+    probe_items(session_, items, [&](std::size_t i, const ItemReplies& now) {
+      compare(*digested[i], servers[digested[i]->listed->server], now.replies.front());
+    });
+    for (Target* target : open) {
+      if (target->listed && target->listed->life && !target->listed->digest)
+        expect_same_life(*target, servers[target->listed->server]);
+    }
+    std::erase_if(open, [](const Target* one) { return !one->replies.empty(); });
   }
 
-  // Leaves those that have another cas again.
-  void look_once(std::vector<Doubt>& doubts) {
-    std::vector<Request> probes;
-    for (const Doubt& doubt : doubts) {
-      const Request& asked = doubt.target->requests.front();
-      probes.push_back(Request::probe(asked.key, *asked.server));
-    }
-    const std::vector<std::int64_t> times = server_times(session_.cluster(), session_.clock());
-    const std::vector<Reply> now = session_.cluster().execute(probes);
-    std::vector<Request> removals;
-    std::vector<Doubt> same;
-    for (std::size_t i = 0; i < doubts.size(); ++i) {
-      if (!is_same(*doubts[i].target->seen, now[i], WallTime(std::chrono::seconds(times[*probes[i].server]))))
-        continue;
-      if (options_.dry_run) doubts[i].reply->cas = doubts[i].target->requests.front().cas;
-      if (options_.dry_run) continue;
-      same.push_back(doubts[i]);
-      removals.push_back(Request::remove_if(probes[i].key, now[i].cas).on(*probes[i].server));
-    }
-    std::vector<Reply> removed = session_.cluster().execute(removals);
-    for (std::size_t i = 0; i < same.size(); ++i) *same[i].reply = std::move(removed[i]);
-    std::erase_if(same, [](const Doubt& one) { return one.reply->outcome != Outcome::exists; });
-    doubts = std::move(same);
+  void compare(Target& target, const Reply& server, const Reply& now) {
+    const WallTime time(std::chrono::seconds(server_time(server, session_.clock()).now));
+    target.changed = now.outcome == Outcome::hit && !is_same(*target.listed, now, time);
+    if (target.changed || now.outcome != Outcome::hit) target.replies = {now};
+    Request& request = target.requests.front();
+    request = removal_of(std::move(request.key), now.cas).on(target.listed->server);
   }
 
-  static bool is_same(const Seen& seen, const Reply& now, WallTime server_time) {
-    if (now.outcome != Outcome::hit || now.flags != seen.flags || md5_hex(now.value) != seen.digest)
-      return false;
-    if (!now.age.ttl) return true;
-    const bool never = now.age.ttl->count() < 0;
-    if (never || !seen.end) return never == !seen.end;
-    const auto apart = server_time + *now.age.ttl - *seen.end;
-    return apart <= tick && apart >= -tick;
+  void expect_same_life(Target& target, const Reply& server) {
+    const auto life = server_time(server, session_.clock()).life;
+    target.changed = !server.failed() && !(life && life->is(*target.listed->life));
+    if (target.changed || server.failed()) target.replies = {server};
+    restarted_ += target.changed ? 1 : 0;
+  }
+
+  void send(const std::vector<Target*>& open) {
+    std::vector<Request> requests;
+    for (const Target* target : open) {
+      for (const Request& request : target->requests) requests.push_back(as_asked(request));
+    }
+    std::vector<Reply> replies = session_.cluster().execute(requests);
+    auto next = std::make_move_iterator(replies.begin());
+    for (Target* target : open) {
+      const auto end = next + static_cast<std::ptrdiff_t>(target->requests.size());
+      target->replies.assign(next, end);
+      next = end;
+      target->changed = false;
+      for (std::size_t i = 0; i < target->replies.size(); ++i)
+        target->changed = target->changed || has_changed(target->requests[i], target->replies[i]);
+    }
   }
 
   Request as_asked(const Request& request) const {
@@ -214,23 +245,20 @@ class Remover {
     return target;
   }
 
-  ExitStatus print(const Target& target, std::span<const Reply> replies) {
+  ExitStatus print(const Target& target) {
     std::vector<std::string> servers;
-    bool changed = false;
-    for (std::size_t i = 0; i < replies.size(); ++i) {
-      const bool other = has_changed(target.requests[i], replies[i]);
-      changed = changed || other;
-      if (!other && (replies[i].outcome == Outcome::hit || replies[i].outcome == Outcome::deleted))
-        servers.push_back(session_.server_address(replies[i].server));
+    for (const Reply& reply : target.replies) {
+      if (!target.changed && (reply.outcome == Outcome::hit || reply.outcome == Outcome::deleted))
+        servers.push_back(session_.server_address(reply.server));
     }
     const bool yes = !servers.empty();
     JsonObject line =
         JsonObject("key", target.key).boolean(options_.dry_run ? "would_remove" : "removed", yes);
-    const char* reason = changed ? "changed" : "missing";
+    const char* reason = target.changed ? "changed" : "missing";
     if (!yes) line.bytes("reason", reason);
     yes ? ++removed_ : ++kept_[reason];
-    undecided_ += changed && !target.seen ? 1 : 0;
-    line.bytes("server", yes ? servers.front() : session_.server_address(replies.front().server));
+    undecided_ += target.changed && !target.listed->digest ? 1 : 0;
+    line.bytes("server", yes ? servers.front() : session_.server_address(target.replies.front().server));
     if (servers.size() > 1) line.strings("servers", servers);
     return answer_yes(session_, line, yes);
   }
@@ -239,8 +267,9 @@ class Remover {
   const ItemOptions& options_;
   RemovalSummary summary_;
   std::optional<std::size_t> on_;
-  std::uint64_t removed_ = 0, undecided_ = 0;
-  std::map<std::string, std::uint64_t> kept_;  // by reason
+  std::uint64_t removed_ = 0;
+  std::uint64_t undecided_ = 0, restarted_ = 0;  // stay, as their lines have no digest; of these, that way
+  std::map<std::string, std::uint64_t> kept_;    // by reason
 };
 
 }  // namespace
