@@ -42,8 +42,35 @@ std::optional<End> end_of(const sockaddr_storage& storage) {
   return end;
 }
 
-std::optional<ServerLife> life_of(const Reply& stats) {
-  return stats.outcome == Outcome::hit ? ServerLife::of(stats.value) : std::nullopt;
+ServerPairs of_one_life(const Statistics& statistics) {
+  std::vector<std::pair<std::size_t, ServerLife>> lives;
+  ServerPairs pairs;
+  for (const auto& [server, lines] : statistics) {
+    const auto life = ServerLife::of(lines);
+    if (!life) continue;
+    for (const auto& [other, its] : lives) {
+      if (its.is(*life)) pairs.emplace_back(other, server);
+    }
+    lives.emplace_back(server, *life);
+  }
+  return pairs;
+}
+
+// Whether what two names count can be what one server counts, which looks at it three times, behind the first
+// of which it took so many connections, and never counts less than before.
+bool counts_as_one(const std::array<Statistics, 3>& looks, std::pair<std::size_t, std::size_t> names,
+                   std::uint64_t opened) {
+  std::uint64_t least = 0;
+  for (const Statistics& look : looks) {
+    const auto one = look.find(names.first), other = look.find(names.second);
+    if (one == look.end() || other == look.end()) return false;
+    const auto its = statistic_number(one->second, "total_connections");
+    const auto others = statistic_number(other->second, "total_connections");
+    if (!its || !others) return true;  // it does not say
+    if (std::min(*its, *others) < least) return false;
+    least = std::max(*its, *others) + std::exchange(opened, 0);
+  }
+  return true;
 }
 
 }  // namespace
@@ -89,8 +116,8 @@ std::optional<std::pair<std::size_t, std::size_t>> Peers::same_place() const {
   return all.empty() ? std::nullopt : std::optional(all.front());
 }
 
-std::vector<std::pair<std::size_t, std::size_t>> Peers::all_of_one_place() const {
-  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+ServerPairs Peers::all_of_one_place() const {
+  ServerPairs pairs;
   std::map<std::string_view, std::size_t> at;
   for (const auto& [server, peer] : peers_) {
     const auto [other, is_new] = at.try_emplace(peer.place, server);
@@ -102,6 +129,35 @@ std::vector<std::pair<std::size_t, std::size_t>> Peers::all_of_one_place() const
 std::set<std::pair<std::size_t, std::size_t>> Peers::take_doubtful() {
   taken_.insert(doubtful_.begin(), doubtful_.end());
   return std::exchange(doubtful_, {});
+}
+
+Statistics statistics_of(const std::set<std::size_t>& servers, const AskServers& ask) {
+  std::vector<Request> requests;
+  for (const std::size_t server : servers) requests.push_back(Request::stats(server));
+  Statistics statistics;
+  for (Reply& reply : ask(requests)) {
+    if (!reply.failed()) statistics[reply.server] = std::move(reply.value);
+  }
+  return statistics;
+}
+
+ServerPairs seen_as_one(Statistics before, const AskServers& open, const AskServers& ask) {
+  ServerPairs pairs = of_one_life(before);
+  if (pairs.empty()) return pairs;
+  std::set<std::size_t> servers, opened;
+  for (const auto& [one, other] : pairs) servers.insert({one, other});
+  std::vector<Request> greetings;
+  for (const std::size_t server : servers) greetings.push_back(Request::version(server));
+  for (const Reply& reply : open(greetings)) {
+    if (!reply.failed()) opened.insert(reply.server);
+  }
+  std::array<Statistics, 3> looks{std::move(before)};
+  looks[1] = statistics_of(servers, ask);
+  looks[2] = statistics_of(servers, ask);
+  std::erase_if(pairs, [&](const auto& pair) {
+    return !counts_as_one(looks, pair, opened.count(pair.first) + opened.count(pair.second));
+  });
+  return pairs;
 }
 
 std::vector<Reply> DistinctServers::execute(std::span<const Request> batch) {
@@ -124,15 +180,14 @@ std::unique_ptr<Pending> DistinctServers::begin(std::vector<Request> batch) {
 }
 
 void DistinctServers::expect_distinct() {
+  const auto ask = [this](const std::vector<Request>& requests) { return inner().execute(requests); };
   while (!same_ && peers_->changed()) {
     same_ = peers_->same_place();
-    for (const auto& [one, other] : peers_->take_doubtful()) {
-      if (same_) break;
-      const std::vector<Request> asks{Request::stats(one), Request::stats(other)};
-      const std::vector<Reply> told = inner().execute(asks);
-      const auto life = life_of(told[0]), its = life_of(told[1]);
-      if (life && its && life->is(*its)) same_ = {one, other};
-    }
+    std::set<std::size_t> doubtful;
+    for (const auto& [one, other] : peers_->take_doubtful()) doubtful.insert({one, other});
+    if (same_ || doubtful.empty()) continue;
+    const ServerPairs found = seen_as_one(statistics_of(doubtful, ask), open_, ask);
+    if (!found.empty()) same_ = found.front();
   }
   if (!same_) return;
   const std::string first = address_of(same_->first), second = address_of(same_->second);

@@ -11,11 +11,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/cluster/decorators.hpp"
 
@@ -33,13 +35,15 @@ struct Peer {
 // nullopt: it is not known.
 std::optional<Peer> peer_of(int descriptor, const std::string& socket_path);
 
+using ServerPairs = std::vector<std::pair<std::size_t, std::size_t>>;
+
 // Of the servers of one cluster.
 class Peers {
  public:
   void note(std::size_t server, std::optional<Peer> peer);
   // Two of one place; all such pairs, of each place its first server and another.
   std::optional<std::pair<std::size_t, std::size_t>> same_place() const;
-  std::vector<std::pair<std::size_t, std::size_t>> all_of_one_place() const;
+  ServerPairs all_of_one_place() const;
   // Two that may be one, once each.
   std::set<std::pair<std::size_t, std::size_t>> take_doubtful();
   // Whether anything was noted since this was last asked.
@@ -51,12 +55,21 @@ class Peers {
   bool changed_ = false;
 };
 
+// Asks as many servers as there are requests.
+using AskServers = std::function<std::vector<Reply>(const std::vector<Request>&)>;
+// What servers answered to `stats`, by server; those that did not are not in it.
+using Statistics = std::map<std::size_t, std::string>;
+Statistics statistics_of(const std::set<std::size_t>& servers, const AskServers& ask);
+
+// Those of `before` that are one server. `open` asks by new connections, `ask` by those that there are.
+ServerPairs seen_as_one(Statistics before, const AskServers& open, const AskServers& ask);
+
 // Every batch fails, by Failure(configuration) with both names, once two servers are known to be one. It also
 // knows whether a server did not answer.
 class DistinctServers final : public Decorator {
  public:
-  DistinctServers(std::unique_ptr<Cluster> inner, std::shared_ptr<Peers> peers)
-      : Decorator(std::move(inner)), peers_(std::move(peers)) {}
+  DistinctServers(std::unique_ptr<Cluster> inner, std::shared_ptr<Peers> peers, AskServers open)
+      : Decorator(std::move(inner)), peers_(std::move(peers)), open_(std::move(open)) {}
   using Cluster::execute;
   std::vector<Reply> execute(std::span<const Request> batch) override;
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override;
@@ -69,6 +82,7 @@ class DistinctServers final : public Decorator {
   void note(const std::vector<Reply>& replies);
 
   std::shared_ptr<Peers> peers_;
+  AskServers open_;
   std::optional<std::pair<std::size_t, std::size_t>> same_;
   bool silent_ = false;
 };

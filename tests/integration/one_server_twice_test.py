@@ -169,15 +169,44 @@ def by_two_addresses():
         check(status == 0, f"two processes: {status} {error}")
 
 
+def twins_in_containers():
+    """In containers all servers are process 1; those that started in one second, as of one rollout, are no less several."""
+    with ExitStack() as stack:
+        port = free_port()
+        addresses = [f"127.0.0.{number}" for number in (1, 2, 3)]
+        user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+        command = ["unshare", *user, "--pid", "--fork", "--kill-child"]
+        started = [listening(port, address, *command) for address in addresses]
+        for process in started:
+            stack.callback(end, process)
+        names = ",".join(f"{address}:{port}" for address in addresses)
+        lives = {(line["pid"], round(time.time() - line["uptime_s"])) for line in statistics(port, addresses)}
+        check({pid for pid, _ in lives} == {"1"}, f"not as in containers: {lives}")
+        for words in COPIES:
+            status, _, error = run("-s", names, "--copies", "3", *words)
+            check("are one server" not in error and status != 78, f"three servers {words}: {status} {error}")
+        status, lines, error = run("-s", names, "doctor", "--for", "1s", "--only", "same_server")
+        check(status == 0 and lines[-1]["problems"] == 0, f"doctor: {status} {lines} {error}")
+
+
+def statistics(port, addresses):
+    for address in addresses:
+        with socket.create_connection((address, port)) as connection, connection.makefile("rwb") as file:
+            file.write(b"stats\r\n")
+            file.flush()
+            figures = dict(line.decode().split()[1:3] for line in iter(file.readline, b"END\r\n"))
+            yield {"pid": figures["pid"], "uptime_s": int(figures["uptime"])}
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
-def listening(port, addresses):
-    user = ["-u", "root"] if os.geteuid() == 0 else []
-    process = subprocess.Popen(["memcached", "-l", addresses, "-p", str(port), "-U", "0", "-t", "1", *user], stdin=subprocess.DEVNULL)
+def listening(port, addresses, *within):
+    user = ["-u", "root"] if os.geteuid() == 0 or within else []
+    process = subprocess.Popen([*within, "memcached", "-l", addresses, "-p", str(port), "-U", "0", "-t", "1", *user], stdin=subprocess.DEVNULL)
     for address in addresses.split(","):
         while socket.socket().connect_ex((address, port)) != 0:
             assert process.poll() is None, f"memcached -l {addresses} does not start"
@@ -188,6 +217,7 @@ def listening(port, addresses):
 if __name__ == "__main__":
     in_two_copies()
     by_two_addresses()
+    twins_in_containers()
     spelled_otherwise()
     listed_twice()
     behind_a_proxy()

@@ -248,8 +248,11 @@ Context Session::context_with_copies() {
   const std::size_t number = copies();
   if (number > 1 && !several_) {
     ConnectOptions options = connect_options();
+    const auto open = [this, options](const std::vector<Request>& requests) {
+      return connect(placement(), options)->execute(requests);
+    };
     options.peers = std::make_shared<Peers>();
-    several_ = std::make_unique<DistinctServers>(connect(placement(), options), options.peers);
+    several_ = std::make_unique<DistinctServers>(connect(placement(), options), options.peers, open);
   }
   Cluster& all = number > 1 ? *several_ : cluster();
   return {all, *clock_, random_, key_prefix(), number};

@@ -182,70 +182,18 @@ class Gatherer {
     }
   }
 
-  // Two connections that end at one place are one server. Entries that name the same process and start are
-  // asked whether each sees the connections that are opened to the others: in containers the first process of
-  // all servers has the same number.
   void find_same() {
+    Statistics statistics;
+    for (std::size_t i = 0; i < seen_.size(); ++i) statistics[i] = seen_.patients[i].first.stats.lines();
+    const auto open = [this](const std::vector<Request>& requests) {
+      return ask(*connect(seen_.placement, options_.connecting), requests);
+    };
+    const auto again = [this](const std::vector<Request>& requests) { return ask(*cluster_, requests); };
     std::map<std::size_t, std::set<std::size_t>> groups;
     for (const auto& [one, other] : peers_->all_of_one_place()) groups[one].insert({one, other});
-    for (const auto& [one, other] : seen_as_one()) groups[one].insert({one, other});
+    for (const auto& [one, other] : seen_as_one(std::move(statistics), open, again))
+      groups[one].insert({one, other});
     for (const auto& [first, group] : groups) seen_.same.emplace_back(group.begin(), group.end());
-  }
-
-  using Lives = std::vector<std::pair<ServerLife, std::vector<std::size_t>>>;
-
-  Lives by_life() const {
-    Lives lives;
-    for (std::size_t i = 0; i < seen_.size(); ++i) {
-      const auto life = ServerLife::of(seen_.patients[i].first.stats.lines());
-      if (!life) continue;
-      const auto its = std::ranges::find_if(lives, [&](const auto& known) { return known.first.is(*life); });
-      if (its != lives.end()) its->second.push_back(i);
-      if (its == lives.end()) lives.emplace_back(*life, std::vector{i});
-    }
-    std::erase_if(lives, [](const auto& life) { return life.second.size() < 2; });
-    return lives;
-  }
-
-  std::vector<std::pair<std::size_t, std::size_t>> seen_as_one() {
-    std::vector<std::pair<std::size_t, std::size_t>> pairs;
-    const auto lives = by_life();
-    std::vector<Request> opens, asks;
-    for (const auto& [life, servers] : lives) {
-      for (const std::size_t server : servers) {
-        opens.push_back(Request::version(server));
-        asks.push_back(Request::stats(server));
-      }
-    }
-    if (asks.empty()) return pairs;
-    const auto more = connect(seen_.placement, options_.connecting);
-    ask(*more, opens);
-    std::map<std::size_t, Figures> after;
-    for (const Reply& reply : ask(*cluster_, asks)) {
-      if (!reply.failed()) after[reply.server] = Figures(reply.value);
-    }
-    for (const auto& [life, servers] : lives) {
-      for (std::size_t i = 1; i < servers.size(); ++i) {
-        for (std::size_t j = 0; j < i; ++j) {
-          if (is_one(after, servers[j], servers[i])) pairs.emplace_back(servers[j], servers[i]);
-        }
-      }
-    }
-    return pairs;
-  }
-
-  // Both saw the connections that were opened to either, and count as many in all.
-  bool is_one(const std::map<std::size_t, Figures>& after, std::size_t one, std::size_t other) const {
-    const auto total = [&](std::size_t server) {
-      const auto found = after.find(server);
-      return found == after.end() ? std::nullopt : found->second.number("total_connections");
-    };
-    const auto saw_both = [&](std::size_t server) {
-      const auto before = seen_.patients[server].first.stats.number("total_connections");
-      return before && total(server) && *total(server) >= *before + 2;
-    };
-    if (!saw_both(one) || !saw_both(other)) return false;
-    return std::max(*total(one), *total(other)) - std::min(*total(one), *total(other)) <= 1;
   }
 
   // The family with the most addresses: a name with one of each is one server.

@@ -1,7 +1,7 @@
-// Looks at a pool twice and asks each server a few more things in between, at most 16 trips a server in all:
+// Looks at a pool twice and asks each server a few more things in between, at most 17 trips a server in all:
 // a greeting with `version`, four `stats` in one trip, ten probes, a second look of three `stats` in one
-// trip, `stats conns` if wanted; and where two entries name one process, a connection more to each and one
-// trip. Nothing is changed.
+// trip, `stats conns` if wanted; and where two entries name one process, a connection more to each and two
+// trips. Nothing is changed.
 //
 // A server that is down, refuses or closes is reported as it is and costs one timeout. No call outlasts the
 // limits of ConnectOptions::run.
@@ -14,7 +14,6 @@
 
 namespace mcds::doctor {
 
-constexpr unsigned most_trips = 16;
 constexpr int probes = 10;
 
 struct GatherOptions {
