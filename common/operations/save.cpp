@@ -130,7 +130,10 @@ class Saving {
       const auto& clock = clocks_[key.server];
       const WallTime now = started_ + std::chrono::duration_cast<std::chrono::microseconds>(
                                           clock ? clock->ahead : Duration::zero());
-      auto& spool = spools_[heat_of(seconds_of(now) - key.last_accessed_at)];
+      // What is elsewhere than its clients look may be an old value, and of a key the first one in the file
+      // is loaded: it goes behind all others.
+      const bool elsewhere = context_.cluster.placement().server_of(key.key) != key.server;
+      auto& spool = spools_[heat_of(seconds_of(now) - key.last_accessed_at) + (elsewhere ? heats : 0)];
       if (!spool) spool.emplace();
       spool->add(spooled(key));
     }
@@ -371,7 +374,8 @@ class Saving {
   Pace pace_;
   std::unique_ptr<SavedWriter> writer_;
   static constexpr std::size_t heats = 64;
-  std::array<std::optional<moving::Spool>, heats> spools_;  // by the time since the last use
+  // By the time since the last use; then the same of what is elsewhere.
+  std::array<std::optional<moving::Spool>, 2 * heats> spools_;
   Groups groups_;
   std::uint64_t done_ = 0;
   SaveReport report_;

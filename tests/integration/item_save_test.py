@@ -174,6 +174,23 @@ def there_and_back(world):
     tool(world, {key: item for key, item in items.items() if b" " not in key})
 
 
+def what_clients_read_wins(world):
+    """Copies that a change of the list left on other servers were as likely to come back as the values that clients read."""
+    three = world.start(count=3)
+    keys = [f"k{number}" for number in range(400)]
+    for pool, value in ((three[1:], "older"), (three, "newer")):
+        done = world.run(pool, "item", "load", "-", "--overwrite", text="".join(f"add {key} 0 0 5\r\n{value}\r\n" for key in keys).encode())
+        check(done.returncode == 0 and summary(done)["loaded"] == len(keys), f"{value}: {done}")
+    file = world.file("saved")
+    done = world.run(three, "item", "save", file)
+    check(done.returncode == 0 and summary(done)["saved"] > len(keys) + 50, f"save: no leftovers: {done}")
+    flush(*three)
+    done = world.run(three, "item", "load", file)
+    check(done.returncode == 0 and summary(done)["loaded"] == len(keys), f"load: {done}")
+    done = world.run(three, "item", "get", "-", "-o", "value", text="\n".join(keys).encode())
+    check(done.stdout.split() == [b"newer"] * len(keys), f"{done.stdout.split().count(b'older')} older values of {len(keys)}")
+
+
 def fed(world, file, items):
     """As `nc` does it."""
     (path,) = world.start()
@@ -729,7 +746,7 @@ def answers(path):
 
 
 def main():
-    parts = (there_and_back, what_is_there_stays, damaged_files, compressed, structures, many_torn, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept, kept_while_there_is_room, stored_by_the_binary_protocol)
+    parts = (there_and_back, what_clients_read_wins, what_is_there_stays, damaged_files, compressed, structures, many_torn, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept, kept_while_there_is_room, stored_by_the_binary_protocol)
     for part in [part for part in parts if not sys.argv[2:] or part.__name__ in sys.argv[2:]]:
         with tempfile.TemporaryDirectory() as directory:
             world = World(directory)

@@ -86,6 +86,9 @@ def alert(world):
     for _ in range(3):
         world.run("alert", "disk-full", "web3", env=mail)
     check(world.read("sent") == "disk-full on web3\n", f"one kind of alert: {world.read('sent')}")
+    for _ in range(3):
+        world.run("alert", "disk full, 100 %", "-n", env=mail)
+    check(world.read("sent") == "disk-full on web3\ndisk full, 100 % on -n\n", f"words that are no counter's name: {world.read('sent')}")
     for number in range(25):
         world.run("alert", f"kind{number}", "web3", env=mail)
     # Behind the first hour's end there may have been some more.
@@ -113,6 +116,12 @@ def worker(world):
         one.communicate(timeout=60)
     check(sorted(world.read("done").splitlines()) == sorted(jobs), f"jobs done: {sorted(world.read('done').splitlines())}")
     check(world.run("mcds", "table", "count", "jobs", "-o", "value") == "0\n", "jobs are left")
+    # Jobs that look like options of ours, and work that reads its input.
+    odd = sorted(["-", "--help", "@/etc/hostname", "@@", "-q", "a", "b", " c ", "\\d"])
+    world.run("mcds", "table", "add", "jobs", "-", text="".join(job + "\n" for job in odd))
+    world.run("worker", "sh", "-c", 'cat >/dev/null; printf "%s\\n" "$1" >>odd', "do-job")
+    check(sorted((world.read("odd") or "").splitlines()) == odd, f"odd jobs done: {world.read('odd')}")
+    check(world.run("mcds", "table", "count", "jobs", "-o", "value") == "0\n", "odd jobs are left")
 
 
 def flags(world):
@@ -125,6 +134,15 @@ def flags(world):
     world.run("mcds", "hash", "remove", "flags", "beta")
     world.wait_for("a flag that was removed", lambda: world.read("run/beta") is None)
     check(world.read("evil") is None, "a file outside of the directory")
+    # What is no single line is not taken for other flags, and the file of one name is not that of another.
+    world.run("mcds", "hash", "set", "flags", "gamma", "on", "x.new", "1", ".new", "2")
+    world.wait_for("a name that ends in .new", lambda: world.read("run/x.new") == "1" and world.read("run/gamma") == "on")
+    world.run("mcds", "hash", "set", "flags", "banner", "hello\ngamma\ndark\t", "dark\tgamma", "3", "x", "2")
+    world.wait_for("a name beside", lambda: world.read("run/x") == "2")
+    world.run("mcds", "hash", "set", "flags", "last", "1")
+    world.wait_for("the next look", lambda: world.read("run/last") == "1")
+    found = {name: world.read(f"run/{name}") for name in os.listdir(os.path.join(world.directory, "run"))}
+    check(found == {"dark": "a b", "gamma": "on", "x.new": "1", "x": "2", "last": "1"}, f"flags: {found}")
 
 
 def report(world):

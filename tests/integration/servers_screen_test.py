@@ -5,9 +5,11 @@ Usage: servers_screen_test.py BUILD_DIR
 """
 import fcntl
 import os
+import pathlib
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -25,8 +27,21 @@ HOME = b"\x1b[H"
 PATIENCE_S = 20
 
 
+# A session's leader, as a shell: a program in the foreground whose leader lives can be stopped.
+LEADER = """
+import os, signal, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+if not (program := os.fork()):
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpgrp())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execv(sys.argv[1], sys.argv[1:])
+os._exit(os.waitstatus_to_exitcode(os.waitpid(program, 0)[1]) & 255)
+"""
+
+
 class Terminal:
-    def __init__(self, command, width, height=24):
+    def __init__(self, command, width, height=24, leader=()):
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         self.before = termios.tcgetattr(slave)
@@ -36,13 +51,16 @@ class Terminal:
             os.setsid()
             fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
         self.slave = slave
-        self.process = subprocess.Popen([mcds, *command], stdin=slave, stdout=slave, stderr=slave, env=environment, preexec_fn=session)
+        self.process = subprocess.Popen([*leader, mcds, *command], stdin=slave, stdout=slave, stderr=slave, env=environment, preexec_fn=session)
         self.seen = b""
 
     def frames(self):
         """The screens so far, as lines."""
         shown = self.seen.split(HOME)[2:]  # the first clears the page
         return [re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", frame).decode().replace("\r", "").split("\n") for frame in shown]
+
+    def program(self):
+        return int(pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text(encoding="ascii"))
 
     def read_until(self, wanted):
         end = time.monotonic() + PATIENCE_S
@@ -120,6 +138,10 @@ def main():
             processes[2].wait()
             frame = screen_at_dead(servers, load)
             check(any(line.startswith("m3") and "down: " in line for line in frame), "dead:\n" + "\n".join(frame))
+            for number in (signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM, signal.SIGABRT, signal.SIGTERM, signal.SIGSYS, signal.SIGRTMIN):
+                ends_by(number, servers)
+            for number in (signal.SIGTSTP, signal.SIGSTOP):
+                is_stopped_by(number, servers)
             # A pipe has lines, as before.
             done = subprocess.run([mcds, "-s", servers, "servers", "--every", "100ms", "-n", "1", "--hot", "--find"], capture_output=True, text=True,
                                   check=False, timeout=PATIENCE_S)
@@ -135,6 +157,35 @@ def screen_at_dead(servers, load):
     status, _ = terminal.end()
     check(status == 2, f"one is down: ends with {status}")
     return terminal.frames()[2]
+
+
+def ends_by(number, servers):
+    """The terminal was left on the other page, without a cursor and without echo."""
+    terminal = Terminal(["-s", servers, "servers", "--every", "200ms"], 80)
+    terminal.read_until(lambda: len(terminal.frames()) >= 2)
+    terminal.process.send_signal(number)
+    status, restored = terminal.end(b"")
+    wanted = (2,) if number == signal.SIGTERM else (-number,)
+    check(status in wanted and restored and b"\x1b[?25h\x1b[?1049l" in terminal.seen, f"{number!r}: {status}, {restored}: {terminal.seen[-100:]}")
+
+
+def is_stopped_by(number, servers):
+    """Before, a stop left the terminal on the other page, and behind it no key meant anything."""
+    terminal = Terminal(["-s", servers, "servers", "--every", "200ms"], 80, leader=[sys.executable, "-c", LEADER])
+    terminal.read_until(lambda: len(terminal.frames()) >= 2)
+    program = terminal.program()
+    os.kill(program, number)
+    stat = pathlib.Path(f"/proc/{program}/stat")
+    check(terminal.read_until(lambda: ") T " in stat.read_text(encoding="ascii")), f"{number!r}: it does not stop")
+    if number == signal.SIGTSTP:
+        check(b"\x1b[?1049l" in terminal.seen, f"{number!r}: stopped, it leaves the terminal as {terminal.seen[-100:]}")
+    # The shell takes the terminal, with modes of its own, and gives it back.
+    termios.tcsetattr(terminal.slave, termios.TCSANOW, terminal.before)
+    seen = len(terminal.seen)
+    os.kill(program, signal.SIGCONT)
+    check(terminal.read_until(lambda: b"\x1b[?1049h" in terminal.seen[seen:]), f"{number!r}: continued, it shows no screen")
+    status, restored = terminal.end()
+    check(status == 2 and restored, f"{number!r}: q means nothing: {status}, {restored}")
 
 
 if __name__ == "__main__":

@@ -100,7 +100,11 @@ std::string configuration_bytes(const std::string& path, std::size_t most) {
 }
 
 std::string value_of(std::string_view argument) {
-  if (argument == "-") return value_bytes(STDIN_FILENO, "standard input");
+  static bool has_read = false;
+  if (argument == "-") {
+    if (std::exchange(has_read, true)) throw InvalidInput("standard input can be read once; give - once");
+    return value_bytes(STDIN_FILENO, "standard input");
+  }
   if (!argument.starts_with('@')) return std::string(argument);
   argument.remove_prefix(1);
   if (argument.starts_with('@')) return std::string(argument);

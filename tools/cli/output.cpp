@@ -54,6 +54,10 @@ std::string readable(std::string_view text) {
   return is_utf8(text) ? std::string(text) : visible(text);
 }
 
+std::string end_of_line(char end) {
+  return end == '\0' ? "a NUL; use -o json" : "a line feed; use -0, or -o json";
+}
+
 }  // namespace
 
 Output::Output(OutputMode mode) : mode_(mode), table_(terminal_width(), terminal_has_colours()) {}
@@ -90,17 +94,27 @@ void Output::answer_pieces(std::initializer_list<std::string_view> pieces) {
   line_done();
 }
 
-void Output::answer_name(const JsonObject& object, std::string_view name, std::string_view rest) {
-  if (mode_ != OutputMode::value) return answer(object, {});
-  if (name.find(line_end_) == std::string_view::npos) {
-    if (!quiet_) pending_ += name;
-    return answer(object, rest);
-  }
-  const Failure failure(ErrorCode::bad_data, line_end_ == '\0'
-                                                 ? "the name contains a NUL; use -o json"
-                                                 : "the name contains a line feed; use -0, or -o json");
-  digest_.add_name(failure, name);
-  keep(failure, 0, name);
+void Output::answer_name(const JsonObject& object, std::string_view name) {
+  if (mode_ == OutputMode::value && name.find(line_end_) != std::string_view::npos)
+    return hide(name, "the name contains " + end_of_line(line_end_));
+  answer(object, name);
+}
+
+void Output::answer_pair(std::string_view name, std::optional<std::string_view> value) {
+  if (name.find('\t') != std::string_view::npos) return hide(name, "the name contains a tab; use -o json");
+  if (name.find(line_end_) != std::string_view::npos)
+    return hide(name, "the name contains " + end_of_line(line_end_));
+  if (value && value->find(line_end_) != std::string_view::npos)
+    return hide(name, "the value contains " + end_of_line(line_end_));
+  if (quiet_) return;
+  pending_ += name;
+  if (value) append_all(pending_, {"\t", *value});
+  pending_ += line_end_;
+  line_done();
+}
+
+void Output::hide(std::string_view name, const std::string& why) {
+  static_cast<void>(failed(name, Failure(ErrorCode::bad_data, why)));
   hid_names_ = true;
 }
 

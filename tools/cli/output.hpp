@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,9 +45,12 @@ class Output {
   void answer(const JsonObject& object, std::string_view bare);
   // An answer in JSON whose text is already visible: its pieces.
   void answer_pieces(std::initializer_list<std::string_view> pieces);
-  // An answer whose bare value is a name, and what follows it: one that contains the end of a line is
-  // reported as an error instead, for a reader would take it for two.
-  void answer_name(const JsonObject& object, std::string_view name, std::string_view rest = {});
+  // An answer whose bare value is a name: one that contains the end of a line is reported as an error
+  // instead, for a reader would take it for two.
+  void answer_name(const JsonObject& object, std::string_view name);
+  // With -o value: a name, a tab and a value, or the name alone if there is none. What a reader would take
+  // for something else is reported as an error instead.
+  void answer_pair(std::string_view name, std::optional<std::string_view> value);
   // Whether there was such a name.
   bool hid_names() const { return hid_names_; }
   // Asserts this of every answer in JSON.
@@ -96,6 +100,7 @@ class Output {
   void note(std::string_view line) const;
 
  private:
+  void hide(std::string_view name, const std::string& why);
   void line_done();
   void write_pending();
   void tell(const FailedGroup& group) const;

@@ -1,9 +1,6 @@
 // A screen of lines that is redrawn in place, and the keys that end it.
 #pragma once
 
-#include <termios.h>
-
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +13,7 @@ struct ScreenSize {
 ScreenSize screen_size();
 
 // From its making to its end the terminal shows another page; then that of before is back, with the last
-// lines below it.
+// lines below it. A signal that ends the program, or stops it, gives the terminal back too. One at a time.
 class Screen {
  public:
   // Standard output is a terminal.
@@ -29,10 +26,9 @@ class Screen {
   static std::string frame(const std::vector<std::string>& lines, const ScreenSize& size);
   void show(const std::vector<std::string>& lines);
   // The terminal whose keys are read, or -1.
-  int keys() const { return before_ ? 0 : -1; }
+  int keys() const;
 
  private:
-  std::optional<termios> before_;
   std::string last_;
 };
 

@@ -140,8 +140,9 @@ class Printer {
 
   void print(const Elements::Found& found) {
     if (progress_) progress_->advance(1, found.shard);
-    const bool bare = session_.output().mode() == OutputMode::value;
-    if (bare) return session_.output().answer_name({}, found.name, values_ ? '\t' + found.value : "");
+    if (session_.output().mode() == OutputMode::value)
+      return values_ ? session_.output().answer_pair(found.name, found.value)
+                     : session_.output().answer_name({}, found.name);
     JsonObject& answer = line_.of(found.name);
     if (values_) answer.stored_bytes("value", found.value);
     answer.fields({session_.server_field(found.server)});

@@ -45,8 +45,11 @@ ExitStatus set(Session& session, const ElementsOptions& options) {
   if (options.words.size() % 2 != 0)
     throw InvalidInput("each field needs a value; give FIELD VALUE …, or - for standard input");
   std::vector<Element> fields;
-  for (std::size_t i = 0; i < options.words.size(); i += 2)
+  for (std::size_t i = 0; i < options.words.size(); i += 2) {
+    if (options.words[i] == "-")
+      throw InvalidInput("a field of - is standard input; give @FILE with a file that contains -");
     fields.push_back(checked({value_of(options.words[i]), value_of(options.words[i + 1])}));
+  }
   return run_elements(session, batch, std::move(fields));
 }
 

@@ -9,8 +9,7 @@ namespace {
 
 void print_change(Session& session, ElementLine& lines, const ElementWatch::Change& change) {
   Output& output = session.output();
-  if (output.mode() == OutputMode::value)
-    return output.answer_name({}, change.name, change.value ? '\t' + *change.value : std::string());
+  if (output.mode() == OutputMode::value) return output.answer_pair(change.name, change.value);
   JsonObject& line = lines.of(change.name);
   if (change.value)
     line.stored_bytes("value", *change.value);
@@ -39,6 +38,7 @@ ExitStatus watch_elements(Session& session, const ElementsOptions& options) {
     const ElementWatch::Look look = watch.look();
     for (const auto& change : look.changes) print_change(session, lines, change);
     session.output().flush();
+    session.output().tell_new_errors();
     if (look.failure && !told)
       session.output().warning("no answer from " + look.failure->server() + ": " + look.failure->what() +
                                "; still trying");
