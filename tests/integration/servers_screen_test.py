@@ -178,7 +178,7 @@ def is_stopped_by(number, servers):
     stat = pathlib.Path(f"/proc/{program}/stat")
     check(terminal.read_until(lambda: ") T " in stat.read_text(encoding="ascii")), f"{number!r}: it does not stop")
     if number == signal.SIGTSTP:
-        check(b"\x1b[?1049l" in terminal.seen, f"{number!r}: stopped, it leaves the terminal as {terminal.seen[-100:]}")
+        check(terminal.read_until(lambda: b"\x1b[?1049l" in terminal.seen), f"{number!r}: stopped, it leaves the terminal as {terminal.seen[-100:]}")
     # The shell takes the terminal, with modes of its own, and gives it back.
     termios.tcsetattr(terminal.slave, termios.TCSANOW, terminal.before)
     seen = len(terminal.seen)
