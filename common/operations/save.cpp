@@ -130,8 +130,8 @@ class Saving {
       const auto& clock = clocks_[key.server];
       const WallTime now = started_ + std::chrono::duration_cast<std::chrono::microseconds>(
                                           clock ? clock->ahead : Duration::zero());
-      // What of a key is elsewhere than its clients look may be an old value, and the first one in the file is
-      // loaded: it goes behind all others.
+      // What of a key is elsewhere than its clients look may be an old value, and the first one in the file
+      // is loaded: it goes behind all others.
       const bool elsewhere = context_.cluster.placement().server_of(key.key) != key.server;
       auto& spool = spools_[heat_of(seconds_of(now) - key.last_accessed_at) + (elsewhere ? heats : 0)];
       if (!spool) spool.emplace();

@@ -19,7 +19,8 @@ class Polling {
   void pause() {
     const double jittered = static_cast<double>(pause_.count()) * (0.5 + context_.random.unit());
     const Duration left = std::max(wait_ - waited(), Duration::zero());
-    context_.clock.sleep_for(std::min(left, Duration(static_cast<Duration::rep>(jittered))));
+    const Duration pause = std::min(left, Duration(static_cast<Duration::rep>(jittered)));
+    context_.clock.sleep_for(pause);
     pause_ = std::min(pause_ + pause_ / 2, slowest_);
   }
 

@@ -103,9 +103,9 @@ bool is_plain_error(std::string_view line) {
   return line == "ERROR" || line.starts_with("ERROR ");
 }
 
-// Whether what is said of a change means that nothing was applied, now or later. A proxy also says SERVER_ERROR
-// where the server behind it is late or was cut off (twemproxy: `Connection timed out`), which carries the
-// change out when it goes on.
+// Whether what is said of a change means that nothing was applied, now or later. A proxy also says
+// SERVER_ERROR where the server behind it is late or was cut off (twemproxy: `Connection timed out`), which
+// carries the change out when it goes on.
 bool is_sure(std::string_view line) {
   static constexpr std::array words{"memory",    "large",     "big",      "denied",
                                     "allowed",   "auth",      "busy",     "support",

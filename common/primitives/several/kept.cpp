@@ -43,9 +43,9 @@ struct Kept::Look {
   std::vector<std::optional<std::string>> unmarked;  // roots, the owner's first
   std::vector<std::size_t> marked;                   // numbers of copies
   std::vector<std::string> left;                     // roots that do not count
-  Recopying::Told told = {};                      // of changes
-  std::optional<Failure> silent;                  // a server that may have a root
-  std::map<std::size_t, Failure> silent_servers;  // all of them
+  Recopying::Told told = {};                         // of changes
+  std::optional<Failure> silent;                     // a server that may have a root
+  std::map<std::size_t, Failure> silent_servers;     // all of them
 
   bool has(std::size_t copies) const {
     return std::find(marked.begin(), marked.end(), copies) != marked.end();
@@ -155,8 +155,7 @@ void Kept::confirm(const std::function<bool()>& take_back) {
                          "; fetch each with --copies" +
                          (taken.failure() ? std::string(": ") + taken.failure()->what() : std::string()));
   }
-  if (change)
-    throw Contention("the " + structure_ + " '" + name_ + "' is being put elsewhere; try again");
+  if (change) throw Contention("the " + structure_ + " '" + name_ + "' is being put elsewhere; try again");
   refuse(*other);
 }
 

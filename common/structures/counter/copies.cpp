@@ -298,8 +298,8 @@ class CounterOperation final : public CounterCopies {
     if (copy == nullptr) return false;
     const bool same = copy->found == change.found && copy->cas == change.cas;
     const bool has_ids = copy->record && !copy->record->base.plain && !change.id.empty();
-    const auto told = has_ids ? copy->record->tells(change.id, change.next.life, change.next.changes() - 1)
-                              : std::nullopt;
+    const auto told =
+        has_ids ? copy->record->tells(change.id, change.next.life, change.next.changes() - 1) : std::nullopt;
     if (has_ids ? !told : !same) give_up();
     if (told.value_or(false)) return take_as_made(change);
     // Overtaken, it will never be executed.

@@ -19,11 +19,10 @@ namespace mcds {
 // Counter, name and replies outlive it.
 class CounterCopies {
  public:
-  // `window`: of a limit, what follows the counter's key. `first`: one reply per copy, if they were just read:
-  // they are not asked for again.
+  // `window`: of a limit, what follows the counter's key. `first`: one reply per copy, if they were just
+  // read: they are not asked for again.
   static std::unique_ptr<CounterCopies> of(const Counter& counter, const std::string& name,
-                                           const std::string& window = {},
-                                           std::span<const Reply> first = {});
+                                           const std::string& window = {}, std::span<const Reply> first = {});
   virtual ~CounterCopies() = default;
 
   // What a change adds, modulo 2^64, to a counter that exists or not, of this value; nullopt: it is not to be

@@ -129,11 +129,11 @@ class Elements::RecopyBatch {
 //                          has removed it there since.
 //   nowhere, not staged    it was stored under the new keys, or removed by a client
 // From one copy what is still there first gets another cas unique, so that nothing the mover before may still
-// send removes it:
-// from then on, what is missing was removed by a client.
-// Before a batch is named in the mark, its elements have a word under the new keys of several copies, wherever
-// nothing is: removed, of version 0, which counts less than anything. What is stored there takes its place by
-// cas, so nothing that is executed late, when the element has gone on to yet another number, is stored.
+// send removes it: from then on, what is missing was removed by a client.
+// Before a batch is named in the mark, its elements have a word under the new keys of several copies,
+// wherever nothing is: removed, of version 0, which counts less than anything. What is stored there takes its
+// place by cas, so nothing that is executed late, when the element has gone on to yet another number, is
+// stored.
 // Invariant: an element that a client has acknowledged under the new number was stored there by a mover, or
 // created after the change; nothing that is stored later replaces it: into several copies because its version
 // is higher, into one because what exists is not stored over.

@@ -158,8 +158,7 @@ class Lock {
   Lock(Context context, std::string key, std::string fence_key, Duration longest_ttl);
   // Until an attempt has a lease or `wait` is over. While waiting, failures that may pass are waited for too.
   // `first` is true for the first attempt only.
-  static Answer poll(const Context& context, Duration wait,
-                     const std::function<Answer(bool first)>& attempt);
+  static Answer poll(const Context& context, Duration wait, const std::function<Answer(bool first)>& attempt);
   Answer try_servers(const Wish& wish, AddTokens& tokens, bool first);
   Answer check_slots(const Wish& wish, Answer answer) const;
   struct Ballot;
