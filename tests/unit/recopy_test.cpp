@@ -532,7 +532,7 @@ TEST_CASE("recopy: an index that lists nothing, made by what was executed late, 
   CHECK(refused([&] { set(world.with(2), "f", "v"); }, 3));
 }
 
-TEST_CASE("recopy: what a client changed before it could be moved, and removed when its mover had died, is gone") {
+TEST_CASE("recopy: what a client changed before it moved, and removed when its mover had died, is gone") {
   const auto world_of_two = [] {
     auto world = std::make_unique<RecopyWorld>();
     for (const auto& [name, value] : fields(2)) set(world->with(1), name, value);
@@ -579,7 +579,7 @@ TEST_CASE("recopy: what a mover stored is executed late: it undoes nothing, whoe
         test::ScriptedFaults faults(world.memory);
         std::optional<Request> stored;
         faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
-        const bool stores = request.op == Op::add || request.op == Op::cas;
+          const bool stores = request.op == Op::add || request.op == Op::cas;
           if (stored || !stores || request.value != "first") return std::nullopt;
           stored = request;
           return test::Mishap::lost_request;

@@ -152,8 +152,8 @@ class Recopying {
 //   If a mover stands still for more than 3 s in the midst of storing a piece, or a server executes a request
 //   seconds after its sender gave up, something old may remain under a number that is no longer used; clients
 //   with that number are not refused then. The next recopy removes an index that lists nothing, and says so
-//   if there is more. What is stored late in a single copy, of an element that the next mover has just removed
-//   there, is kept instead of the value of that mover, if it dies before it has stored it.
+//   if there is more. What is stored late in a single copy, of an element that the next mover has just
+//   removed there, is kept instead of the value of that mover, if it dies before it has stored it.
 //   Elements that the index does not list stay behind.
 //   A server that does not answer stops the change: nothing is lost, but clients that miss something are told
 //   to try again until it answers, or is taken out of the pool.

@@ -131,7 +131,7 @@ class Elements::RecopyBatch {
 // From one copy what is still there first gets another cas unique, so that nothing the mover before may still
 // send removes it:
 // from then on, what is missing was removed by a client.
-// Before a batch is named in the mark, its elements have a word under the new keys of several copies, wherever
+// Before a batch is named in the mark, its elements have a word under the new keys of several copies where
 // nothing is: removed, of version 0, which counts less than anything. What is stored there takes its place by
 // cas, so nothing that is executed late, when the element has gone on to yet another number, is stored.
 // Invariant: an element that a client has acknowledged under the new number was stored there by a mover, or

@@ -253,8 +253,7 @@ void Elements::RecopyBatch::remove(std::vector<Piece>& pieces) {
     piece.ready = piece.ready && !piece.gone;
     if (!change_.from_versions() && !piece.ready && !piece.in_doubt) not_by_us.push_back(&piece);
   }
-  // From now on nobody thinks that a mover removed them: those that a client has changed may be removed by one
-  // next.
+  // From now on nobody thinks that a mover removed them: a client may remove next what one has changed.
   unstage(not_by_us);
   if (by_another) change_.recopying.check();
 }
