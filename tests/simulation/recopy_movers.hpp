@@ -116,12 +116,11 @@ class MoversCluster final : public Decorator {
       const Duration delay = std::chrono::milliseconds(context_.random.below(8000));
       client_.simulation().client([late, delay](Context& context, SimulatedClient& client) {
         client.sleep_for(delay);
-        std::vector<Request> promised = late;
-        std::erase_if(promised, [&](const Request& request) {
+        const bool unpromised = std::any_of(late.begin(), late.end(), [&](const Request& request) {
           return request.op == Op::add && request.key.starts_with("hash:h:v:") &&
                  only_staged(client.simulation().servers(), request.key.substr(6));
         });
-        if (!promised.empty()) context.cluster.execute(promised);
+        if (!unpromised) context.cluster.execute(late);
       });
     }
     return replies;

@@ -532,8 +532,7 @@ TEST_CASE("recopy: an index that lists nothing, made by what was executed late, 
   CHECK(refused([&] { set(world.with(2), "f", "v"); }, 3));
 }
 
-TEST_CASE(
-    "recopy: what a client changed before it could be moved, and removed when its mover had died, is gone") {
+TEST_CASE("recopy: what a client changed before it moved, and removed when its mover had died, is gone") {
   const auto world_of_two = [] {
     auto world = std::make_unique<RecopyWorld>();
     for (const auto& [name, value] : fields(2)) set(world->with(1), name, value);
