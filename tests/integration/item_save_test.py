@@ -692,12 +692,12 @@ def kept_while_there_is_room(world):
 
 def interrupted_keep(world, path, on, command, items):
     """A signal while it loads: keep names the file, and the command that it prints loads the rest into this server."""
+    items = dict(list(items.items())[:2000])
     flush(path)
     store(path, items)
-    process = world.start_mcds([path], "item", "keep", *on, "--rate", "2000/s", "--", *command())
-    for _ in range(400):
-        if answers(path) and 0 < len(stored(path, items)) < len(items):
-            break
+    file = world.file("interrupted")
+    process = world.start_mcds([path], "item", "keep", *on, "--rate", "500/s", "--file", file, "--", *command())
+    while process.poll() is None and not (os.path.exists(file) and answers(path) and 0 < held_by(path) < len(items)):
         time.sleep(0.02)
     process.terminate()
     out, err = process.communicate()
@@ -706,6 +706,20 @@ def interrupted_keep(world, path, on, command, items):
     words = shlex.split(message.split(": ", 1)[1])
     done = world.run(["/nowhere"], *words[1:])
     check(done.returncode == 0 and set(stored(path, items)) == set(items), f"what an interrupted keep says: {words} {done}")
+
+
+def held_by(path):
+    """How many items; 0 while it does not answer."""
+    try:
+        with connected(path) as file:
+            file.write(b"stats\r\n")
+            file.flush()
+            while line := file.readline():
+                if line.startswith(b"STAT curr_items "):
+                    return int(line.split()[2])
+            return 0
+    except OSError:
+        return 0
 
 
 def killed_keep(world, path, on, command):
