@@ -57,6 +57,21 @@ TEST_CASE("visitors: ids that could not be counted are not marked, and count at 
   }
 }
 
+TEST_CASE("visitors: a mark that its server has moved, and that stays for that, is not told as untouched") {
+  World world;
+  world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+    if (request.op == Op::incr_or_create || request.op == Op::incr) return test::Mishap::unreachable;
+    if (request.op != Op::remove_if) return std::nullopt;
+    // The same value with another cas unique.
+    MemoryServer& server = world.memory.server(*request.server);
+    server.execute(Request::set(request.key, server.peek(request.key)->value, Exptime::never()));
+    return std::nullopt;
+  });
+  const std::vector<std::string> ids{"a"};
+  CHECK(world.site().hit(ids).front().failure->code() == ErrorCode::unknown_outcome);
+  CHECK(test::left_in(world.memory).size() == 1);
+}
+
 TEST_CASE("visitors: exact at one hit per period, on a period's first and last microsecond") {
   World world;
   for (const Duration offset : {Duration(0), Duration(5s), Duration(10s - 1us)}) {

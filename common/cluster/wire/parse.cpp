@@ -4,6 +4,7 @@
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
+#include "common/base/text.hpp"
 #include "common/cluster/transport.hpp"
 #include "common/cluster/wire/wire.hpp"
 
@@ -111,9 +112,7 @@ bool is_sure(std::string_view line) {
                                     "allowed",   "auth",      "busy",     "support",
                                     "read only", "read-only", "readonly", "unknown command"};
   if (!line.starts_with("SERVER_ERROR ")) return true;
-  std::string lower(line.substr(13));
-  std::ranges::transform(lower, lower.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  const std::string lower = lower_case(std::string(line));
   return std::ranges::any_of(words, [&](const char* word) { return lower.find(word) != std::string::npos; });
 }
 

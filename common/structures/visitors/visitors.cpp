@@ -241,7 +241,9 @@ void Visitors::take_back(std::span<Claim* const> claims, const Failure& why) {
   }
   const auto removed = context_.cluster.execute(removals);
   for (std::size_t i = 0; i < removed.size(); ++i) {
-    if (removed[i].failed()) doubt(*marked[i], removed[i]);
+    // exists: perhaps only moved in its server's memory.
+    const bool gone = removed[i].outcome == Outcome::deleted || removed[i].outcome == Outcome::not_found;
+    if (!gone) doubt(*marked[i], removed[i]);
   }
 }
 
