@@ -94,7 +94,9 @@ class Tail(Follower):
             self.copies = told
             self.refusals += 1
         else:
-            check(tail.returncode == 0 and not err, f"tail ends with {tail.returncode}: {err}")
+            # One that has just been started is ended before it has begun to wait for signals, or to print.
+            ended = tail.returncode == 0 or (tail.returncode == -signal.SIGTERM and not out)
+            check(ended and not err, f"tail ends with {tail.returncode}: {err}")
 
 
 def once(what, texts, wanted):
