@@ -4,9 +4,9 @@
 
 #include "common/base/pace.hpp"
 #include "common/cluster/statistics.hpp"
+#include "common/operations/move/expiry.hpp"
 #include "common/operations/never_saved.hpp"
 #include "common/primitives/parts.hpp"
-#include "common/structures/move/expiry.hpp"
 
 namespace mcds {
 

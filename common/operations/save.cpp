@@ -5,11 +5,11 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/pace.hpp"
+#include "common/operations/move/expiry.hpp"
+#include "common/operations/move/spool.hpp"
 #include "common/operations/never_saved.hpp"
 #include "common/placement/key_hash.hpp"
 #include "common/primitives/structure_names.hpp"
-#include "common/structures/move/expiry.hpp"
-#include "common/structures/move/spool.hpp"
 
 namespace mcds {
 

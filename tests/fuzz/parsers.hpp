@@ -25,6 +25,7 @@
 #include "common/cluster/login.hpp"
 #include "common/cluster/statistics.hpp"
 #include "common/cluster/wire/greeting.hpp"
+#include "common/operations/move/ledger.hpp"
 #include "common/operations/saved.hpp"
 #include "common/placement/pools/files.hpp"
 #include "common/placement/pools/pool.hpp"
@@ -39,7 +40,6 @@
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/format.hpp"
 #include "common/structures/lock/value.hpp"
-#include "common/structures/move/ledger.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/service_records.hpp"
 

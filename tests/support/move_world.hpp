@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/structures/move/move.hpp"
+#include "common/operations/move/move.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::test {

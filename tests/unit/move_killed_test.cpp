@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "common/structures/move/move.hpp"
+#include "common/operations/move/move.hpp"
 #include "tests/support/move_world.hpp"
 
 namespace mcds::move_killed_test {

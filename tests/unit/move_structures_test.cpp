@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "common/operations/move/move.hpp"
 #include "common/structures/array/array.hpp"
-#include "common/structures/move/move.hpp"
 #include "tests/support/move_world.hpp"
 
 namespace mcds::move_structures_test {

@@ -1,5 +1,5 @@
 // Moving what a pool holds to another placement.
-#include "common/structures/move/move.hpp"
+#include "common/operations/move/move.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,9 +8,9 @@
 #include <set>
 
 #include "common/base/pace.hpp"
-#include "common/structures/move/expiry.hpp"
-#include "common/structures/move/ledger.hpp"
-#include "common/structures/move/map.hpp"
+#include "common/operations/move/expiry.hpp"
+#include "common/operations/move/ledger.hpp"
+#include "common/operations/move/map.hpp"
 #include "tests/support/move_world.hpp"
 
 namespace mcds::move_test {

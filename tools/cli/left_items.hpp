@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "common/structures/move/move.hpp"
+#include "common/operations/move/move.hpp"
 #include "tools/cli/progress.hpp"
 
 namespace mcds {

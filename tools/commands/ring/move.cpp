@@ -1,5 +1,5 @@
-// mcds ring move: parsing and printing; what is copied, and how, stands in common/structures/move/move.hpp.
-#include "common/structures/move/move.hpp"
+// mcds ring move: parsing and printing; what is copied, and how, stands in common/operations/move/move.hpp.
+#include "common/operations/move/move.hpp"
 
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/changed_pool.hpp"

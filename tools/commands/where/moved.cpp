@@ -1,5 +1,5 @@
 // mcds where --prune --live --moved-from: old places after a move.
-#include "common/structures/move/move.hpp"
+#include "common/operations/move/move.hpp"
 #include "tools/cli/changed_pool.hpp"
 #include "tools/cli/left_items.hpp"
 #include "tools/cli/live_dump.hpp"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "common/cluster/keys/live.hpp"
+#include "common/operations/move/spool.hpp"
 #include "common/placement/placement.hpp"
-#include "common/structures/move/spool.hpp"
 
 namespace mcds::moving {
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "common/operations/move/map.hpp"
 #include "common/primitives/context.hpp"
-#include "common/structures/move/map.hpp"
 
 namespace mcds::moving {
 

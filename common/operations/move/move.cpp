@@ -1,14 +1,14 @@
-#include "common/structures/move/move.hpp"
+#include "common/operations/move/move.hpp"
 
 #include <set>
 
 #include "common/cluster/statistics.hpp"
+#include "common/operations/move/copier.hpp"
+#include "common/operations/move/ledger.hpp"
+#include "common/operations/move/lives.hpp"
+#include "common/operations/move/map.hpp"
+#include "common/operations/move/spool.hpp"
 #include "common/primitives/several/recopying.hpp"
-#include "common/structures/move/copier.hpp"
-#include "common/structures/move/ledger.hpp"
-#include "common/structures/move/lives.hpp"
-#include "common/structures/move/map.hpp"
-#include "common/structures/move/spool.hpp"
 
 namespace mcds {
 

@@ -1,4 +1,4 @@
-#include "common/structures/move/map.hpp"
+#include "common/operations/move/map.hpp"
 
 #include <algorithm>
 #include <optional>

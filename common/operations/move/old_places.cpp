@@ -15,12 +15,12 @@
 #include "common/base/errors.hpp"
 #include "common/base/result.hpp"
 #include "common/cluster/keys/same_item.hpp"
-#include "common/structures/move/ledger.hpp"
-#include "common/structures/move/lives.hpp"
-#include "common/structures/move/map.hpp"
-#include "common/structures/move/move.hpp"
-#include "common/structures/move/roots.hpp"
-#include "common/structures/move/spool.hpp"
+#include "common/operations/move/ledger.hpp"
+#include "common/operations/move/lives.hpp"
+#include "common/operations/move/map.hpp"
+#include "common/operations/move/move.hpp"
+#include "common/operations/move/roots.hpp"
+#include "common/operations/move/spool.hpp"
 
 namespace mcds {
 

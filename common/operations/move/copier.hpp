@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "common/base/pace.hpp"
-#include "common/structures/move/expiry.hpp"
-#include "common/structures/move/lives.hpp"
-#include "common/structures/move/map.hpp"
-#include "common/structures/move/roots.hpp"
-#include "common/structures/move/settler.hpp"
+#include "common/operations/move/expiry.hpp"
+#include "common/operations/move/lives.hpp"
+#include "common/operations/move/map.hpp"
+#include "common/operations/move/roots.hpp"
+#include "common/operations/move/settler.hpp"
 
 namespace mcds::moving {
 

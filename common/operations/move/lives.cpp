@@ -1,7 +1,7 @@
-#include "common/structures/move/lives.hpp"
+#include "common/operations/move/lives.hpp"
 
 #include "common/cluster/statistics.hpp"
-#include "common/structures/move/expiry.hpp"
+#include "common/operations/move/expiry.hpp"
 
 namespace mcds::moving {
 

@@ -21,7 +21,7 @@
 
 #include "common/base/clock.hpp"
 #include "common/base/descriptors.hpp"
-#include "common/structures/move/spool.hpp"
+#include "common/operations/move/spool.hpp"
 
 namespace mcds::moving {
 

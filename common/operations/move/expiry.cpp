@@ -1,4 +1,4 @@
-#include "common/structures/move/expiry.hpp"
+#include "common/operations/move/expiry.hpp"
 
 #include <map>
 

@@ -1,4 +1,4 @@
-#include "common/structures/move/ledger.hpp"
+#include "common/operations/move/ledger.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

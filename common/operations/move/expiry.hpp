@@ -9,7 +9,7 @@
 
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
-#include "common/structures/move/spool.hpp"
+#include "common/operations/move/spool.hpp"
 
 namespace mcds::moving {
 

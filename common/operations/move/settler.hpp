@@ -11,9 +11,9 @@
 
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
-#include "common/structures/move/ledger.hpp"
-#include "common/structures/move/move.hpp"
-#include "common/structures/move/roots.hpp"
+#include "common/operations/move/ledger.hpp"
+#include "common/operations/move/move.hpp"
+#include "common/operations/move/roots.hpp"
 
 namespace mcds::moving {
 

@@ -1,4 +1,4 @@
-#include "common/structures/move/spool.hpp"
+#include "common/operations/move/spool.hpp"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "common/structures/move/roots.hpp"
+#include "common/operations/move/roots.hpp"
 
 #include <algorithm>
 #include <unordered_set>

@@ -1,4 +1,4 @@
-#include "common/structures/move/settler.hpp"
+#include "common/operations/move/settler.hpp"
 
 #include "common/base/result.hpp"
 

@@ -1,4 +1,4 @@
-#include "common/structures/move/copier.hpp"
+#include "common/operations/move/copier.hpp"
 
 #include "common/base/bounds.hpp"
 #include "common/base/rely.hpp"

@@ -8,8 +8,8 @@
 
 #include "common/cluster/cluster.hpp"
 #include "common/cluster/statistics.hpp"
-#include "common/structures/move/ledger.hpp"
-#include "common/structures/move/move.hpp"
+#include "common/operations/move/ledger.hpp"
+#include "common/operations/move/move.hpp"
 
 namespace mcds::moving {
 
