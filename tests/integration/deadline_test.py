@@ -71,6 +71,10 @@ def silent_pipes(directory, server):
         done, seconds = run(words, server, stdin=reading)
         check(done.returncode == 75 and "deadline" in done.stderr, f"a silent pipe, {' '.join(words)}: {done}")
         check(seconds < BOUND_S, f"a silent pipe, {' '.join(words)}: {seconds:.1f} s")
+    for words in (["lock", "run", "l", "--report", fifo, "--", "true"], ["counter", "incr", "c", "--errors", fifo],
+                  ["item", "remove", "--prefix", "p:", "--yes", "--audit", fifo]):
+        done, _ = run(words, server, deadline="30s")
+        check(done.returncode == 73 and "nobody reads it" in done.stderr, f"a pipe that nobody reads, {' '.join(words)}: {done}")
     # A writer that comes later, and one that is gone before the end is read, are waited for.
     for delay in ("0", "0.3"):
         with subprocess.Popen(["sh", "-c", f"sleep {delay}; printf text > {fifo}"]):

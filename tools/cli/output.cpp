@@ -13,6 +13,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/descriptors.hpp"
+#include "common/base/result.hpp"
 #include "common/base/text.hpp"
 
 namespace mcds {
@@ -230,26 +231,24 @@ void Output::tell_new_errors() {
 void Output::tell_errors() {
   const bool hides = digest_.hides_any();
   for (const FailedGroup& group : digest_.rest()) tell(group);
-  if (hides && errors_file_ == nullptr)
-    warning("--errors FILE writes every failure there, one JSON line each");
-  if (errors_file_ != nullptr) errors_file_->flush();
+  if (hides && !errors_file_) warning("--errors FILE writes every failure there, one JSON line each");
 }
 
 void Output::keep_errors(const std::string& file) {
-  errors_file_ = std::make_unique<std::ofstream>(file, std::ios::binary | std::ios::trunc);
-  if (!*errors_file_) {
-    throw Failure(ErrorCode::cannot_write, "--errors: cannot write " + file + ": " + std::strerror(errno));
-  }
+  errors_file_ = OutputFile(file, "--errors: cannot write", OutputFile::From::start);
 }
 
 void Output::keep(const Failure& failure, std::uint64_t line, std::string_view name) {
-  if (errors_file_ == nullptr) return;
+  if (!errors_file_) return;
   JsonObject entry;
   if (line != 0) entry.number("line", line);
   if (!name.empty()) entry.bytes("name", name);
   entry.bytes("code", name_of(failure.code())).bytes("message", failure.what());
   if (!failure.server().empty()) entry.bytes("server", failure.server());
-  *errors_file_ << entry.text() << '\n';
+  if (const auto lost = attempt([&] { errors_file_.write(entry.text() + '\n'); }).failure()) {
+    errors_file_ = {};
+    warning(std::string(lost->what()) + "; failures are no longer kept there");
+  }
 }
 
 void Output::raw_error(std::string_view bytes) const {

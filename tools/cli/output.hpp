@@ -1,9 +1,7 @@
 // The only place that writes answers to stdout, and the one form of errors on stderr.
 #pragma once
 
-#include <fstream>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +13,7 @@
 #include "common/cluster/health/run_limits.hpp"
 #include "tools/cli/error_digest.hpp"
 #include "tools/cli/exit_status.hpp"
+#include "tools/cli/output_file.hpp"
 #include "tools/cli/text_table.hpp"
 
 namespace mcds {
@@ -118,7 +117,7 @@ class Output {
   std::string no_server_hint_;
   std::function<bool(const std::string&)> declared_;
   ErrorDigest digest_;
-  std::unique_ptr<std::ofstream> errors_file_;
+  OutputFile errors_file_;
   std::string pending_;
   TextTable table_;  // -o text
 };

@@ -2,9 +2,6 @@
 
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "tools/cli/here.hpp"
@@ -48,11 +45,8 @@ std::uint64_t rate_of(std::string text) {
 }
 
 RemovalSummary::RemovalSummary(Session& session, const std::optional<std::string>& audit)
-    : session_(session), path_(audit.value_or("")) {
-  if (!audit) return;
-  audit_.open(path_, std::ios::binary | std::ios::app);
-  if (!audit_)
-    throw Failure(ErrorCode::cannot_write, "--audit: cannot write " + path_ + ": " + std::strerror(errno));
+    : session_(session) {
+  if (audit) audit_ = OutputFile(*audit, "--audit: cannot write", OutputFile::From::end);
 }
 
 ExitStatus RemovalSummary::around(const JsonObject& selection, const std::function<ExitStatus()>& work,
@@ -89,12 +83,10 @@ void RemovalSummary::keep(const JsonObject& line, const Removed& removed) {
 }
 
 void RemovalSummary::append(JsonObject all) {
-  if (!audit_.is_open()) return;
+  if (!audit_) return;
   all.time("at", session_.clock().wall()).bytes("user", user_name()).bytes("host", host_name());
   all.number("pid", static_cast<std::uint64_t>(getpid()));
-  audit_ << all.text() << std::endl;
-  if (!audit_)
-    throw Failure(ErrorCode::cannot_write, "--audit: cannot write " + path_ + ": " + std::strerror(errno));
+  audit_.write(all.text() + '\n');
 }
 
 }  // namespace mcds

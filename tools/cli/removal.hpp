@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include "common/base/json.hpp"
 #include "common/cluster/keys/selection.hpp"
 #include "tools/cli/exit_status.hpp"
+#include "tools/cli/output_file.hpp"
 
 namespace mcds {
 
@@ -62,8 +62,7 @@ class RemovalSummary {
   void append(JsonObject line);
 
   Session& session_;
-  std::string path_;
-  std::ofstream audit_;
+  OutputFile audit_;
   bool unfinished_ = false;
 };
 

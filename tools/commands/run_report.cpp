@@ -1,27 +1,10 @@
 #include "tools/commands/run_report.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
-#include <cstring>
 
 namespace mcds {
 
 namespace {
-
-// Of a path that names a stream this process has.
-std::optional<int> own_descriptor(std::string_view path) {
-  if (path == "/dev/stdout") return STDOUT_FILENO;
-  if (path == "/dev/stderr") return STDERR_FILENO;
-  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
-    if (!path.starts_with(folder)) continue;
-    const auto number = parse_u64(path.substr(folder.size()));
-    if (number && *number < 1'000'000) return static_cast<int>(*number);
-  }
-  return std::nullopt;
-}
 
 const char* word_of(const ChildResult& result) {
   if (result.reason == ChildResult::Reason::ended) return result.signal != 0 ? "signaled" : "exited";
@@ -31,15 +14,8 @@ const char* word_of(const ChildResult& result) {
 
 }  // namespace
 
-Report::Report(const std::optional<std::string>& path, const char* what)
-    : what_(what), path_(path.value_or("")) {
-  if (!path) return;
-  // A stream of our own is written to where it stands: opened anew, a file behind it would be cut and
-  // overwritten.
-  const auto own = own_descriptor(*path);
-  descriptor_ = Descriptor(own ? fcntl(*own, F_DUPFD_CLOEXEC, 0)
-                               : open(path->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (descriptor_ < 0) fail();
+Report::Report(const std::optional<std::string>& path, const char* what) {
+  if (path) file_ = OutputFile(*path, std::string("cannot write the ") + what, OutputFile::From::start);
 }
 
 ExitStatus Report::write_at_the_end(const JsonObject& object, Output& output, ExitStatus status) {
@@ -47,11 +23,6 @@ ExitStatus Report::write_at_the_end(const JsonObject& object, Output& output, Ex
   if (!failure) return status;
   output.error(*failure);
   return status == ExitStatus::ok ? status_of(failure->code()) : status;
-}
-
-void Report::fail() const {
-  throw Failure(ErrorCode::cannot_write,
-                std::string("cannot write the ") + what_ + ' ' + path_ + ": " + std::strerror(errno));
 }
 
 ChildResult run_alone(Session& session, const ChildOptions& child) {

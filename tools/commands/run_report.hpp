@@ -1,8 +1,8 @@
 // What is reported about a child that was run: exit status, messages and the file of --report.
 #pragma once
 
-#include "common/base/descriptors.hpp"
 #include "tools/cli/child.hpp"
+#include "tools/cli/output_file.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -13,19 +13,14 @@ class Report {
   // Throws Failure(cannot_write), as write does; nothing is written without a path. `what` it is.
   explicit Report(const std::optional<std::string>& path, const char* what = "report");
 
-  void write(std::string_view bytes) {
-    if (descriptor_ >= 0 && !write_all(descriptor_, bytes)) fail();
-  }
+  void write(std::string_view bytes) { file_.write(bytes); }
   void write(const JsonObject& object) { write(object.text() + '\n'); }
   // After a command has run: what it throws is only reported. `status`, or that it could not be written if
   // that is ok: the command's own code matters more.
   ExitStatus write_at_the_end(const JsonObject& object, Output& output, ExitStatus status);
 
  private:
-  [[noreturn]] void fail() const;
-  const char* what_;
-  std::string path_;
-  Descriptor descriptor_;
+  OutputFile file_;
 };
 
 // Runs it with nothing beside it; its time does not count.
