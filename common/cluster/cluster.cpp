@@ -25,23 +25,29 @@ std::unique_ptr<Pending> Cluster::begin(std::vector<Request> batch) {
   return std::make_unique<Executed>(std::move(batch), std::move(replies));
 }
 
+ErrorCode error_code_of(const ReplyFailure& failure) {
+  switch (failure.kind) {
+    case ReplyFailure::Kind::unreachable:
+      return ErrorCode::unavailable;
+    case ReplyFailure::Kind::refused:
+      return ErrorCode::refused;
+    case ReplyFailure::Kind::denied:
+      return ErrorCode::access_denied;
+    case ReplyFailure::Kind::not_a_number:
+      return ErrorCode::bad_data;
+    case ReplyFailure::Kind::unknown:
+      break;
+  }
+  return ErrorCode::unknown_outcome;
+}
+
 const Reply& expect(const Cluster& cluster, const Reply& reply) {
   if (!reply.failed()) return reply;
   const ReplyFailure& failure = *reply.failure;
   const std::string server = cluster.address_of(reply.server);
-  switch (failure.kind) {
-    case ReplyFailure::Kind::unreachable:
-      throw NotApplied(ErrorCode::unavailable, failure.message, server);
-    case ReplyFailure::Kind::refused:
-      throw NotApplied(ErrorCode::refused, failure.message, server);
-    case ReplyFailure::Kind::denied:
-      throw NotApplied(ErrorCode::access_denied, failure.message, server);
-    case ReplyFailure::Kind::not_a_number:
-      throw CorruptData(failure.message, server);
-    case ReplyFailure::Kind::unknown:
-      break;
-  }
-  throw UnknownOutcome(failure.message, server);
+  if (failure.kind == ReplyFailure::Kind::unknown) throw UnknownOutcome(failure.message, server);
+  if (failure.kind == ReplyFailure::Kind::not_a_number) throw CorruptData(failure.message, server);
+  throw NotApplied(error_code_of(failure), failure.message, server);
 }
 
 Reply expect(const Cluster& cluster, Reply&& reply) {
@@ -55,7 +61,7 @@ const Reply& expect_read(const Cluster& cluster, const Reply& reply) {
 }
 
 ErrorCode error_code_of_silence(const ReplyFailure& failure) {
-  return failure.kind == ReplyFailure::Kind::denied ? ErrorCode::access_denied : ErrorCode::unavailable;
+  return failure.kind == ReplyFailure::Kind::unknown ? ErrorCode::unavailable : error_code_of(failure);
 }
 
 }  // namespace mcds

@@ -51,7 +51,8 @@ Reply expect(const Cluster& cluster, Reply&& reply);
 // As expect, for requests that change nothing: without a reply they are NotApplied (unavailable).
 const Reply& expect_read(const Cluster& cluster, const Reply& reply);
 
-// How a server that sent no usable reply to a read is reported: access_denied, or unavailable.
+ErrorCode error_code_of(const ReplyFailure& failure);
+// Of a read, which changes nothing: without a reply its server is unavailable.
 ErrorCode error_code_of_silence(const ReplyFailure& failure);
 
 class Peers;

@@ -6,6 +6,7 @@
 #include "common/cluster/statistics.hpp"
 #include "common/operations/move/expiry.hpp"
 #include "common/operations/never_saved.hpp"
+#include "common/operations/store.hpp"
 #include "common/primitives/parts.hpp"
 
 namespace mcds {
@@ -70,8 +71,7 @@ class Loading {
       }
       if (!fits(item, place.server)) continue;
       const std::string& key = place.wire_key.empty() ? item.key : place.wire_key;
-      Request request = options_.overwrite ? Request::set(key, std::string(item.value), *exptime)
-                                           : Request::add(key, std::string(item.value), *exptime);
+      Request request = Request::add(key, std::string(item.value), *exptime);
       request.flags = item.flags;
       next_.push_back(std::move(request).on(place.server));
       next_bytes_ += item.key.size() + item.value.size();
@@ -149,9 +149,22 @@ class Loading {
   void finish_one() {
     const auto pending = std::move(writing_.front());
     writing_.pop_front();
-    const std::vector<Reply> replies = pending->finish();
+    std::vector<Reply> replies = pending->finish();
+    if (options_.overwrite) replace_what_is_there(pending->batch(), replies);
     for (std::size_t i = 0; i < replies.size(); ++i) count(pending->batch()[i], replies[i]);
     watch_.progress(done_ += replies.size());
+  }
+
+  void replace_what_is_there(std::span<const Request> batch, std::vector<Reply>& replies) const {
+    std::vector<std::size_t> places;
+    std::vector<Request> items;
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      if (replies[i].outcome != Outcome::not_stored) continue;
+      places.push_back(i);
+      items.push_back(batch[i]);
+    }
+    std::vector<Reply> stored = store(context_.cluster, items, Op::replace);
+    for (std::size_t i = 0; i < places.size(); ++i) replies[places[i]] = std::move(stored[i]);
   }
 
   void count(const Request& request, const Reply& reply) {
@@ -162,10 +175,7 @@ class Loading {
       ++server.there;
     } else {
       ++(reply.unknown() ? server.unknown : server.failed);
-      const ErrorCode code =
-          reply.unknown() ? ErrorCode::unknown_outcome : error_code_of_silence(*reply.failure);
-      const bool refused = reply.is(ReplyFailure::Kind::refused);
-      fail(request.key, reply.server, refused ? ErrorCode::refused : code, reply.failure->message);
+      fail(request.key, reply.server, error_code_of(*reply.failure), reply.failure->message);
     }
   }
 

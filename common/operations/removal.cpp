@@ -71,15 +71,14 @@ const char* SelectedRemoval::kept(const Listed& listed, const Reply& seen) {
   return nullptr;
 }
 
-void SelectedRemoval::fail(const Listed& listed, const Reply& reply) {
+void SelectedRemoval::fail(const Listed& listed, const Reply& reply, ErrorCode code) {
   ++report_.failed;
-  const ErrorCode code = reply.unknown() ? ErrorCode::unknown_outcome : error_code_of_silence(*reply.failure);
   watch_.failed(listed.key,
                 Failure(code, reply.failure->message, context_.cluster.address_of(listed.server)));
 }
 
 void SelectedRemoval::count(const Listed& listed, const Reply& removed) {
-  if (removed.failed()) return fail(listed, removed);
+  if (removed.failed()) return fail(listed, removed, error_code_of(*removed.failure));
   if (removed.outcome == Outcome::deleted) {
     ++report_.removed;
     report_.bytes += listed.bytes;
@@ -102,7 +101,7 @@ void SelectedRemoval::send() {
   for (std::size_t i = 0; i < batch_.size(); ++i) {
     const Listed& listed = batch_[i];
     if (seen[i].failed()) {
-      fail(listed, seen[i]);
+      fail(listed, seen[i], error_code_of_silence(*seen[i].failure));
     } else if (const char* why = kept(listed, seen[i])) {
       if (seen[i].outcome == Outcome::hit) watch_.key(listed.key, listed.server, why);
     } else if (options_.dry_run) {

@@ -84,7 +84,7 @@ class SelectedRemoval {
   // Why this one stays; nullptr: it does not.
   const char* kept(const Listed& listed, const Reply& seen);
   void count(const Listed& listed, const Reply& removed);
-  void fail(const Listed& listed, const Reply& reply);
+  void fail(const Listed& listed, const Reply& reply, ErrorCode code);
 
   Context context_;
   RemovalOptions options_;

@@ -53,6 +53,29 @@ def without_cas(directory, servers):
         check(status == 76 and not lines and "does not support cas" in errors, f"{copies} copies on -C: {status} {lines} {errors}")
 
 
+def a_full_server_keeps_the_older_value(directory, servers):
+    """memcached's `set` removes it when there is no memory for the new one."""
+    paths = [os.path.join(directory, name) for name in ("full", "roomy")]
+    servers += [start_memcached(path, *flags) for path, flags in zip(paths, (["-M", "-m", "2"], []))]
+    full, roomy = ("unix:" + path for path in paths)
+    large, saved = os.path.join(directory, "large"), os.path.join(directory, "saved")
+    with open(large, "w", encoding="ascii") as file:
+        file.write("x" * 400_000)
+    for pool, key, value in ((full, "k", "older"), (full, "small", "1"), (roomy, "k", "@" + large)):
+        check(run(pool, ["item", "set", key, value])[0] == 0, f"{key} is stored")
+    check(run(roomy, ["item", "save", saved])[0] == 0, "what is large is saved")
+    while run(full, ["item", "set", f"filler{time.monotonic_ns()}", "@" + large])[0] == 0:
+        pass
+    for words in (["item", "set", "k", "@" + large], ["item", "load", saved, "--overwrite"]):
+        status, _, errors = run(full, words)
+        check(status == 76 and "out of memory" in errors, f"{words} on a full server: {status} {errors}")
+        _, lines, _ = run(full, ["item", "get", "k"])
+        check(lines[0].get("value") == "older", f"{words} on a full server: {lines}")
+    for value in ("2", "3"):
+        check(run(full, ["item", "set", "small", value])[0] == 0, "what fits is stored")
+    check(run(full, ["item", "get", "small"])[1][0]["value"] == "3", "what fits is stored")
+
+
 def main():
     with tempfile.TemporaryDirectory() as directory:
         paths = {name: os.path.join(directory, name) for name in ("plain", "-X", "-W")}
@@ -77,6 +100,7 @@ def main():
                 status, lines, errors = run(f"{addresses['plain']},{addresses[refuser]}", words)
                 check(status == 0 and len(lines) >= 2 and errors == "", f"{words} on {refuser}: {status} {lines} {errors}")
         without_cas(directory, servers)
+        a_full_server_keeps_the_older_value(directory, servers)
         for server in servers:
             server.kill()
             server.wait()

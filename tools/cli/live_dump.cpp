@@ -36,11 +36,7 @@ class ListingProgress {
 
 Failure unlisted(const LiveKeysOfServer& result, const Server& server) {
   const ReplyFailure& failure = *result.failure;
-  const bool refused = failure.kind == ReplyFailure::Kind::refused;
-  const ErrorCode code = refused       ? ErrorCode::refused
-                         : result.busy ? ErrorCode::try_again
-                                       : error_code_of_silence(failure);
-  return {code,
+  return {result.busy ? ErrorCode::try_again : error_code_of_silence(failure),
           (result.keys == 0 ? "its keys cannot be listed: " : "not all of its keys were listed: ") +
               failure.message,
           server.address()};

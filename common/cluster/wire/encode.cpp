@@ -61,14 +61,14 @@ Command encode_gets(std::span<const Request* const> requests, std::size_t first,
 }
 
 bool stores(Op op) {
-  return op == Op::add || op == Op::set;
+  return op == Op::add || op == Op::set || op == Op::replace;
 }
 
 void encode_in_base64(const Request& request, std::string& out) {
   if (stores(request.op)) {
-    append_all(
-        out, {"ms ", base64(request.key), " ", text(request.value.size()), " b F", text(request.flags), " T",
-              text(request.exptime), request.op == Op::add ? " ME\r\n" : " MS\r\n", request.value, "\r\n"});
+    const char* mode = request.op == Op::add ? " ME\r\n" : request.op == Op::replace ? " MR\r\n" : " MS\r\n";
+    append_all(out, {"ms ", base64(request.key), " ", text(request.value.size()), " b F", text(request.flags),
+                     " T", text(request.exptime), mode, request.value, "\r\n"});
     return;
   }
   const bool removes = request.op == Op::remove || request.op == Op::remove_if;

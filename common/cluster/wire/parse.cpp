@@ -222,6 +222,7 @@ Step read_one_line(const Request& request, bool meta, std::string_view line, Rep
   switch (request.op) {
     case Op::add:
     case Op::set:
+    case Op::replace:
       if (meta) return by_word(line.substr(0, line.find(' ')), stored_by_meta, reply);
       return read_storage(request.op, line, reply);
     case Op::incr:

@@ -1,5 +1,6 @@
 // mcds item set and touch.
 #include "common/cluster/statistics.hpp"
+#include "common/operations/store.hpp"
 #include "tools/commands/item/places.hpp"
 
 namespace mcds {
@@ -17,7 +18,7 @@ Exptime exptime_of(Session& session, const std::optional<Duration>& ttl) {
   return Exptime::after(*ttl, session.clock().wall());
 }
 
-// A refused set loses the old value, so what is larger than the server takes is not sent.
+// What is larger than the server takes is not sent.
 void check_size(Session& session, const Request& request) {
   const std::size_t size = request.key.size() + request.value.size() + item_overhead;
   if (request.value.size() <= max_value_size) return;
@@ -79,15 +80,15 @@ ExitStatus item_set(Session& session, const ItemOptions& options) {
     requests.push_back(request);
   }
   // The first place decides on a condition, and the others follow it.
-  const std::size_t at_once = request.op == Op::set ? requests.size() : 1;
-  std::vector<Reply> replies = session.cluster().execute(std::span(requests).first(at_once));
-  const Reply first = expect(session.cluster(), replies.front());
-  if (first.outcome == Outcome::stored && at_once < requests.size()) {
-    for (Request& other : requests) other.op = Op::set;
-    replies = session.cluster().execute(std::span(requests).subspan(at_once));
-  }
-  for (const Reply& reply : replies) static_cast<void>(expect(session.cluster(), reply));
-  return print_set(session, options, requests.front(), first);
+  Cluster& cluster = session.cluster();
+  const bool conditional = request.op != Op::set;
+  std::optional<Reply> decided;
+  if (conditional) decided = expect(cluster, cluster.execute(requests.front()));
+  std::vector<Reply> replies;
+  if (!decided || decided->outcome == Outcome::stored)
+    replies = store(cluster, std::span(requests).subspan(conditional ? 1 : 0), Op::replace);
+  for (const Reply& reply : replies) static_cast<void>(expect(cluster, reply));
+  return print_set(session, options, requests.front(), decided ? *decided : replies.front());
 }
 
 ExitStatus item_touch(Session& session, const ItemOptions& options) {

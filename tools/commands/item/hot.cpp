@@ -138,8 +138,7 @@ class HotWatch {
       return ExitStatus::refused;
     }
     if (result.failure != nullptr) {
-      const bool refused = result.failure->kind == ReplyFailure::Kind::refused;
-      const Failure failure(refused ? ErrorCode::refused : error_code_of_silence(*result.failure),
+      const Failure failure(error_code_of_silence(*result.failure),
                             "its keys cannot be watched: " + result.failure->message, address);
       session_.output().error(failure);
       status = status_of(failure.code());
