@@ -7,21 +7,10 @@
 
 namespace mcds {
 
-namespace {
-
-bool is_vote(std::string_view key) {
-  return key.find("lockserver:votes:") != std::string_view::npos;
-}
-
-}  // namespace
-
 bool is_guarded(std::string_view key, std::string_view key_prefix, std::string_view value) {
+  if (is_relied_on(key, key_prefix)) return true;
   const auto ours = structure_in(key, key_prefix);
-  if (is_vote(key)) return true;
-  if (!ours) return false;
-  const bool lock =
-      ours->name.structure == "lock" || (ours->name.structure == "cache" && !ours->name.is_root);
-  return ours->name.of_recopy || (lock && (key.ends_with(":fence") || is_lock_value(value)));
+  return ours && ours->name.structure == "cache" && !ours->name.is_root && is_lock_value(value);
 }
 
 SavedAs saved_as(std::string_view key, std::string_view key_prefix, std::size_t copies) {

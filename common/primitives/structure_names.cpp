@@ -150,7 +150,7 @@ std::optional<StructureName> structure_named(std::string_view key) {
     if (colon == View::npos || rest[colon] != ':' || colon + 1 == rest.size()) continue;
     StructureName result{word, rest.substr(colon + 1)};
     if (rest.substr(0, colon) == "0" &&
-        (word == "array" || word == "table" || word == "hash" || word == "counter")) {
+        (word == "array" || word == "table" || word == "hash" || word == "counter" || word == "eventlog")) {
       result.copies = 2;
       result.of_recopy = true;
       take_recopy_parts(result.name);
@@ -180,6 +180,16 @@ std::optional<NameInNamespace> structure_in(View key, View key_prefix) {
     if (const auto name = structure_named(key.substr(at))) return NameInNamespace{key.substr(0, at), *name};
   }
   return std::nullopt;
+}
+
+bool is_vote(View key) {
+  return key.find("lockserver:votes:") != View::npos;
+}
+
+bool is_relied_on(View key, View key_prefix) {
+  if (is_vote(key)) return true;
+  const auto ours = structure_in(key, key_prefix);
+  return ours && (ours->name.of_recopy || ours->name.structure == "lock");
 }
 
 // A token, with the slot where the lock has several, a blank and a JSON object.

@@ -29,6 +29,12 @@ struct NameInNamespace {
 // The same of a whole key; where `key_prefix` is empty, in any namespace.
 std::optional<NameInNamespace> structure_in(std::string_view key, std::string_view key_prefix);
 
+// Whether it is one that every server has, with another value: which votes it may give on locks.
+bool is_vote(std::string_view key);
+// By its name: a lock with its fence, a vote, or what a change of the number of copies relies on. Removed by
+// somebody else than who uses it, it would give a lock two holders or undo the change.
+bool is_relied_on(std::string_view key, std::string_view key_prefix);
+
 // Whether this is what a lock's key holds while somebody has it.
 bool is_lock_value(std::string_view value);
 

@@ -1067,6 +1067,29 @@ def large_items_everywhere(ward):
 
 
 @healthy
+def copies_whose_keys_do_not_say_it(ward):
+    ward.servers(3)
+    run(("item", "load", "-"), pool(ward), "".join(f"add key:{n} 0 0 1\r\nx\r\n" for n in range(300)))
+    for words in (("cache", "run", "c", "--", "echo", "x"), ("visitors", "hit", "v", "--id", "7"), ("visitors", "hit", "w", "--id", "8")):
+        run(("--copies", "2", *words), pool(ward))
+    for number in range(3):
+        ward.client(number).ask(store("lock:l", ttl=600) + store("lock:l:fence") + store("lockserver:votes:30"))
+    ward.options += ["--live"]
+    return pool(ward)
+
+
+@healthy
+def put_into_other_numbers_of_copies(ward):
+    ward.servers(3)
+    for words in (("array", "add", "a", "x"), ("hash", "set", "h", "f", "v"), ("counter", "incr", "c"), ("eventlog", "put", "e", "x")):
+        run(words, pool(ward))
+        run(("--copies", "3", words[0], "recopy", words[2]), pool(ward))
+    run(("array", "drop", "a", "--copies", "3"), pool(ward))
+    ward.options += ["--live"]
+    return pool(ward)
+
+
+@healthy
 def under_a_fair_load(ward):
     ward.servers(3)
     for number in range(3):

@@ -57,9 +57,24 @@ TEST_CASE("structure names: what recopy writes is of the structure that it chang
   CHECK(named("array0:jobs") == "array jobs 2");
   CHECK_FALSE(structure_named("array:jobs")->of_recopy);
   CHECK(named("counter0:x") == "counter x 2");
+  CHECK(named("eventlog0:x") == "eventlog x 2");
 }
 
 TEST_CASE("structure names: other keys are none of ours") {
   for (const char* key : {"", "lock", "lock:", "locked:x", "hash1:x", "hash100:x", "array02x:y", "page:1"})
     CHECK(named(key) == "-");
+}
+
+TEST_CASE("structure names: locks, votes and marks of recopy are relied on by their name alone") {
+  for (const char* key :
+       {"lock:a", "lock:a:slot:2", "lock:a:fence", "lockserver:votes:60", "hash0:cfg", "app:lock:a"}) {
+    CAPTURE(key);
+    CHECK(is_relied_on(key, ""));
+  }
+  CHECK(is_relied_on("app:lockserver:votes:60", "app:"));
+  CHECK_FALSE(is_relied_on("other:lock:a", "app:"));
+  for (const char* key : {"hash2:cfg:i", "cache:page", "block:a", "locks:a", "counter:lock"}) {
+    CAPTURE(key);
+    CHECK_FALSE(is_relied_on(key, ""));
+  }
 }

@@ -1,6 +1,7 @@
 #include "tools/cli/config.hpp"
 
 #include <ini.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -209,12 +210,18 @@ void read_config(const std::string& text, const std::string& file, Config& into)
 
 namespace {
 
+// One that leads nowhere, or that must not be looked for, is no reason to go on with other servers.
+bool is_there(const std::string& file) {
+  struct stat about {};
+  return lstat(file.c_str(), &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
 std::vector<std::string> config_paths(const std::optional<std::string>& path) {
   if (path) return {*path};
   std::vector<std::string> paths;
   for (const std::string& file :
        {std::string("/etc/mcds.conf"), users_file("XDG_CONFIG_HOME", "/.config", "/mcds/mcds.conf")}) {
-    if (!file.empty() && access(file.c_str(), F_OK) == 0) paths.push_back(file);
+    if (!file.empty() && is_there(file)) paths.push_back(file);
   }
   return paths;
 }

@@ -91,7 +91,7 @@ const char* name_of(Verdict verdict) {
 }
 
 const char* name_of(Removal removal) {
-  constexpr std::array words{"removed", "gone", "changed", "refused", "unknown"};
+  constexpr std::array words{"removed", "gone", "changed", "held", "refused", "unknown"};
   static_assert(words.size() == static_cast<std::size_t>(Removal::unknown) + 1);
   return words[static_cast<std::size_t>(removal)];
 }

@@ -83,6 +83,7 @@ enum class Removal {
   removed,
   gone,     // it was not there any more
   changed,  // it was written since the probe: left alone
+  held,     // not asked for: what locks and structures in several copies rely on
   refused,  // the server refused, or could not be asked
   unknown,  // sent, no reply: it may be gone
 };

@@ -99,6 +99,8 @@ struct StructureSeen {
   std::set<std::size_t> servers;
   bool of_recopy = false;
   bool lost_parts = false;  // keys are missing that its others need
+  // The mark of a change that is done ends by itself.
+  bool is_being_recopied() const { return of_recopy && ends_in && *ends_in < 0; }
 };
 
 // What --live adds: a part of the keys of every server.

@@ -19,13 +19,17 @@ template <typename Bad>
 void add_structures(const Examination& seen, Diagnosis& diagnosis, Severity severity, const Bad& bad) {
   if (!seen.live) return;
   std::vector<std::string> names;
+  std::string last;
   std::set<std::size_t> servers;
   std::uint64_t count = 0;
   for (const StructureSeen& one : seen.live->structures) {
     if (!bad(one)) continue;
-    ++count;
     servers.insert(one.servers.begin(), one.servers.end());
-    if (names.size() < shown_names) names.push_back(one.structure + ' ' + one.name);
+    std::string name = one.structure + ' ' + one.name;
+    if (name == last) continue;  // under another number of copies
+    ++count;
+    if (names.size() < shown_names) names.push_back(name);
+    last = std::move(name);
   }
   if (count > 0)
     diagnosis.add_one({servers.begin(), servers.end()},
@@ -89,19 +93,22 @@ void lost_parts(const Examination& seen, Diagnosis& diagnosis) {
 }
 
 void recopy_left(const Examination& seen, Diagnosis& diagnosis) {
-  add_structures(seen, diagnosis, warning, [](const StructureSeen& one) { return one.of_recopy; });
+  add_structures(seen, diagnosis, warning, [](const StructureSeen& one) { return one.is_being_recopied(); });
 }
 
 void two_numbers_of_copies(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live) return;
   std::map<std::pair<std::string, std::string>, std::set<std::size_t>> copies;
-  std::set<std::pair<std::string, std::string>> on_their_way;  // recopy_left tells of these
+  // recopy_left tells of these; or it is done, and the events of a log stay where they were put till they end.
+  std::set<std::pair<std::string, std::string>> recopied;
   for (const StructureSeen& one : seen.live->structures) {
-    if (one.of_recopy) on_their_way.insert({one.structure, one.name});
-    copies[{one.structure, one.name}].insert(one.copies);
+    if (one.of_recopy)
+      recopied.insert({one.structure, one.name});
+    else
+      copies[{one.structure, one.name}].insert(one.copies);
   }
   add_structures(seen, diagnosis, warning, [&](const StructureSeen& one) {
-    return copies[{one.structure, one.name}].size() > 1 && !on_their_way.contains({one.structure, one.name});
+    return copies[{one.structure, one.name}].size() > 1 && !recopied.contains({one.structure, one.name});
   });
 }
 

@@ -81,8 +81,7 @@ class KeyReader {
     ++seen_.keys;
     const auto ours = structure_in(key.key, options_.key_prefix);
     if (ours) note(key, ours->name);
-    // Copies and what is on its way lie where their structure looks.
-    if (!ours || (ours->name.copies == 1 && !ours->name.of_recopy))
+    if (!is_vote(key.key) && !(ours && may_be_copy(key, *ours)))
       place(key, ours ? ours->key_prefix : std::string_view());
     return ++counts_[key.server] < keys_of_each;
   }
@@ -113,6 +112,19 @@ class KeyReader {
     std::size_t first = 0, astray_on = 0;
     bool at_home = false, astray = false;
   };
+
+  // Copies and what is on its way lie where their structure looks: the names of some do not say that they are.
+  bool may_be_copy(const LiveKey& key, const NameInNamespace& ours) const {
+    if (ours.name.copies > 1 || ours.name.of_recopy) return true;
+    static constexpr std::array unsaid{"lock", "visitors", "cache", "cachetag"};
+    constexpr std::size_t usual_copies = 3;
+    if (std::ranges::find(unsaid, ours.name.structure) == unsaid.end() || placement_.replicates())
+      return false;
+    const PlacedKey part = placed(std::string(key.key), ours.key_prefix);
+    const auto servers =
+        placement_.servers_of(part.placed_by(), std::min(placement_.pool().size(), usual_copies));
+    return std::ranges::find(servers, key.server) != servers.end();
+  }
 
   void place(const LiveKey& key, std::string_view prefix) {
     const std::string name(key.key);

@@ -251,9 +251,13 @@ CounterAnswer Counter::take(const std::string& name) {
     return exists && now != 0 ? std::optional(std::uint64_t{0} - now) : std::nullopt;
   };
   const Counter counter(context_.in_copies(1), names_);
-  CounterAnswer answer = CounterCopies::of(counter, name)->count(added, {});
-  answer.value = taken;
-  return answer;
+  try {
+    CounterAnswer answer = CounterCopies::of(counter, name)->count(added, {});
+    answer.value = taken;
+    return answer;
+  } catch (const UnknownOutcome& lost) {  // what is named is what the write in doubt would have taken
+    throw UnknownOutcome("it may have taken " + std::to_string(taken) + ": " + lost.what(), lost.server());
+  }
 }
 
 std::vector<CounterAnswer> Counter::remove(std::span<const std::string> names) {

@@ -164,7 +164,10 @@ class Keeper {
     line_.number("no_room", done.report.no_room);
     const auto after = Process::of(cluster_->execute(Request::stats(on_)));
     line_.raw("after", after ? std::to_string(after->items) : "null");
-    const bool kept = !options_.file.empty() || done.status != ExitStatus::ok;
+    if (done.report.no_room != 0)
+      session_.output().warning(std::to_string(done.report.no_room) + " items had no room; they are in " +
+                                file_ + ": " + load_command());
+    const bool kept = !options_.file.empty() || done.status != ExitStatus::ok || done.report.no_room != 0;
     if (kept) line_.bytes("file", file_);
     session_.output().answer(line_, std::to_string(all.loaded));
     if (!kept) unlink(file_.c_str());

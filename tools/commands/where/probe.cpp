@@ -273,6 +273,10 @@ ExitStatus Probe::finish(const Placement& placement, const std::string& key, con
   Findings findings{
       placement, place, key_owners(session_, placement, part), key, copies, !differ_by_nature(key), {}, {}};
   if (options_.prune) findings.strays = strays_of(copies, findings.owners, options_.even_last);
+  if (is_relied_on(key, session_.key_prefix())) {
+    for (const std::size_t server : std::exchange(findings.strays, {}))
+      findings.removed.push_back({server, Removal::held, {}});
+  }
   if (!options_.dry_run && !findings.strays.empty()) {
     findings.removed =
         remove_copies(*cluster_, wire_key_of(placement.owners_of(key), key), copies, findings.strays);
