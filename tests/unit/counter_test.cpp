@@ -72,6 +72,19 @@ TEST_CASE("counter: decr's padding is a number, texts that incr would overwrite 
     CHECK_FALSE(parse_padded_u64(text));
 }
 
+TEST_CASE("counter: decr leaves text as it was that begins with a number, with its flags") {
+  World world;
+  for (const char* text : {"12 apples", " 7", "+5"}) {
+    Request request = Request::set("counter:a", text, Exptime::never());
+    request.flags = 9;
+    world.memory.execute(request);
+    CHECK_THROWS_AS(world.counter().decr("a", 1), CorruptData);
+    const Reply left = world.memory.execute(Request::get("counter:a"));
+    CHECK(left.value == text);
+    CHECK(left.flags == 9);
+  }
+}
+
 TEST_CASE("counter: round trips are as promised") {
   World world;
   Counter counter = world.counter();

@@ -201,11 +201,31 @@ void Counter::fail(const std::string& name, const Reply& reply) const {
                    server);
 }
 
+// Servers count text down that begins with a number: it is stored again, unless somebody was faster.
+void Counter::put_back(const std::string& name, const Reply& text, std::uint64_t counted) const {
+  const std::string key = key_of(name);
+  const Reply now = expect_read(context_.cluster, context_.cluster.execute(Request::probe(key, text.server)));
+  if (now.outcome == Outcome::hit && parse_padded_u64(now.value) == counted) {
+    const auto ttl = now.age.ttl.value_or(std::chrono::seconds(-1));
+    const Exptime exptime = ttl.count() < 0 ? Exptime::never() : Exptime::after(ttl, context_.clock.wall());
+    Request request = Request::compare_and_set(key, text.value, exptime, now.cas);
+    request.flags = text.flags;
+    expect(context_.cluster, context_.cluster.execute(std::move(request).on(text.server)));
+  }
+  throw CorruptData(no_counter_message(name, text.value), context_.cluster.address_of(text.server));
+}
+
 CounterAnswer Counter::decr(const std::string& name, std::uint64_t delta) {
   check_counter_value(delta, "the delta");
   Reply reply;
   if (server_counts()) {
-    reply = context_.cluster.execute(Request::decr(key_of(name), delta));
+    const std::string key = key_of(name);
+    const std::array batch{Request::get(key), Request::decr(key, delta)};
+    std::vector<Reply> replies = context_.cluster.execute(batch);
+    reply = std::move(replies[1]);
+    if (reply.outcome == Outcome::stored && replies[0].outcome == Outcome::hit &&
+        !parse_padded_u64(replies[0].value))
+      put_back(name, replies[0], reply.number);
     if (auto answer = counted(name, reply)) return std::move(*answer);
   }
   const auto added = [=](bool exists, std::uint64_t now) {

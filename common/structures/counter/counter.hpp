@@ -124,6 +124,7 @@ class Counter {
   std::optional<Request> first_request(const IncrementResult& increment, const IncrOptions& options) const;
   std::optional<CounterAnswer> counted(const std::string& name, const Reply& reply) const;
   [[noreturn]] void fail(const std::string& name, const Reply& reply) const;
+  [[noreturn]] void put_back(const std::string& name, const Reply& text, std::uint64_t counted) const;
 
   // Each name's `work`, by a Counter of its own, with many names' requests in one trip.
   template <typename Work>
