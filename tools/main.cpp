@@ -60,7 +60,7 @@ int act(const Verb& verb, Session& session) {
     session.output().tell_errors();
     return static_cast<int>(as_of_now(session, status));
   } catch (const Failure& failure) {
-    session.output().end_table();
+    session.output().give_up();
     session.output().tell_errors();
     const bool late = failure.code() == ErrorCode::unavailable && session.is_too_late();
     const Failure told =

@@ -5,6 +5,7 @@ network and with a resolv.conf of its own.
 Usage: deadline_test.py BUILD_DIR
 """
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -89,6 +90,28 @@ def silent_pipes(directory, server):
     os.close(reading)
 
 
+def lines_in_doubt(directory):
+    """A change that may have been applied counts more than the input that did not end; the sum is told, too."""
+    path = os.path.join(directory, "stops")
+    process = start_memcached(path)
+    for words, told in ((["counter", "incr", "-"], None), (["eventlog", "put", "e", "-"], '"failed":1'), (["table", "add", "t", "-"], None)):
+        process.send_signal(signal.SIGSTOP)
+        reading, writing = os.pipe()
+        os.write(writing, b"a\n")
+        done, seconds = run(["--timeout", "200ms", *words], f"unix:{path}", stdin=reading, deadline="600ms")
+        os.close(writing)
+        os.close(reading)
+        process.send_signal(signal.SIGCONT)
+        check(done.returncode == 80 and seconds < BOUND_S, f"a line in doubt, then the deadline, {words}: {seconds:.1f} s: {done}")
+        check("deadline" in done.stderr and (told is None or told in done.stdout), f"a line in doubt, then the deadline, {words}: {done}")
+    for number in range(40):
+        check(run(["item", "set", f"k{number}", "v"], f"unix:{path}", deadline="60s")[0].returncode == 0, "an item is set")
+    done, _ = run(["item", "remove", "--prefix", "k", "--yes", "--rate", "10/s"], f"unix:{path}", deadline="1s")
+    check(done.returncode == 75 and '"unfinished":true' in done.stdout, f"a removal that is not finished says what it removed: {done}")
+    process.kill()
+    process.wait()
+
+
 def silent_name_server(server):
     for words in (["--servers-from", "dns:cache.example", "where", "k"], ["--servers-from", "dnssrv:_mc._tcp.example", "where", "k"],
                   ["-s", "cache.example", "--connect-timeout", "30s", "counter", "incr", "c"],
@@ -112,6 +135,7 @@ def main():
         try:
             silent_pipes(directory, "unix:" + os.path.join(directory, "m"))
             readers_that_pause("unix:" + os.path.join(directory, "m"))
+            lines_in_doubt(directory)
             silent_name_server("unix:" + os.path.join(directory, "m"))
         finally:
             memcached.kill()

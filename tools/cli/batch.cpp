@@ -23,7 +23,10 @@ LinesDone BatchLines::each(const std::function<void(std::string&&)>& take,
     read(take, send);
   } catch (const Failure& failure) {
     if (failure.code() != ErrorCode::output_failed) finish(send);
-    throw;
+    if (failure.code() != ErrorCode::try_again) throw;  // the deadline, while input was read
+    session_.output().error(failure);
+    note(ExitStatus::try_again);
+    return {worst_, lines_.number(), failed_};
   }
   finish(send);
   return {worst_, lines_.number(), failed_};
@@ -87,7 +90,9 @@ std::string BatchLines::summary() const {
 void BatchLines::fail(const Failure& failure, std::size_t line) {
   session_.output().failed_lines(failure, line);
   ++failed_;
-  note(status_of(failure.code()));
+  // What was not sent in time is to be tried again; what may have been applied is not.
+  const bool late = failure.code() == ErrorCode::unavailable && session_.is_too_late();
+  note(late ? ExitStatus::try_again : status_of(failure.code()));
 }
 
 void fail_word(Session& session, const std::vector<std::string>& words, std::size_t i,

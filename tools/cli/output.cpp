@@ -147,10 +147,9 @@ void Output::next_table() {
   write_pending();
 }
 
-void Output::end_table() {
-  if (mode_ != OutputMode::text) return;
-  const std::string rest = std::exchange(pending_, {}) + table_.flush();
-  if (limits_ == nullptr || !limits_->over(SystemClock().steady())) static_cast<void>(write_answers(rest));
+void Output::give_up() {
+  const std::string rest = std::exchange(pending_, {}) + (mode_ == OutputMode::text ? table_.flush() : "");
+  static_cast<void>(attempt([&] { static_cast<void>(write_answers(rest)); }));
 }
 
 bool Output::write_answers(std::string_view bytes) const {

@@ -71,8 +71,8 @@ class Output {
   void flush();
   // flush(), and with -o text the next row has a header of its own.
   void next_table();
-  // Before an error: the rows of -o text that wait, as far as standard output takes them.
-  void end_table();
+  // Before an error: the answers that wait, as far as standard output takes them.
+  void give_up();
 
   // A further hint for a server that cannot be reached.
   void hint_at_servers(std::string hint) { no_server_hint_ = std::move(hint); }
