@@ -8,9 +8,11 @@
 namespace mcds {
 
 bool is_guarded(std::string_view key, std::string_view key_prefix, std::string_view value) {
-  if (is_relied_on(key, key_prefix)) return true;
   const auto ours = structure_in(key, key_prefix);
-  return ours && ours->name.structure == "cache" && !ours->name.is_root && is_lock_value(value);
+  const bool rebuild = ours && ours->name.structure == "cache" && !ours->name.is_root;
+  if (!is_relied_on(key, key_prefix)) return rebuild && is_lock_value(value);
+  if (!ours || ours->name.structure != "lock" || ours->key_prefix == key_prefix) return true;
+  return is_lock_value(value) || (value.size() == 16 && parse_hex64(value)) || key.ends_with(":fence");
 }
 
 SavedAs saved_as(std::string_view key, std::string_view key_prefix, std::size_t copies) {

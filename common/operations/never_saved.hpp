@@ -9,8 +9,8 @@
 namespace mcds {
 
 // Whether removing it, or putting it back, would give a lock two holders or break a change that is under way:
-// locks, with any value, since any holds one, their fences, votes, marks. Of a cache's rebuild the value
-// tells.
+// locks, with any value, since any holds one, their fences, votes, marks. In other namespaces than ours, and
+// of a cache's rebuild, the value tells a lock from an application's key of such a name.
 bool is_guarded(std::string_view key, std::string_view key_prefix, std::string_view value);
 
 // What a key is to a file of items. `items`: an application's. `structure`: one of ours that may be saved.

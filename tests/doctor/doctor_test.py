@@ -1079,6 +1079,14 @@ def copies_whose_keys_do_not_say_it(ward):
 
 
 @healthy
+def an_application_s_keys_of_such_names(ward):
+    ward.servers(1)
+    ward.client().ask(store("account:lock:5") + store("app:table:u:v:1") + store("shop:array:x:s:0123456789abcdef"))
+    ward.options += ["--live"]
+    return pool(ward)
+
+
+@healthy
 def put_into_other_numbers_of_copies(ward):
     ward.servers(3)
     for words in (("array", "add", "a", "x"), ("hash", "set", "h", "f", "v"), ("counter", "incr", "c"), ("eventlog", "put", "e", "x")):

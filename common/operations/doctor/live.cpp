@@ -89,7 +89,8 @@ void near_size_limit(const Examination& seen, Diagnosis& diagnosis) {
 }
 
 void lost_parts(const Examination& seen, Diagnosis& diagnosis) {
-  add_structures(seen, diagnosis, problem, [](const StructureSeen& one) { return one.lost_parts; });
+  add_structures(seen, diagnosis, problem,
+                 [](const StructureSeen& one) { return one.lost_parts && one.in_namespace; });
 }
 
 void recopy_left(const Examination& seen, Diagnosis& diagnosis) {
@@ -114,7 +115,7 @@ void two_numbers_of_copies(const Examination& seen, Diagnosis& diagnosis) {
 
 void endless_lock(const Examination& seen, Diagnosis& diagnosis) {
   add_structures(seen, diagnosis, warning, [](const StructureSeen& one) {
-    return one.structure == "lock" && one.ends_in && *one.ends_in < 0;
+    return one.structure == "lock" && one.in_namespace && one.ends_in && *one.ends_in < 0;
   });
 }
 

@@ -80,7 +80,7 @@ class KeyReader {
   bool take(const LiveKey& key) {
     ++seen_.keys;
     const auto ours = structure_in(key.key, options_.key_prefix);
-    if (ours) note(key, ours->name);
+    if (ours) note(key, *ours);
     if (!is_vote(key.key) && !(ours && may_be_copy(key, *ours)))
       place(key, ours ? ours->key_prefix : std::string_view());
     return ++counts_[key.server] < keys_of_each;
@@ -138,12 +138,14 @@ class KeyReader {
     if (counts_[key.server] < guessed_by && part.with.empty()) sightings_.push_back({name, {key.server}});
   }
 
-  void note(const LiveKey& key, const StructureName& name) {
+  void note(const LiveKey& key, const NameInNamespace& ours) {
+    const StructureName& name = ours.name;
     const std::string structure(name.structure);
     const Id id{structure, std::string(name.name), name.copies, name.of_recopy};
     auto& one = structures_[id];
     one.structure = structure, one.name = std::string(name.name);
     one.copies = name.copies, one.of_recopy = name.of_recopy;
+    one.in_namespace = one.in_namespace || ours.key_prefix == options_.key_prefix;
     one.servers.insert(key.server);
     if (name.is_root && key.size_bytes > one.largest_bytes)
       one.largest_bytes = key.size_bytes, one.largest_on = key.server;
