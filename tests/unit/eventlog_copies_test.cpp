@@ -299,6 +299,33 @@ TEST_CASE("eventlog copies: a cursor with a limit delivers each event once, as m
   CHECK(all == fetched(world).texts());
 }
 
+TEST_CASE(
+    "eventlog copies: directories that stand beside other copies' parts, as after a move, tell of no gap") {
+  CopiedWorld world(3);
+  world.log().put("early", EventData::text);
+  world.clock.advance(300s);
+  world.log().put("late", EventData::text);
+  world.clock.advance(300s);
+  std::map<std::string, std::vector<std::size_t>> directories;
+  for (std::size_t server = 0; server < 4; ++server) {
+    for (const auto& [key, item] : world.memory.server(server).items())
+      if (key.find(":dir:") != std::string::npos) directories[key].push_back(server);
+  }
+  CHECK(!directories.empty());
+  for (const auto& [key, servers] : directories) {
+    std::vector<std::string> values;
+    for (const std::size_t server : servers) values.push_back(world.stored_on(server, key));
+    for (std::size_t i = 0; i < servers.size(); ++i)
+      world.memory.execute(
+          Request::set(key, values[(i + 1) % servers.size()], Exptime::never()).on(servers[i]));
+  }
+  for (int again = 0; again < 2; ++again) {
+    const CollectingSink sink = fetched(world);
+    CHECK(sink.texts() == std::vector<std::string>{"early", "late"});
+    CHECK(sink.gaps.empty());
+  }
+}
+
 TEST_CASE("eventlog copies: what no copy has any more is a gap") {
   CopiedWorld world;
   world.log().put("lost", EventData::text);

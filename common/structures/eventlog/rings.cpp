@@ -2,6 +2,7 @@
 // one.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "common/base/bytes.hpp"
@@ -55,6 +56,33 @@ struct UnitedChunk {
   bool blocked = false;
   std::vector<CopyState> states = {};  // of each copy
 };
+
+// After a move of the log to other servers, directories may stand beside other copies' parts: what one names
+// and another copy has is not lost, and a part that any directory names tells of no lost directory.
+void pair_with_directories(std::vector<std::vector<ChunkText>>& copies) {
+  for (std::vector<ChunkText>& own : copies) {
+    const auto elsewhere = [&](std::size_t chunk, const auto& test) {
+      return std::ranges::any_of(copies,
+                                 [&](const auto& copy) { return &copy != &own && test(copy[chunk]); });
+    };
+    std::set<std::int64_t> lost;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      ChunkText& text = own[i];
+      std::erase_if(text.named, [&](const NamedPart& named) {
+        const auto has = [&](const ChunkText& copy) { return has_part(copy, named.first, named.second); };
+        return !has(text) && elsewhere(i, has);
+      });
+      const bool all_known = std::ranges::all_of(text.unnamed, [&](const NamedPart& part) {
+        return elsewhere(i, [&](const ChunkText& copy) {
+          return std::ranges::find(copy.all_named, part) != copy.all_named.end();
+        });
+      });
+      if (!all_known) lost.insert(text.chunk / chunks_per_directory);
+    }
+    for (ChunkText& text : own)
+      text.directory_lost = text.directory_lost && lost.contains(text.chunk / chunks_per_directory);
+  }
+}
 
 UnitedChunk unite(std::span<const ChunkText* const> copies) {
   UnitedChunk united;
@@ -236,6 +264,7 @@ class RingReader {
       if (one.found.flood) return ring;
       ring.confs.copies.push_back(one.found.conf_answered ? std::optional(one.found.conf) : std::nullopt);
     }
+    pair_with_directories(ring.copies);
     const WallTime now = place_.context.clock.wall();
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
       std::vector<const ChunkText*> of_chunk;
