@@ -187,7 +187,7 @@ def floods(directory):
         path = flooding(directory, flood)
         for protocol in ("meta", "classic"):
             for verb in ("array fetch k", "eventlog fetch k", "hash fetch k", "counter get a b c d", "counter incr k", "servers",
-                         "cache show k", "where k --probe", "visitors value k"):
+                         "cache show k", "where k --probe", "visitors value k", "item list"):
                 done = execute([*verb.split(), "-s", f"unix:{path}", "--protocol", protocol], plain_environment(HOME=directory), timeout=30)
                 judged(done, f"a flood of {what}: {verb}, {protocol}")
 

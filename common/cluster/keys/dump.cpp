@@ -20,6 +20,9 @@ constexpr std::string_view look_question = "stats\r\n";
 constexpr std::string_view end_question = "version\r\n";
 constexpr std::size_t slowest_keys = 64;
 constexpr std::size_t slowest_bytes = 64 * 1024;
+// Beyond these an answer does not end, and is not memcached's.
+constexpr std::size_t most_statistics = std::size_t{1} << 20;
+constexpr std::uint64_t many_times = 8, many_keys = 1'000'000;
 constexpr Duration before_retry = std::chrono::seconds(1);
 constexpr std::uint32_t mended = 10619;  // from 1.6.19 on a dump holds no lock while it writes
 
@@ -124,6 +127,8 @@ void Dump::take_statistic(std::string_view line, SteadyTime now) {
     --refused_ends_;
   } else if (line.starts_with("STAT ")) {
     append_all(statistics_, {line.substr(5), "\n"});
+    if (statistics_.size() > most_statistics)
+      fail(Kind::refused, "the answer to `stats` does not end; is this a memcached server?");
   } else if (line == "END") {
     looked(now);
   } else if (phase_ == Phase::counting) {
@@ -153,7 +158,10 @@ void Dump::take_key_line(std::string_view line, SteadyTime now) {
     key->server = index_;
     key->of_items = result_.items_before;
     ++result_.keys;
-    if (!take_(*key)) finish();
+    if (result_.keys / many_times > state_.items + many_keys)
+      fail(Kind::unknown, "the dump has many times the keys that the server counts, and does not end");
+    else if (!take_(*key))
+      finish();
   } else if (line.starts_with("VERSION ") && refused_ends_ > 0) {
     --refused_ends_;
   } else if (line == "END" || (may_lack_end() && !ends_at_ && line.starts_with("VERSION "))) {

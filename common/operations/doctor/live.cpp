@@ -100,7 +100,8 @@ void recopy_left(const Examination& seen, Diagnosis& diagnosis) {
 void two_numbers_of_copies(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live) return;
   std::map<std::pair<std::string, std::string>, std::set<std::size_t>> copies;
-  // recopy_left tells of these; or it is done, and the events of a log stay where they were put till they end.
+  // recopy_left tells of these; or it is done, and the events of a log stay where they were put till they
+  // end.
   std::set<std::pair<std::string, std::string>> recopied;
   for (const StructureSeen& one : seen.live->structures) {
     if (one.of_recopy)

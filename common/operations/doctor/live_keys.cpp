@@ -113,7 +113,8 @@ class KeyReader {
     bool at_home = false, astray = false;
   };
 
-  // Copies and what is on its way lie where their structure looks: the names of some do not say that they are.
+  // Copies and what is on its way lie where their structure looks: the names of some do not say that they
+  // are.
   bool may_be_copy(const LiveKey& key, const NameInNamespace& ours) const {
     if (ours.name.copies > 1 || ours.name.of_recopy) return true;
     static constexpr std::array unsaid{"lock", "visitors", "cache", "cachetag"};
