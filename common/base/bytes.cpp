@@ -73,32 +73,13 @@ std::size_t utf8_sequence(std::string_view bytes) {
 }
 
 void append_json_escape(std::string& out, char c) {
-  switch (c) {
-    case '"':
-      out += "\\\"";
-      return;
-    case '\\':
-      out += "\\\\";
-      return;
-    case '\b':
-      out += "\\b";
-      return;
-    case '\f':
-      out += "\\f";
-      return;
-    case '\n':
-      out += "\\n";
-      return;
-    case '\r':
-      out += "\\r";
-      return;
-    case '\t':
-      out += "\\t";
-      return;
-    default:
-      break;
+  constexpr std::string_view named = "\"\\\b\f\n\r\t", letters = "\"\\bfnrt";
+  out += '\\';
+  if (const std::size_t at = named.find(c); at != std::string_view::npos) {
+    out += letters[at];
+    return;
   }
-  out += "\\u00";
+  out += "u00";
   append_hex(out, static_cast<unsigned char>(c));
 }
 

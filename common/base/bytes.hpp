@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -53,6 +54,15 @@ inline std::string_view take_line(std::string_view& text) {
 // The parts between separators; one more than there are separators.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
+// With commas between them, or what else; of each what `text_of` says.
+template <typename Range, typename TextOf = std::identity>
+std::string joined(const Range& entries, std::string_view separator = ",", TextOf text_of = {}) {
+  std::string list;
+  for (const auto& entry : entries)
+    append_all(list, {list.empty() ? "" : separator, std::invoke(text_of, entry)});
+  return list;
+}
+
 // CRC-32 (IEEE), from zlib.
 std::uint32_t crc32(std::string_view bytes);
 // 8 lower-case hex digits of crc32: the checksum of lines and records.
@@ -72,7 +82,8 @@ void append_json_quoted(std::string& out, std::string_view utf8);
 // Whether these bytes stand in a JSON string as they are, and are visible: ASCII with nothing to escape.
 bool is_plain_json(std::string_view bytes);
 bool is_ascii_without_del(std::string_view bytes);
-// No spaces and no control characters of ASCII.
+// No spaces and no control characters of ASCII: a key that memcached's text commands can carry. Clients of
+// the binary protocol can store others.
 bool is_one_word(std::string_view bytes);
 
 }  // namespace mcds

@@ -40,4 +40,10 @@ class NewFile {
   Descriptor descriptor_;
 };
 
+// Temporary files without a name: a process that is killed at any point leaves nothing.
+// $TMPDIR, or /tmp.
+std::string temporary_folder();
+// A descriptor for reading and writing in that folder; -1 with errno.
+int open_unnamed_file();
+
 }  // namespace mcds

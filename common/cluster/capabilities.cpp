@@ -2,6 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/random.hpp"
 
 namespace mcds {
 
@@ -17,161 +23,190 @@ constexpr const char* no_cas =
     "entry or an exact counter "
     "could not be changed safely; start it without -C, use another server, or create a plain counter";
 
+struct Capabilities {
+  std::optional<bool> expiry;
+  std::optional<bool> cas;
+};
+
 // What others do leaves an item's expiry as it was.
 bool is_new_item(Op op, const Reply& reply) {
   return op == Op::add || op == Op::set || op == Op::replace || op == Op::cas || reply.created;
 }
 
+class CapabilityGate final : public Cluster {
+ public:
+  explicit CapabilityGate(std::unique_ptr<Transport> transport)
+      : transport_(std::move(transport)), known_(transport_->placement().pool().size()) {}
+
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    if (std::none_of(batch.begin(), batch.end(), [&](const Request& one) { return relies(one); }))
+      return transport_->execute(batch);
+    if (can_all(batch)) return transport_->execute(batch);
+    prove_before(batch);
+    std::vector<Reply> replies = send(batch);
+    prove_stored(batch, replies);
+    take_back(batch, replies);
+    return replies;
+  }
+
+  std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
+    const bool any = std::any_of(batch.begin(), batch.end(), [&](const Request& one) { return relies(one); });
+    return any && !can_all(batch) ? Cluster::begin(std::move(batch)) : transport_->begin(std::move(batch));
+  }
+
+  const Placement& placement() const override { return transport_->placement(); }
+
+ private:
+  using Refusal = std::optional<std::string>;
+
+  bool relies(const Request& request) const { return request.must_expire || request.must_compare; }
+
+  // Learns what can be known of this server without a probe key.
+  void read_dialect(std::size_t server) {
+    const Dialect& dialect = transport_->dialect(server);
+    if (dialect.words == Dialect::Words::meta || dialect.is_memcached()) known_[server].expiry = true;
+  }
+
+  // Whether what it relies on is neither proven nor disproven, and will not show in the exchange itself.
+  bool is_open(std::size_t server, const Request& request) const {
+    const Capabilities& known = known_[server];
+    if (request.must_expire && !known.expiry) return true;
+    // Where expiry is proven by the version, cas is shown by a gets.
+    return request.must_compare && !known.cas && !known.expiry;
+  }
+
+  // The failure that kept it from being known.
+  std::optional<Reply> prove(std::size_t server) {
+    const Dialect& dialect = transport_->dialect(server);
+    if (dialect.version.empty() && !dialect.proxy) {
+      Reply reply = transport_->execute(Request::version(server));
+      if (reply.failed() && !reply.is(Kind::refused)) return reply;
+      Dialect said;
+      said.take_version(reply.value);
+      known_[server].expiry = said.is_memcached() ? std::optional(true) : std::nullopt;
+      if (said.is_memcached()) return std::nullopt;
+    }
+    const std::string key = "mcds:probe:" + random_.token();
+    const auto minute = Exptime::after(std::chrono::minutes(1), SystemClock().wall());
+    const std::array probe{Request::set(key, "1", minute).on(server), Request::gets(key).on(server),
+                           Request::set(key, "1", Exptime::gone()).on(server), Request::get(key).on(server),
+                           Request::remove(key).on(server)};
+    std::vector<Reply> replies = transport_->execute(probe);
+    if (replies[0].outcome != Outcome::stored) return std::move(replies[0]);
+    if (replies[1].outcome == Outcome::hit || replies[1].is(Kind::refused))
+      known_[server].cas = replies[1].cas.value != 0;
+    if (replies[3].failed()) return std::move(replies[3]);
+    if (replies[2].outcome == Outcome::stored) known_[server].expiry = replies[3].outcome == Outcome::miss;
+    return std::nullopt;
+  }
+
+  // Whether it is known of every server that it can do what any of these rely on: then none of them is looked
+  // at.
+  bool can_all(std::span<const Request> batch) {
+    const bool compare =
+        std::any_of(batch.begin(), batch.end(), [](const auto& one) { return one.must_compare; });
+    for (std::size_t server = 0; server < known_.size(); ++server) {
+      read_dialect(server);
+      if (known_[server].expiry != true || (compare && known_[server].cas != true)) return false;
+    }
+    return true;
+  }
+
+  // Those of which it is known what they speak.
+  void prove_before(std::span<const Request> batch) {
+    silent_.clear();
+    for (const Request& request : batch) {
+      if (!relies(request)) continue;
+      const std::size_t server = server_of(request);
+      read_dialect(server);
+      // What replaces something that is there cannot be taken back.
+      const bool greeted =
+          transport_->dialect(server).words != Dialect::Words::unknown || request.op == Op::replace;
+      if (!greeted || !is_open(server, request) || silent_.contains(server)) continue;
+      if (auto failure = prove(server)) silent_.emplace(server, std::move(*failure));
+    }
+  }
+
+  void prove_stored(std::span<const Request> batch, std::span<const Reply> replies) {
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (!relies(batch[i]) || replies[i].outcome != Outcome::stored) continue;
+      const std::size_t server = replies[i].server;
+      read_dialect(server);
+      if (is_open(server, batch[i])) static_cast<void>(prove(server));
+    }
+  }
+
+  Refusal refusal_of(const Request& request) const {
+    if (!relies(request)) return std::nullopt;
+    const Capabilities& known = known_[server_of(request)];
+    if (request.must_expire && known.expiry == false) return no_expiry;
+    if (request.must_compare && known.cas == false) return no_cas;
+    return std::nullopt;
+  }
+
+  // Without what cannot be kept, and with a look behind each first add that is to be compared.
+  std::vector<Reply> send(std::span<const Request> batch) {
+    std::vector<Request> sent;
+    std::vector<std::size_t> places;  // in the batch; past its end: a look
+    std::vector<Reply> replies(batch.size());
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const std::size_t server = server_of(batch[i]);
+      if (auto refusal = refusal_of(batch[i])) {
+        replies[i] = Reply::failed_with(Kind::refused, std::move(*refusal), server);
+        continue;
+      }
+      if (const auto silent = silent_.find(server); relies(batch[i]) && silent != silent_.end()) {
+        const bool spoke = silent->second.is(Kind::refused) || silent->second.is(Kind::denied);
+        replies[i] =
+            Reply::failed_with(spoke ? silent->second.failure->kind : Kind::unreachable,
+                               "not sent: " + (silent->second.failure ? silent->second.failure->message
+                                                                      : std::string("no answer")),
+                               server);
+        continue;
+      }
+      sent.push_back(batch[i]);
+      places.push_back(i);
+      if (!batch[i].must_compare || known_[server].cas) continue;
+      sent.push_back(Request::gets(batch[i].key).on(server));
+      places.push_back(batch.size());
+    }
+    std::vector<Reply> answers = transport_->execute(sent);
+    for (std::size_t k = 0; k < sent.size(); ++k) {
+      const bool look = places[k] == batch.size();
+      if (!look) {
+        replies[places[k]] = std::move(answers[k]);
+        continue;
+      }
+      std::optional<bool>& cas = known_[answers[k].server].cas;
+      if (answers[k].outcome == Outcome::hit) cas = answers[k].cas.value != 0;
+    }
+    return replies;
+  }
+
+  // Refuses what was stored if it turns out that the server does not keep it.
+  void take_back(std::span<const Request> batch, std::vector<Reply>& replies) {
+    std::vector<Request> removals;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      auto refusal = refusal_of(batch[i]);
+      if (!refusal || replies[i].outcome != Outcome::stored) continue;
+      if (!is_new_item(batch[i].op, replies[i])) continue;
+      removals.push_back(Request::remove(batch[i].key).on(replies[i].server));
+      replies[i] = Reply::failed_with(Kind::refused, std::move(*refusal), replies[i].server);
+    }
+    if (!removals.empty()) static_cast<void>(transport_->execute(removals));
+  }
+
+  std::unique_ptr<Transport> transport_;
+  SystemRandom random_;
+  std::vector<Capabilities> known_;
+  std::map<std::size_t, Reply> silent_;  // servers that did not answer the probe of this batch
+};
+
 }  // namespace
 
-CapabilityGate::CapabilityGate(std::unique_ptr<Transport> transport)
-    : transport_(std::move(transport)), known_(transport_->placement().pool().size()) {}
-
-void CapabilityGate::read_dialect(std::size_t server) {
-  const Dialect& dialect = transport_->dialect(server);
-  if (dialect.words == Dialect::Words::meta || dialect.is_memcached()) known_[server].expiry = true;
-}
-
-// Whether what it relies on is neither proven nor disproven, and will not show in the exchange itself.
-bool CapabilityGate::is_open(std::size_t server, const Request& request) const {
-  const Capabilities& known = known_[server];
-  if (request.must_expire && !known.expiry) return true;
-  // Where expiry is proven by the version, cas is shown by a gets.
-  return request.must_compare && !known.cas && !known.expiry;
-}
-
-std::optional<Reply> CapabilityGate::prove(std::size_t server) {
-  const Dialect& dialect = transport_->dialect(server);
-  if (dialect.version.empty() && !dialect.proxy) {
-    Reply reply = transport_->execute(Request::version(server));
-    if (reply.failed() && !reply.is(Kind::refused)) return reply;
-    Dialect said;
-    said.take_version(reply.value);
-    known_[server].expiry = said.is_memcached() ? std::optional(true) : std::nullopt;
-    if (said.is_memcached()) return std::nullopt;
-  }
-  const std::string key = "mcds:probe:" + random_.token();
-  const auto minute = Exptime::after(std::chrono::minutes(1), SystemClock().wall());
-  const std::array probe{Request::set(key, "1", minute).on(server), Request::gets(key).on(server),
-                         Request::set(key, "1", Exptime::gone()).on(server), Request::get(key).on(server),
-                         Request::remove(key).on(server)};
-  std::vector<Reply> replies = transport_->execute(probe);
-  if (replies[0].outcome != Outcome::stored) return std::move(replies[0]);
-  if (replies[1].outcome == Outcome::hit || replies[1].is(Kind::refused))
-    known_[server].cas = replies[1].cas.value != 0;
-  if (replies[3].failed()) return std::move(replies[3]);
-  if (replies[2].outcome == Outcome::stored) known_[server].expiry = replies[3].outcome == Outcome::miss;
-  return std::nullopt;
-}
-
-// Whether it is known of every server that it can do what any of these rely on: then none of them is looked
-// at.
-bool CapabilityGate::can_all(std::span<const Request> batch) {
-  const bool compare =
-      std::any_of(batch.begin(), batch.end(), [](const auto& one) { return one.must_compare; });
-  for (std::size_t server = 0; server < known_.size(); ++server) {
-    read_dialect(server);
-    if (known_[server].expiry != true || (compare && known_[server].cas != true)) return false;
-  }
-  return true;
-}
-
-// Those of which it is known what they speak.
-void CapabilityGate::prove_before(std::span<const Request> batch) {
-  silent_.clear();
-  for (const Request& request : batch) {
-    if (!relies(request)) continue;
-    const std::size_t server = server_of(request);
-    read_dialect(server);
-    // What replaces something that is there cannot be taken back.
-    const bool greeted =
-        transport_->dialect(server).words != Dialect::Words::unknown || request.op == Op::replace;
-    if (!greeted || !is_open(server, request) || silent_.contains(server)) continue;
-    if (auto failure = prove(server)) silent_.emplace(server, std::move(*failure));
-  }
-}
-
-void CapabilityGate::prove_stored(std::span<const Request> batch, std::span<const Reply> replies) {
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    if (!relies(batch[i]) || replies[i].outcome != Outcome::stored) continue;
-    const std::size_t server = replies[i].server;
-    read_dialect(server);
-    if (is_open(server, batch[i])) static_cast<void>(prove(server));
-  }
-}
-
-CapabilityGate::Refusal CapabilityGate::refusal_of(const Request& request) const {
-  if (!relies(request)) return std::nullopt;
-  const Capabilities& known = known_[server_of(request)];
-  if (request.must_expire && known.expiry == false) return no_expiry;
-  if (request.must_compare && known.cas == false) return no_cas;
-  return std::nullopt;
-}
-
-std::vector<Reply> CapabilityGate::execute(std::span<const Request> batch) {
-  if (std::none_of(batch.begin(), batch.end(), [&](const Request& one) { return relies(one); }))
-    return transport_->execute(batch);
-  if (can_all(batch)) return transport_->execute(batch);
-  prove_before(batch);
-  std::vector<Reply> replies = send(batch);
-  prove_stored(batch, replies);
-  take_back(batch, replies);
-  return replies;
-}
-
-// Without what cannot be kept, and with a look behind each first add that is to be compared.
-std::vector<Reply> CapabilityGate::send(std::span<const Request> batch) {
-  std::vector<Request> sent;
-  std::vector<std::size_t> places;  // in the batch; past its end: a look
-  std::vector<Reply> replies(batch.size());
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    const std::size_t server = server_of(batch[i]);
-    if (auto refusal = refusal_of(batch[i])) {
-      replies[i] = Reply::failed_with(Kind::refused, std::move(*refusal), server);
-      continue;
-    }
-    if (const auto silent = silent_.find(server); relies(batch[i]) && silent != silent_.end()) {
-      const bool spoke = silent->second.is(Kind::refused) || silent->second.is(Kind::denied);
-      replies[i] = Reply::failed_with(spoke ? silent->second.failure->kind : Kind::unreachable,
-                                      "not sent: " + (silent->second.failure ? silent->second.failure->message
-                                                                             : std::string("no answer")),
-                                      server);
-      continue;
-    }
-    sent.push_back(batch[i]);
-    places.push_back(i);
-    if (!batch[i].must_compare || known_[server].cas) continue;
-    sent.push_back(Request::gets(batch[i].key).on(server));
-    places.push_back(batch.size());
-  }
-  std::vector<Reply> answers = transport_->execute(sent);
-  for (std::size_t k = 0; k < sent.size(); ++k) {
-    const bool look = places[k] == batch.size();
-    if (!look) {
-      replies[places[k]] = std::move(answers[k]);
-      continue;
-    }
-    std::optional<bool>& cas = known_[answers[k].server].cas;
-    if (answers[k].outcome == Outcome::hit) cas = answers[k].cas.value != 0;
-  }
-  return replies;
-}
-
-void CapabilityGate::take_back(std::span<const Request> batch, std::vector<Reply>& replies) {
-  std::vector<Request> removals;
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    auto refusal = refusal_of(batch[i]);
-    if (!refusal || replies[i].outcome != Outcome::stored) continue;
-    if (!is_new_item(batch[i].op, replies[i])) continue;
-    removals.push_back(Request::remove(batch[i].key).on(replies[i].server));
-    replies[i] = Reply::failed_with(Kind::refused, std::move(*refusal), replies[i].server);
-  }
-  if (!removals.empty()) static_cast<void>(transport_->execute(removals));
-}
-
-std::unique_ptr<Pending> CapabilityGate::begin(std::vector<Request> batch) {
-  const bool any = std::any_of(batch.begin(), batch.end(), [&](const Request& one) { return relies(one); });
-  return any && !can_all(batch) ? Cluster::begin(std::move(batch)) : transport_->begin(std::move(batch));
+std::unique_ptr<Cluster> gated(std::unique_ptr<Transport> transport) {
+  return std::make_unique<CapabilityGate>(std::move(transport));
 }
 
 }  // namespace mcds

@@ -100,10 +100,9 @@ std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, con
   const bool plain = options.protocol == ConnectOptions::Protocol::classic ||
                      options.protocol == ConnectOptions::Protocol::binary;
   const auto expand = plain ? Composites::Expand::both : Composites::Expand::append_only;
-  std::unique_ptr<Cluster> cluster =
-      std::make_unique<CapabilityGate>(transport_for(std::move(placement), options));
+  std::unique_ptr<Cluster> cluster = gated(transport_for(std::move(placement), options));
   if (options.trace) cluster = std::make_unique<Tracing>(std::move(cluster), options.trace);
-  if (options.run) cluster = std::make_unique<HealthGuard>(std::move(cluster), options);
+  if (options.run) cluster = guarded(std::move(cluster), options);
   cluster = std::make_unique<Composites>(std::move(cluster), expand);
   return std::make_unique<FlashItems>(std::move(cluster));
 }

@@ -2,8 +2,6 @@
 
 #include <poll.h>
 
-#include <memory>
-
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/result.hpp"

@@ -9,7 +9,6 @@
 // exchange is done: as long as it is not, nothing was applied.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 

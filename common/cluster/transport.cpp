@@ -1,9 +1,10 @@
 #include "common/cluster/transport.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/bounds.hpp"
-#include "common/cluster/plain_key.hpp"
+#include "common/base/bytes.hpp"
 
 namespace mcds {
 
@@ -19,11 +20,29 @@ bool is_control(unsigned char c) {
 
 }  // namespace
 
+void Dialect::take_version(std::string text) {
+  version = std::move(text);
+  release = 0;
+  std::uint32_t number = 0;
+  std::string_view rest = version;
+  for (int part = 0; part < 3; ++part) {
+    const std::string_view digits = rest.substr(0, rest.find_first_not_of("0123456789"));
+    const auto value = parse_u64(digits);
+    if (!value || *value > 99) return;
+    number = number * 100 + static_cast<std::uint32_t>(*value);
+    rest.remove_prefix(digits.size());
+    if (part == 2) break;
+    if (!rest.starts_with('.')) return;
+    rest.remove_prefix(1);
+  }
+  release = number;
+}
+
 std::optional<std::string> refusal_before_sending(const Request& request) {
   if (has_key(request.op)) {
     if (request.key.empty()) return "the key is empty; give it a name";
     if (request.key.size() > max_key_size) return "the key is longer than 250 bytes; use a shorter name";
-    if (!goes_in_base64(request.op) && !is_plain_key(request.key))
+    if (!goes_in_base64(request.op) && !is_one_word(request.key))
       return "the key has a space or control character: it can be read, touched, removed, added and set, but "
              "not "
              "changed otherwise; use another name";

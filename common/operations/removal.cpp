@@ -1,7 +1,5 @@
 #include "common/operations/removal.hpp"
 
-#include <algorithm>
-
 #include "common/base/bounds.hpp"
 #include "common/operations/never_saved.hpp"
 

@@ -9,7 +9,6 @@
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
-#include "common/cluster/plain_key.hpp"
 #include "common/cluster/request.hpp"
 
 namespace mcds {
@@ -47,13 +46,13 @@ SavedWriter::SavedWriter(Sink sink, std::string id, const JsonObject& about)
 }
 
 bool SavedWriter::can_save(std::string_view key) {
-  return is_plain_key(key) || key.size() <= longest_in_base64;
+  return is_one_word(key) || key.size() <= longest_in_base64;
 }
 
 void SavedWriter::add(std::string_view key, std::uint32_t flags, std::int64_t ends_s,
                       std::string_view value) {
   const std::string size = std::to_string(value.size());
-  if (is_plain_key(key)) {
+  if (is_one_word(key)) {
     append_all(buffer_, {"add ", key, " ", std::to_string(flags), " ", std::to_string(ends_s), " ", size});
   } else {
     append_all(buffer_, {"ms ", base64(key), " ", size, " b F", std::to_string(flags), " T",
@@ -96,7 +95,7 @@ struct SavedReader::Header {
   bool take_add(const std::vector<std::string_view>& words) {
     if (words.size() != 5) return false;
     key = words[1];
-    return is_plain_key(key) && take(words[2], words[3], words[4]);
+    return is_one_word(key) && take(words[2], words[3], words[4]);
   }
 
   bool take_ms(const std::vector<std::string_view>& words) {
@@ -119,7 +118,7 @@ struct SavedReader::Header {
     auto decoded = encoded ? parse_base64(words[1]) : std::optional<std::string>(words[1]);
     if (!adds || !decoded || decoded->empty()) return false;
     key = std::move(*decoded);
-    if (encoded ? key.size() > longest_in_base64 : !is_plain_key(key)) return false;
+    if (encoded ? key.size() > longest_in_base64 : !is_one_word(key)) return false;
     return take(flag_word, end_word, words[2]);
   }
 

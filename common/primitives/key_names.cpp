@@ -2,14 +2,13 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/cluster/plain_key.hpp"
 
 namespace mcds {
 
 namespace {
 
 void check_bytes(std::string_view bytes, std::string_view what) {
-  if (is_plain_key(bytes)) return;
+  if (is_one_word(bytes)) return;
   throw InvalidInput(std::string(what) +
                      " must not contain spaces or control characters; memcached does not allow them");
 }

@@ -48,7 +48,7 @@ FIELD = ("tools/commands/counter.cpp", r'(\.boolean\("created", value\.created\)
 ANSWER = ("tools/commands/counter.cpp", r'("counter value value_str\? delta created exact\?)', r"\1 loudness")
 MEANING = ("tools/cli/field_dictionary.cpp", r"(?m)^(lost string)", "loudness integer how loud it was\n\\1")
 TOLD = ("man/mcds-counter.1", r"(?m)^(\.Sh OUTPUT\n)", '\\1.Li loudness\nis how loud it was.\n')
-PROFILE = ("common/placement/profiles/python_ruby.cpp", r'(?m)^( *\{"uhashring-ketama", )',
+PROFILE = ("common/placement/profiles/scripting.cpp", r'(?m)^( *\{"uhashring-ketama", )',
            '    {"uhashring-of-the-recipe", &uhashring, "a recipe", uhashring_ketama()},\n\\1')
 
 

@@ -5,7 +5,6 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
-#include "common/cluster/plain_key.hpp"
 #include "common/cluster/request.hpp"
 #include "common/primitives/key_names.hpp"
 
@@ -14,7 +13,7 @@ namespace mcds {
 namespace {
 
 bool fits(std::string_view key, bool any_byte) {
-  return !key.empty() && key.size() <= max_key_size && (any_byte || is_plain_key(key));
+  return !key.empty() && key.size() <= max_key_size && (any_byte || is_one_word(key));
 }
 
 bool is_taken(const Placement& placement, const std::string& key, bool sent) {

@@ -1,15 +1,320 @@
 #include "common/cluster/keys/live.hpp"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <charconv>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/base/new_file.hpp"
 #include "common/cluster/keys/dump.hpp"
-#include "common/cluster/keys/dump_child.hpp"
 
 namespace mcds {
 
 namespace {
+
+// The process that takes what servers dump, so that nothing that stops us stops them.
+
+// What the child does: `keep` takes a key and is false when no more of that server is wanted; `goes_on`, to
+// be asked several times a second, is false when it must end.
+using ReadDumps = std::function<std::vector<LiveKeysOfServer>(const TakeLiveKey& keep,
+                                                              const std::function<bool()>& goes_on)>;
+
+constexpr std::size_t memory_size = std::size_t{4} << 20;
+constexpr std::size_t chunk_size = 64 * 1024;
+constexpr std::uint64_t hole_size = std::uint64_t{16} << 20;  // what was read is given back in such pieces
+
+// Both in the memory that parent and child share.
+struct Progress {
+  std::atomic<std::uint64_t> written{0};  // bytes of the records, from the first on
+  std::atomic<int> error{0};              // errno: no more can be kept
+};
+
+// One key, whose bytes follow, or what became of one server, followed by the failure's message.
+struct Record {
+  LiveKey about = {};
+  std::uint32_t size = 0;  // of the bytes that follow
+  bool is_result = false, failed = false, late = false, complete = false, by_table = false, busy = false;
+  ReplyFailure::Kind kind = ReplyFailure::Kind::unknown;
+};
+static_assert(std::is_trivially_copyable_v<Record>);
+
+Record record_of(const LiveKeysOfServer& result, std::size_t server) {
+  Record record{.is_result = true, .failed = result.failure != nullptr, .complete = result.complete};
+  record.by_table = result.by_table;
+  record.busy = result.busy;
+  record.about.server = server;
+  record.about.size_bytes = result.items_before;
+  record.about.cas = result.items_after;
+  if (record.failed) record.kind = result.failure->kind, record.late = result.failure->late;
+  return record;
+}
+
+LiveKeysOfServer result_of(const Record& record, std::string_view message) {
+  LiveKeysOfServer result{.complete = record.complete, .by_table = record.by_table, .busy = record.busy};
+  result.items_before = record.about.size_bytes;
+  result.items_after = record.about.cas;
+  if (record.failed)
+    result.failure =
+        std::make_shared<ReplyFailure>(ReplyFailure{record.kind, std::string(message), record.late});
+  return result;
+}
+
+// Bytes from the child to the parent: the first memory_size of them in memory, the rest in an unnamed file.
+class Passage {
+ public:
+  explicit Passage(std::size_t servers)
+      : size_(sizeof(Progress) + servers * sizeof(std::atomic<bool>) + memory_size),
+        file_(open_unnamed_file()),
+        file_error_(file_ < 0 ? errno : 0) {
+    void* const shared = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED || pipe2(bell_, O_CLOEXEC | O_NONBLOCK) != 0) {
+      const Failure failure(ErrorCode::system,
+                            "cannot share memory with a child: " + std::string(std::strerror(errno)));
+      if (shared != MAP_FAILED) munmap(shared, size_);
+      if (file_ >= 0) close(file_);
+      throw failure;
+    }
+    progress_ = new (shared) Progress;
+    enough_ = reinterpret_cast<std::atomic<bool>*>(progress_ + 1);
+    for (std::size_t i = 0; i < servers; ++i) new (enough_ + i) std::atomic<bool>(false);
+    memory_ = reinterpret_cast<char*>(enough_ + servers);
+  }
+  ~Passage() {
+    munmap(progress_, size_);
+    for (const int descriptor : {file_, bell_[0], bell_[1]}) {
+      if (descriptor >= 0) close(descriptor);
+    }
+  }
+  Passage(const Passage&) = delete;
+  Passage& operator=(const Passage&) = delete;
+
+  std::atomic<bool>& enough(std::size_t server) { return enough_[server]; }
+  int error() const { return progress_->error; }
+
+  // The child's side: of all that was open before it stays open only what it writes to. What is locked by its
+  // descriptor would else be locked until the child ends.
+  void only_write() {
+    bell_[0] = -1;
+    unsigned from = STDERR_FILENO + 1;
+    for (const int kept : {std::min(file_, bell_[1]), std::max(file_, bell_[1])}) {
+      if (kept < 0) continue;
+      if (static_cast<unsigned>(kept) > from) close_range(from, static_cast<unsigned>(kept) - 1, 0);
+      from = static_cast<unsigned>(kept) + 1;
+    }
+    close_range(from, UINT_MAX, 0);
+  }
+  // False: there is no room.
+  bool write(std::string_view bytes) {
+    const std::uint64_t from = progress_->written;
+    std::uint64_t at = from;
+    while (!bytes.empty() && progress_->error == 0) {
+      const std::size_t size = put(bytes, at);
+      at += size;
+      bytes.remove_prefix(size);
+    }
+    progress_->written = at;
+    if (at > from) static_cast<void>(!::write(bell_[1], "", 1));  // a full pipe rings all the same
+    return progress_->error == 0;
+  }
+
+  // The parent's side. Waits for the child; false: it has ended, and all that it wrote is read.
+  void only_read() { close(std::exchange(bell_[1], -1)); }
+  bool read(std::string& into) {
+    while (position_ == progress_->written) {
+      if (ended_) return false;
+      pollfd bell{bell_[0], POLLIN, 0};
+      static_cast<void>(poll(&bell, 1, -1));
+      char rung[256];
+      const ssize_t size = ::read(bell_[0], rung, sizeof rung);
+      ended_ = size == 0;
+    }
+    get(into, std::min<std::uint64_t>(progress_->written - position_, chunk_size));
+    return true;
+  }
+
+ private:
+  std::size_t put(std::string_view bytes, std::uint64_t at) {
+    if (at < memory_size) {
+      const std::size_t size = std::min<std::size_t>(bytes.size(), memory_size - at);
+      std::memcpy(memory_ + at, bytes.data(), size);
+      return size;
+    }
+    if (file_ < 0) progress_->error = file_error_;
+    if (file_ < 0) return 0;
+    const ssize_t size = pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(at - memory_size));
+    if (size <= 0 && errno != EINTR) progress_->error = size == 0 ? ENOSPC : errno;
+    return static_cast<std::size_t>(std::max<ssize_t>(size, 0));
+  }
+
+  void get(std::string& into, std::size_t size) {
+    if (position_ < memory_size) {
+      size = std::min<std::size_t>(size, memory_size - position_);
+      into.append(memory_ + position_, size);
+      position_ += size;
+      return;
+    }
+    const auto at = static_cast<off_t>(position_ - memory_size);
+    const std::size_t had = into.size();
+    into.resize(had + size);
+    const ssize_t got = pread(file_, into.data() + had, size, at);
+    into.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got <= 0 && errno != EINTR)
+      throw Failure(ErrorCode::cannot_read,
+                    std::string("cannot read the list of keys: ") + std::strerror(errno));
+    position_ += static_cast<std::uint64_t>(std::max<ssize_t>(got, 0));
+    for (; position_ - memory_size >= freed_ + hole_size; freed_ += hole_size)
+      static_cast<void>(fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                  static_cast<off_t>(freed_), static_cast<off_t>(hole_size)));
+  }
+
+  std::size_t size_;
+  int file_;
+  int file_error_;
+  int bell_[2] = {-1, -1};  // rung when there is more; its end is the child's
+  Progress* progress_;
+  std::atomic<bool>* enough_;
+  char* memory_;
+  std::uint64_t position_ = 0, freed_ = 0;
+  bool ended_ = false;
+};
+
+void append(std::string& to, Record record, std::string_view bytes) {
+  record.size = static_cast<std::uint32_t>(bytes.size());
+  record.about.key = {};
+  to.append(reinterpret_cast<const char*>(&record), sizeof record);
+  to += bytes;
+}
+
+void serve(Passage& passage, const ReadDumps& read) {
+  std::string pending;
+  const auto flush = [&] {
+    const bool kept = passage.write(pending);
+    pending.clear();
+    return kept;
+  };
+  const auto keep = [&](const LiveKey& key) {
+    if (passage.enough(key.server)) return false;
+    append(pending, {.about = key}, key.key);
+    return pending.size() < chunk_size || flush();
+  };
+  const std::vector<LiveKeysOfServer> results = read(keep, flush);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    append(pending, record_of(results[i], i), results[i].failure ? results[i].failure->message : "");
+  static_cast<void>(flush());
+}
+
+// No signal of our terminal reaches it, nothing of ours stays open in it (a reader of our output waits for
+// the end), and it does not outlive us.
+void detach(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(0);
+  setsid();
+  prctl(PR_SET_NAME, "mcds-dump");
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, descriptor);
+}
+
+class Child {
+ public:
+  Child(Passage& passage, const ReadDumps& read) {
+    const pid_t parent = getpid();
+    pid_ = fork();
+    if (pid_ < 0) throw Failure(ErrorCode::system, "cannot fork; too many processes?");
+    if (pid_ == 0) run(passage, read, parent);
+    passage.only_read();
+  }
+  ~Child() {
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+ private:
+  [[noreturn]] static void run(Passage& passage, const ReadDumps& read, pid_t parent) {
+    passage.only_write();  // first: a new session may wait long for its turn
+    detach(parent);
+    try {
+      serve(passage, read);
+    } catch (...) {
+      _exit(1);  // the results are missing
+    }
+    _exit(0);
+  }
+
+  pid_t pid_;
+};
+
+class Taker {
+ public:
+  Taker(Passage& passage, std::size_t servers, const TakeLiveKey& take)
+      : passage_(passage), take_(take), given_(servers) {
+    const ReplyFailure ended{ReplyFailure::Kind::unknown,
+                             "the process that reads the list of keys was ended"};
+    results_.resize(servers, {.failure = std::make_shared<ReplyFailure>(ended)});
+  }
+
+  std::vector<LiveKeysOfServer> run() {
+    std::string buffer;
+    while (passage_.read(buffer)) {
+      std::size_t at = 0;
+      while (buffer.size() - at >= sizeof(Record)) {
+        Record record;
+        std::memcpy(&record, buffer.data() + at, sizeof record);
+        if (buffer.size() - at - sizeof record < record.size) break;
+        at += sizeof record;
+        take(record, std::string_view(buffer).substr(at, record.size));
+        at += record.size;
+      }
+      buffer.erase(0, at);
+    }
+    if (const int error = passage_.error(); error != 0) {
+      throw Failure(ErrorCode::cannot_write, "cannot keep the list of keys in " + temporary_folder() + ": " +
+                                                 std::strerror(error) +
+                                                 "; set TMPDIR to where there is room");
+    }
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      if (passage_.enough(i)) results_[i] = {};
+      results_[i].keys = given_[i];
+    }
+    return std::move(results_);
+  }
+
+ private:
+  void take(Record& record, std::string_view bytes) {
+    const std::size_t server = record.about.server;
+    if (record.is_result) {
+      results_[server] = result_of(record, bytes);
+      return;
+    }
+    if (passage_.enough(server)) return;
+    record.about.key = bytes;
+    ++given_[server];
+    if (!take_(record.about)) passage_.enough(server) = true;
+  }
+
+  Passage& passage_;
+  const TakeLiveKey& take_;
+  std::vector<std::uint64_t> given_;
+  std::vector<LiveKeysOfServer> results_;
+};
 
 // The next word: `name=value`. The fields come in a fixed order, later versions add some.
 std::string_view take_field(std::string_view& line) {
@@ -25,6 +330,14 @@ bool take_number(std::string_view word, std::string_view name, Number& number) {
   const char* end = word.data() + word.size();
   const auto [stop, error] = std::from_chars(word.data() + name.size(), end, number);
   return error == std::errc{} && stop == end;
+}
+
+// Runs `read` in a child, and gives what it keeps to `take`, here. Throws as read_live_keys().
+std::vector<LiveKeysOfServer> read_by_child(std::size_t servers, const TakeLiveKey& take,
+                                            const ReadDumps& read) {
+  Passage passage(servers);
+  const Child child(passage, read);
+  return Taker(passage, servers, take).run();
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include "common/cluster/credentials.hpp"
 #include "common/cluster/tls/library.hpp"
-#include "common/cluster/tls/options.hpp"
 
 namespace mcds::tls {
 

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "common/base/bytes.hpp"
-#include "common/cluster/plain_key.hpp"
 #include "common/cluster/transport.hpp"
 #include "common/cluster/wire/wire.hpp"
 
@@ -117,7 +116,7 @@ void encode_incr_or_create(const Request& request, std::string& out, IncrForm fo
 }  // namespace
 
 bool is_in_base64(const Request& request) {
-  return request.op != Op::version && request.op != Op::stats && !is_plain_key(request.key);
+  return request.op != Op::version && request.op != Op::stats && !is_one_word(request.key);
 }
 
 std::string opaque_of(const Request& request) {

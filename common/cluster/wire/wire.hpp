@@ -16,7 +16,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/cluster/dialect.hpp"
 #include "common/cluster/reply.hpp"

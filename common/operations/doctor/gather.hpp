@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "common/cluster/cluster.hpp"
+#include "common/cluster/keys/live.hpp"
 #include "common/operations/doctor/examination.hpp"
 
 namespace mcds::doctor {
@@ -28,5 +29,18 @@ struct GatherOptions {
 // `listed`: the servers as the list gives them, with repetitions.
 Examination gather(std::shared_ptr<const Placement> placement, const Pool& listed, const Clock& clock,
                    GatherOptions options);
+
+// What --live adds: a part of the keys of every server, read as `item list` reads them. Nothing is changed.
+
+// So many of each server.
+constexpr std::size_t keys_of_each = 20'000;
+
+struct LiveOptions {
+  LiveKeysOptions reading = {};
+  PlacementOptions placing = {};
+  std::string key_prefix = {};  // of our structures; empty: in any namespace
+};
+
+LiveKeysSeen look_at_keys(const Placement& placement, const Clock& clock, const LiveOptions& options);
 
 }  // namespace mcds::doctor

@@ -1,5 +1,3 @@
-#include "common/operations/doctor/live_keys.hpp"
-
 #include <algorithm>
 #include <iterator>
 #include <tuple>
@@ -7,6 +5,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/cluster/keys/watch.hpp"
+#include "common/operations/doctor/gather.hpp"
 #include "common/placement/guess.hpp"
 #include "common/placement/key_hash.hpp"
 #include "common/primitives/parts.hpp"

@@ -1,6 +1,5 @@
 // Connections, requests, and who sends them.
 #include <algorithm>
-#include <cmath>
 
 #include "common/base/units.hpp"
 #include "common/operations/doctor/tests.hpp"

@@ -1,7 +1,6 @@
 // What happens to items for lack of memory.
 #include <algorithm>
 
-#include "common/base/units.hpp"
 #include "common/operations/doctor/tests.hpp"
 
 namespace mcds::doctor {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 
-#include "common/base/bytes.hpp"
 #include "common/operations/doctor/tests.hpp"
 
 namespace mcds::doctor {

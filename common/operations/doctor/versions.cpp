@@ -5,6 +5,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
+#include "common/cluster/dialect.hpp"
 #include "common/operations/doctor/tests.hpp"
 
 namespace mcds::doctor {
@@ -114,12 +115,9 @@ bool all_agree(const Examination& seen) {
 std::uint32_t release_of(const Patient& patient) {
   // What another program calls its version means something else.
   if (patient.first.stats.known() && !patient.first.stats.number("limit_maxbytes")) return 0;
-  const auto parts = split(patient.version, '.');
-  if (parts.size() < 3) return 0;
-  const std::string_view last = parts[2].substr(0, parts[2].find_first_not_of("0123456789"));
-  const auto major = parse_u64(parts[0]), minor = parse_u64(parts[1]), patch = parse_u64(last);
-  if (!major || !minor || !patch || *major > 9 || *minor > 99 || *patch > 99) return 0;
-  return static_cast<std::uint32_t>(*major * 10000 + *minor * 100 + *patch);
+  Dialect dialect;
+  dialect.take_version(patient.version);
+  return dialect.release < 100'000 ? dialect.release : 0;
 }
 
 void known_fault(const Patient& patient, Diagnosis& diagnosis) {

@@ -5,7 +5,6 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "common/base/pace.hpp"
 #include "common/operations/move/expiry.hpp"

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "common/base/errors.hpp"
-#include "common/base/unnamed_file.hpp"
+#include "common/base/new_file.hpp"
 
 namespace mcds::moving {
 

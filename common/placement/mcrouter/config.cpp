@@ -6,7 +6,6 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/placement/mcrouter/builder.hpp"
-#include "common/placement/pools/entries.hpp"
 #include "common/placement/pools/files.hpp"
 
 namespace mcds {

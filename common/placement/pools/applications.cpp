@@ -1,7 +1,6 @@
 // Servers as applications' own settings name them: DSNs, dalli's variable, Django's CACHES, oslo's sections.
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,7 +9,6 @@
 #include "common/base/errors.hpp"
 #include "common/base/text.hpp"
 #include "common/placement/mcrouter/json_tree.hpp"
-#include "common/placement/pools/entries.hpp"
 #include "common/placement/pools/files.hpp"
 
 namespace mcds {

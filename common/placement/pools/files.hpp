@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/placement/pools/pool.hpp"
 
@@ -65,6 +66,11 @@ PoolFile parse_oslo(std::string_view ini, std::string_view section);
 // The reply of ElastiCache's `config get cluster`, without the CONFIG line and END: a version line, then
 // `host|ip|port` entries separated by spaces. Throws Failure(refused) for anything else.
 PoolFile parse_elasticache(std::string_view text);
+
+// Without blanks and quotes around it.
+std::string_view without_quotes(std::string_view text);
+// What stands between any of the separators, the same way; nothing that is empty.
+std::vector<std::string_view> entries_of(std::string_view text, std::string_view separators);
 
 // Server lists as parse_pool reads them, one or several per line; `#` starts a comment.
 PoolFile parse_server_list(std::string_view text);

@@ -1,6 +1,5 @@
 // PHP's session settings: php.ini, and the pools of php-fpm.
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -8,7 +7,6 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/text.hpp"
-#include "common/placement/pools/entries.hpp"
 #include "common/placement/pools/files.hpp"
 
 namespace mcds {

@@ -2,9 +2,7 @@
 
 #include <arpa/inet.h>
 
-#include <algorithm>
 #include <map>
-#include <optional>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"

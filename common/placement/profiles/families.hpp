@@ -9,11 +9,8 @@
 namespace mcds::families {
 
 std::span<const Profile> libmemcached();  // and its bindings: php-memcached, pylibmc
-std::span<const Profile> php_and_perl();  // clients that share no code with libmemcached
-std::span<const Profile> python_and_ruby();
-std::span<const Profile> java();
-std::span<const Profile> compiled();  // C, C++, C#, Go, Rust
-std::span<const Profile> node();
+std::span<const Profile> scripting();     // clients that share no code with it: PHP, Perl, Python, Ruby, Node
+std::span<const Profile> compiled();      // C, C++, C#, Go, Rust, the JVM
 std::span<const Profile> proxies();
 
 // hash % servers: no weights.

@@ -9,8 +9,7 @@ namespace mcds {
 
 namespace {
 
-constexpr std::array every_family{families::libmemcached, families::php_and_perl, families::python_and_ruby,
-                                  families::java,         families::compiled,     families::node,
+constexpr std::array every_family{families::libmemcached, families::scripting, families::compiled,
                                   families::proxies};
 
 std::vector<Profile> sorted_by_name() {

@@ -1,8 +1,6 @@
 #include "common/placement/ring/points.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace mcds::points {
 

@@ -5,6 +5,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/structures/lock/value.hpp"
 
 namespace mcds {
 

@@ -1,6 +1,5 @@
 // mcds doctor: what is wrong with a pool, and what to do about it.
 #include "common/operations/doctor/gather.hpp"
-#include "common/operations/doctor/live_keys.hpp"
 #include "tools/commands/doctor/report.hpp"
 
 namespace mcds {
