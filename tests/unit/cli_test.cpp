@@ -4,8 +4,8 @@
 #include <set>
 
 #include "common/base/errors.hpp"
-#include "tools/cli/complete.hpp"
 #include "tools/cli/config.hpp"
+#include "tools/cli/describe.hpp"
 #include "tools/cli/exit_status.hpp"
 #include "tools/cli/parse.hpp"
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/placement/pools/pool.hpp"
 #include "tools/cli/config.hpp"

@@ -12,7 +12,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "common/cluster/credentials.hpp"
 #include "common/placement/pools/files.hpp"

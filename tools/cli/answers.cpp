@@ -1,6 +1,5 @@
 #include "tools/cli/answers.hpp"
 
-#include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
 #include "common/primitives/several/quorum.hpp"
 #include "tools/cli/session.hpp"
@@ -66,6 +65,13 @@ JsonObject& add_degraded(JsonObject& line, Session& session) {
 void warn_if_degraded(Session& session) {
   if (session.output().mode() == OutputMode::value && session.is_degraded())
     session.output().warning("one of the two copies does not answer; the other alone was read");
+}
+
+void Outage::tell(Session& session, std::span<const Failure> unreachable) {
+  if (!unreachable.empty() && !told_)
+    session.output().warning("no answer from " + unreachable.front().server() + ": " +
+                             unreachable.front().what() + "; still trying");
+  told_ = !unreachable.empty();
 }
 
 void answer_from(Session& session, JsonObject& line, const AnswerFrom& from, std::string_view bare) {

@@ -36,6 +36,15 @@ JsonObject& add_degraded(JsonObject& line, Session& session);
 void warn_of_copies(Session& session, std::span<const CopyOutcome> copies);
 void warn_if_degraded(Session& session);
 
+// Of what looks at servers again and again: says once that one does not answer, and again only after it has.
+class Outage {
+ public:
+  void tell(Session& session, std::span<const Failure> unreachable);
+
+ private:
+  bool told_ = false;
+};
+
 // Ends the line with "server" and the copies, and prints it.
 void answer_from(Session& session, JsonObject& line, const AnswerFrom& from, std::string_view bare);
 // 1 or 0, and exit 0 or 1.

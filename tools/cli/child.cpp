@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +16,6 @@
 #include <cstring>
 
 #include "common/base/errors.hpp"
-#include "tools/cli/terminal.hpp"
 
 namespace mcds {
 
@@ -26,6 +26,36 @@ constexpr Duration look_for_leftovers_every = std::chrono::milliseconds(10);
 [[noreturn]] void fail(const char* what) {
   throw Failure(ErrorCode::system, std::string("cannot ") + what + ": " + std::strerror(errno));
 }
+
+// The controlling terminal's foreground, lent to a child's process group and taken back.
+class Terminal {
+ public:
+  // Opens the controlling terminal, if there is one. Keep SIGTTOU blocked while using it.
+  Terminal() : descriptor_(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)) {}
+
+  bool exists() const { return descriptor_ >= 0; }
+  // Our process group has it.
+  bool is_ours() const { return descriptor_ >= 0 && tcgetpgrp(descriptor_) == getpgrp(); }
+  // Whether the child should have it from the start. Not when our output goes into a pipe: whoever reads
+  // there is in our process group and may want the terminal (`… | less`); the child gets it when it asks.
+  bool lend_at_start() const {
+    struct stat output {};
+    const bool into_pipe =
+        fstat(STDOUT_FILENO, &output) == 0 && (S_ISFIFO(output.st_mode) || S_ISSOCK(output.st_mode));
+    return is_ours() && !into_pipe;
+  }
+  void lend(pid_t group) {
+    if (descriptor_ >= 0 && tcsetpgrp(descriptor_, group) == 0) lent_ = true;
+  }
+  // If it was lent: from the process below us that has it now.
+  void take_back() {
+    if (std::exchange(lent_, false)) tcsetpgrp(descriptor_, getpgrp());
+  }
+
+ private:
+  Descriptor descriptor_;
+  bool lent_ = false;
+};
 
 class Run {
  public:

@@ -1,5 +1,4 @@
-#include "tools/cli/complete.hpp"
-
+// `mcds __complete WORD…`, called by the completion scripts of the shells. Never touches the network.
 #include <algorithm>
 
 #include "common/base/bytes.hpp"
@@ -7,6 +6,7 @@
 #include "common/placement/pools/pool.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "tools/cli/config.hpp"
+#include "tools/cli/describe.hpp"
 #include "tools/cli/here.hpp"
 #include "tools/cli/parse.hpp"
 

@@ -9,7 +9,6 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/suggest.hpp"
-#include "common/base/text.hpp"
 #include "common/base/units.hpp"
 #include "common/operations/doctor/checks.hpp"
 #include "common/placement/pools/pool.hpp"

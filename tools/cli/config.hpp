@@ -13,7 +13,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "tools/cli/access.hpp"
 

@@ -1,10 +1,7 @@
 #include "tools/cli/describe.hpp"
 
-#include <array>
-
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
-#include "tools/cli/complete.hpp"
 #include "tools/cli/fields.hpp"
 #include "tools/cli/parse.hpp"
 #include "tools/cli/version.hpp"

@@ -14,4 +14,9 @@ int run_hidden(const std::vector<std::string>& arguments);
 // exit_codes.
 std::string description();
 
+// Candidates for the last of `words` (what stands before the cursor, which may be empty; the program's own
+// name is not among them), each `word<TAB>help`. A line `!files` asks the shell for file names, `!command N`
+// for the completion of the command line that starts at word N (from 0) of `words`.
+std::vector<std::string> completions(const std::vector<std::string>& words);
+
 }  // namespace mcds

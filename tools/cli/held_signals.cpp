@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdlib>
 
 #include "tools/cli/child.hpp"

@@ -4,7 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include "common/base/bytes.hpp"
 #include "tools/cli/cell_words.hpp"
 #include "tools/cli/fields.hpp"
 #include "tools/cli/parse.hpp"

@@ -60,12 +60,6 @@ std::size_t read_some(int descriptor, char* into, const std::string& what, std::
   }
 }
 
-std::optional<std::uint64_t> file_size(int descriptor) {
-  struct stat status {};
-  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return static_cast<std::uint64_t>(status.st_size);
-}
-
 // nullopt when there are more than `most`.
 std::optional<std::string> read_all(int descriptor, const std::string& what, std::size_t most) {
   std::string bytes;
@@ -120,13 +114,12 @@ std::size_t ByteReader::read(char* into, std::size_t size) {
 }
 
 std::optional<std::uint64_t> ByteReader::size() const {
-  return file_size(descriptor_);
+  struct stat status {};
+  if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return static_cast<std::uint64_t>(status.st_size);
 }
 
-LineReader::LineReader(const std::string& file, char line_end)
-    : what_(file == "-" ? "standard input" : file),
-      line_end_(line_end),
-      descriptor_(file == "-" ? Descriptor(STDIN_FILENO) : open_file(file)) {}
+LineReader::LineReader(const std::string& file, char line_end) : ByteReader(file), line_end_(line_end) {}
 
 std::optional<std::string> LineReader::next() {
   for (;;) {
@@ -166,10 +159,6 @@ bool LineReader::ready() {
   if (ended_ || searched_ < buffer_.size()) return true;
   pollfd input{descriptor_, POLLIN, 0};
   return poll(&input, 1, 0) != 0;
-}
-
-std::optional<std::uint64_t> LineReader::size() const {
-  return file_size(descriptor_);
 }
 
 bool LineReader::fill() {

@@ -36,14 +36,14 @@ class ByteReader {
   // Of all there is to read, if that is a regular file.
   std::optional<std::uint64_t> size() const;
 
- private:
+ protected:
   std::string what_;
   Descriptor descriptor_;
 };
 
 // Lines of a file, of standard input for `-`, without their end, memory bounded by the longest line. Throws
 // Failure(bad_data) for a line longer than any value, Failure(cannot_read) when reading fails.
-class LineReader {
+class LineReader : private ByteReader {
  public:
   explicit LineReader(const std::string& file = "-", char line_end = '\n');
   // Throws Failure(bad_data) for a line that is too long: the next one is read all the same.
@@ -53,15 +53,12 @@ class LineReader {
   bool ready();
   // Of the line last returned, from 1.
   std::size_t number() const { return number_; }
-  // Of all there is to read, if that is a regular file.
-  std::optional<std::uint64_t> size() const;
+  using ByteReader::size;
 
  private:
   bool fill();
   void skip_line();
-  std::string what_;
   char line_end_;
-  Descriptor descriptor_;
   std::size_t number_ = 0;
   std::string buffer_;
   std::size_t position_ = 0;  // of the next line

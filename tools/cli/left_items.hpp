@@ -11,18 +11,29 @@
 
 namespace mcds {
 
+// Of what is left, where not all is asked for.
+constexpr std::uint64_t shown_lines = 20;
+
 class LeftItems {
  public:
   using Print = std::function<void(const LeftItem&)>;
   // `unit` and `total` are the progress line's. `all`: --list was given; else the first 20 are printed.
-  LeftItems(Clock& clock, std::string unit, std::uint64_t total, bool all, Print print);
+  LeftItems(Clock& clock, std::string unit, std::uint64_t total, bool all, Print print)
+      : progress_(clock, std::move(unit), total), all_(all), print_(std::move(print)) {}
 
   // Valid as long as this object.
-  Move::Watch watch();
+  Move::Watch watch() {
+    return {[this](const LeftItem& item) { take(item); },
+            [this](std::uint64_t done) { progress_.reach(done, done); }};
+  }
   std::uint64_t count() const { return count_; }
 
  private:
-  void take(const LeftItem& item);
+  void take(const LeftItem& item) {
+    if (++count_ > shown_lines && !all_) return;
+    progress_.hide();
+    print_(item);
+  }
 
   Progress progress_;
   bool all_;

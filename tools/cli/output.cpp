@@ -20,6 +20,27 @@ namespace mcds {
 
 namespace {
 
+constexpr std::size_t most_groups = 256;
+constexpr std::size_t most_news = 3;
+constexpr std::size_t most_at_the_end = 6;
+constexpr std::size_t shown_of_each = 3;
+
+// The message without what it quotes: the names of the lines it is of.
+std::string unquoted(std::string_view message) {
+  std::string text;
+  char open = '\0';
+  for (std::size_t i = 0; i < message.size(); ++i) {
+    const char c = message[i];
+    if (open == '\0') text += c;
+    const bool quotes = c == '\'' || c == '"';
+    if (open != '\0' ? c == open : quotes && (i == 0 || message[i - 1] == ' ')) {
+      text += open == '\0' ? "…" : std::string(1, c);
+      open = open == '\0' ? c : '\0';
+    }
+  }
+  return text;
+}
+
 constexpr std::size_t buffer_size = 64 * 1024;
 
 // Where there are many answers each window takes and frees the same few MiB: given back to the system in
@@ -60,6 +81,80 @@ std::string end_of_line(char end) {
 }
 
 }  // namespace
+
+std::string FailedGroup::whom() const {
+  std::string text = lines ? count == 1 ? "line " : "lines " : "";
+  for (std::size_t i = 0; i < first.size(); ++i) text += (i == 0 ? "" : ", ") + first[i];
+  if (count > first.size()) text += " and " + std::to_string(count - first.size()) + " more";
+  return text;
+}
+
+FailedGroup& ErrorDigest::group_of(const Failure& failure, bool lines) {
+  const std::string cause = unquoted(failure.what());
+  const auto is_of = [&](const FailedGroup& group) {
+    return group.code == failure.code() && group.lines == lines && group.server == failure.server() &&
+           group.cause == cause;
+  };
+  if (last_ < groups_.size() && is_of(groups_[last_])) return groups_[last_];
+  const auto found = std::ranges::find_if(groups_, is_of);
+  last_ = static_cast<std::size_t>(found - groups_.begin());
+  if (found != groups_.end()) return *found;
+  if (groups_.size() == most_groups) return groups_[--last_];
+  return groups_.emplace_back(FailedGroup{failure.code(), failure.what(), failure.server(), lines, cause});
+}
+
+void ErrorDigest::add_line(const Failure& failure, std::uint64_t line, std::uint64_t count) {
+  FailedGroup& group = group_of(failure, true);
+  group.count += count;
+  if (group.count > 1) group.message = group.cause;
+  for (; count > 0 && group.first.size() < shown_of_each; --count)
+    group.first.push_back(std::to_string(line++));
+}
+
+void ErrorDigest::add_name(const Failure& failure, std::string_view name) {
+  FailedGroup& group = group_of(failure, false);
+  if (++group.count > 1) group.message = group.cause;
+  if (group.first.size() < shown_of_each) group.first.emplace_back(name);
+}
+
+bool ErrorDigest::hides_any() const {
+  return std::ranges::any_of(groups_,
+                             [](const FailedGroup& group) { return group.count > group.first.size(); });
+}
+
+std::vector<FailedGroup> ErrorDigest::news() {
+  std::vector<FailedGroup> told;
+  for (FailedGroup& group : groups_) {
+    if (group.told > 0 || news_ == most_news) continue;
+    ++news_;
+    group.told = group.count;
+    told.push_back(group);
+  }
+  return told;
+}
+
+std::vector<FailedGroup> ErrorDigest::rest() {
+  std::vector<FailedGroup> told;
+  for (const FailedGroup& group : groups_) {
+    if (group.count > group.told) told.push_back(group);
+  }
+  groups_.clear();
+  if (told.size() <= most_at_the_end) return told;
+  std::ranges::stable_sort(told, std::greater{}, &FailedGroup::count);
+  FailedGroup others = told[most_at_the_end - 1];
+  others.server.clear();
+  for (std::size_t i = most_at_the_end; i < told.size(); ++i) others.count += told[i].count;
+  others.message = "other causes, for example: " + others.message;
+  told.resize(most_at_the_end - 1);
+  told.push_back(std::move(others));
+  return told;
+}
+
+void throw_output_failed(int error) {
+  if (error == EPIPE) throw ClosedPipe{};
+  throw Failure(ErrorCode::output_failed,
+                "cannot write to standard output: " + std::string(std::strerror(error)));
+}
 
 Output::Output(OutputMode mode) : mode_(mode), table_(terminal_width(), terminal_has_colours()) {}
 
@@ -170,9 +265,7 @@ void Output::write_pending() {
   bytes.clear();
   pending_ = std::move(bytes);  // which has grown to what it takes
   if (written) return;
-  if (error == EPIPE) throw ClosedPipe{};
-  throw Failure(ErrorCode::output_failed,
-                "cannot write to standard output: " + std::string(std::strerror(error)));
+  throw_output_failed(error);
 }
 
 std::string Output::message_of(std::string_view text, ErrorCode code) const {
@@ -192,11 +285,8 @@ void Output::tell(const FailedGroup& group) const {
     JsonObject error = JsonObject("code", name_of(group.code)).bytes("message", message);
     if (!group.server.empty()) error.bytes("server", group.server);
     if (group.lines && group.count > 0) error.raw("line", group.first.front());
-    if (group.lines && group.count > 1) {
-      std::string first;
-      for (const std::string& line : group.first) first += (first.empty() ? "" : ",") + line;
-      error.number("lines", group.count).raw("first_lines", '[' + first + ']');
-    }
+    if (group.lines && group.count > 1)
+      error.number("lines", group.count).raw("first_lines", '[' + joined(group.first) + ']');
     text = json_line("error", error);
   } else {
     text = "mcds: " + (group.lines && group.count > 0 ? group.whom() + ": " : "") + message;

@@ -22,7 +22,6 @@ extern ostream cout, cerr;
 #include "common/base/units.hpp"
 #include "tools/cli/fields.hpp"
 #include "tools/cli/help.hpp"
-#include "tools/cli/our_words.hpp"
 #include "tools/cli/version.hpp"
 
 namespace mcds {
@@ -35,18 +34,9 @@ std::string quoted(const std::string& word) {
   return is_utf8(word) ? json_quote(word) : "bytes that are not UTF-8";
 }
 
-template <typename Number>
-Number parsed_number(const std::string& text, const std::string& what) {
-  if constexpr (std::is_same_v<Number, double>) {
-    if (const auto value = parse_double(text)) return *value;
-  } else if constexpr (std::is_same_v<Number, std::uint64_t>) {
-    if (const auto value = parse_u64(text)) return *value;
-    throw InvalidInput(what + ": " + quoted(text) + " is not a whole number from 0 to 18446744073709551615");
-  } else {
-    const auto value = parse_i64(text);
-    if (value && *value >= INT32_MIN && *value <= INT32_MAX) return static_cast<int>(*value);
-  }
-  throw InvalidInput(what + ": " + quoted(text) + " is not a number");
+std::uint64_t parsed_number(const std::string& text, const std::string& what) {
+  if (const auto value = parse_u64(text)) return *value;
+  throw InvalidInput(what + ": " + quoted(text) + " is not a whole number from 0 to 18446744073709551615");
 }
 
 struct Assign {
@@ -60,14 +50,8 @@ struct Assign {
   void operator()(Words* target) const { *target = words; }
   void operator()(Duration* target) const { *target = parse_duration(last(), what); }
   void operator()(std::optional<Duration>* target) const { *target = parse_duration(last(), what); }
-  template <typename Number>
-  void operator()(Number* target) const {
-    *target = parsed_number<Number>(last(), what);
-  }
-  template <typename Number>
-  void operator()(std::optional<Number>* target) const {
-    *target = parsed_number<Number>(last(), what);
-  }
+  void operator()(std::uint64_t* target) const { *target = parsed_number(last(), what); }
+  void operator()(std::optional<std::uint64_t>* target) const { *target = parsed_number(last(), what); }
 };
 
 void check_choice(const OptionSpec& option, const std::string& word) {
@@ -236,6 +220,34 @@ void note_output_mode(const Words& words, GlobalOptions& globals) {
   }
 }
 
+// What somebody means who knows memcached or another tool: `mcds get` and the like are no commands of ours.
+// Words of memcached's protocol, of its tools, and of clients that people come from; what to try instead.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 13> their_words{{
+    {"get gets mget fetch cat show", "mcds item get KEY, mcds counter get NAME, or mcds hash get NAME FIELD"},
+    {"set add put store replace",
+     "mcds item set KEY VALUE, mcds counter set NAME NUMBER, or mcds hash set NAME FIELD VALUE"},
+    {"incr inc", "mcds counter incr NAME"},
+    {"decr", "mcds counter decr NAME"},
+    {"keys key-list ls list scan metadump cachedump", "mcds item list"},
+    {"delete del rm remove", "mcds item remove KEY"},
+    {"touch", "mcds item touch KEY TTL"},
+    {"flush_all flush", "mcds item remove --prefix '' --all"},
+    {"top watch monitor hot", "mcds item hot, or mcds servers --every 1s"},
+    {"stats stat info slabs display", "mcds servers, or mcds servers --stats slabs"},
+    {"version", "mcds servers, or mcds --version"},
+    {"ping", "mcds servers"},
+    {"dump backup", "mcds item save FILE, or mcds item list"},
+}};
+
+// The commands to try; empty: the word says nothing.
+std::string_view in_our_words(std::string_view word) {
+  for (const auto& [theirs, ours] : their_words) {
+    const auto all = split(theirs, ' ');
+    if (std::ranges::find(all, word) != all.end()) return ours;
+  }
+  return {};
+}
+
 std::unique_ptr<Command> find_command(const std::string& name, std::optional<std::string_view> only) {
   if (auto command = declared(name, only)) return command;
   Words names;
@@ -257,11 +269,8 @@ const Verb& find_verb(const Command& command, Words& words, const std::vector<Op
   }
   if (itself != nullptr) return *itself;
   Words names;
-  std::string list;
-  for (const auto& known : command.verbs()) {
-    names.push_back(known->name());
-    list += (list.empty() ? "" : ", ") + known->name();
-  }
+  for (const auto& known : command.verbs()) names.push_back(known->name());
+  const std::string list = joined(names, ", ");
   if (!word) throw InvalidInput("mcds " + command.name() + " needs a verb: " + list);
   throw InvalidInput("mcds " + command.name() + " has no verb " + quoted(*word) +
                      did_you_mean(*word, names, "; it has " + list));

@@ -33,20 +33,12 @@ bool OptionSpec::is_called(std::string_view word) const {
 }
 
 Verb& Verb::example(Wording line) {
-  if (!whole_) return *this;
-  examples_.push_back(line);
+  if (whole_) examples_.push_back(line);
   return *this;
 }
 
-Verb& Verb::argument(Wording name, Wording help, const WordTarget& target) {
-  if (!whole_) return *this;
-  arguments_.push_back({name, help, target.target, target.takes_dash, true});
-  return *this;
-}
-
-Verb& Verb::optional_argument(Wording name, Wording help, const WordTarget& target) {
-  if (!whole_) return *this;
-  arguments_.push_back({name, help, target.target, target.takes_dash, false});
+Verb& Verb::argument(Wording name, Wording help, const WordTarget& target, bool required) {
+  if (whole_) arguments_.push_back({name, help, target.target, target.takes_dash, required});
   return *this;
 }
 
@@ -58,14 +50,12 @@ Verb& Verb::option(Wording names, Wording value, Wording help, const WordTarget&
 }
 
 Verb& Verb::choice(Wording names, Wording choices, Wording help, Target target) {
-  if (!whole_) return *this;
-  options_.push_back({names, choices, help, target, true});
+  if (whole_) options_.push_back({names, choices, help, target, true});
   return *this;
 }
 
 Verb& Verb::flag(Wording names, Wording help, bool& target) {
-  if (!whole_) return *this;
-  options_.push_back({names, "", help, &target});
+  if (whole_) options_.push_back({names, "", help, &target});
   return *this;
 }
 
@@ -77,26 +67,22 @@ Verb& Verb::child(std::vector<std::string>& target, bool required) {
 }
 
 Verb& Verb::metrics() {
-  if (!whole_) return *this;
-  metrics_ = true;
+  if (whole_) metrics_ = true;
   return *this;
 }
 
 Verb& Verb::answer(Wording fields) {
-  if (!whole_) return *this;
-  answers_.push_back(fields);
+  if (whole_) answers_.push_back(fields);
   return *this;
 }
 
 Verb& Verb::field(Wording meaning) {
-  if (!whole_) return *this;
-  own_fields_.push_back(meaning);
+  if (whole_) own_fields_.push_back(meaning);
   return *this;
 }
 
 Verb& Verb::action(Action action) {
-  if (!whole_) return *this;
-  action_ = std::move(action);
+  if (whole_) action_ = std::move(action);
   return *this;
 }
 

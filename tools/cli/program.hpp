@@ -2,11 +2,10 @@
 // completions, __describe and the man page test all read this description.
 //
 //     auto options = std::make_shared<IncrOptions>();
-//     counter.verb("incr", "add to a counter, creating it if it is missing")
+//     counter.verb("incr", "add to a counter, creating it if it is missing", incr, options)
 //         .argument("NAME", "the counter", &options->name)
 //         .option("--ttl", "D", "ttl of a counter that is created", &options->ttl)
-//         .answer("counter value delta created server @copies")
-//         .action(incr, options);
+//         .answer("counter value delta created server @copies");
 #pragma once
 
 #include <cstdint>
@@ -33,8 +32,7 @@ class Session;
 // verb (see input.hpp).
 using Target =
     std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*, std::uint64_t*,
-                 std::optional<std::uint64_t>*, Duration*, std::optional<Duration>*, double*,
-                 std::optional<double>*, int*, std::optional<int>*>;
+                 std::optional<std::uint64_t>*, Duration*, std::optional<Duration>*>;
 
 // A target in which `-` stands for standard input, or output; elsewhere it is refused.
 struct WordTarget {
@@ -85,8 +83,10 @@ class Verb {
       : name_(std::move(name)), summary_(summary), whole_(whole) {}
 
   Verb& example(Wording line);  // three of them open --help
-  Verb& argument(Wording name, Wording help, const WordTarget& target);
-  Verb& optional_argument(Wording name, Wording help, const WordTarget& target);
+  Verb& argument(Wording name, Wording help, const WordTarget& target, bool required = true);
+  Verb& optional_argument(Wording name, Wording help, const WordTarget& target) {
+    return argument(name, help, target, false);
+  }
   Verb& option(Wording names, Wording value, Wording help, const WordTarget& target);
   // `choices`: "FIRST|SECOND|…".
   Verb& choice(Wording names, Wording choices, Wording help, Target target);
@@ -106,7 +106,6 @@ class Verb {
     return *this;
   }
   Verb& action(Action action);
-  // Of options that live as long as the verb.
   template <typename Options>
   Verb& action(ExitStatus (*run)(Session&, const Options&), const std::shared_ptr<Options>& options) {
     if (!whole_) return *this;
@@ -147,6 +146,12 @@ class Command {
   Command(std::string name, Wording summary, std::optional<std::string_view> only = {})
       : name_(std::move(name)), summary_(summary), only_(only) {}
   Verb& verb(std::string name, Wording summary);
+  // With its action, of options that live as long as the verb.
+  template <typename Options>
+  Verb& verb(std::string name, Wording summary, ExitStatus (*run)(Session&, const Options&),
+             const std::shared_ptr<Options>& options) {
+    return verb(std::move(name), summary).action(run, options);
+  }
   Verb& itself() { return verb({}, summary_); }
   // nullptr: no such verb. The empty name finds itself().
   const Verb* find(std::string_view name) const;

@@ -5,10 +5,19 @@
 
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
+#include "common/cluster/health/run_limits.hpp"
+#include "common/placement/placement.hpp"
 #include "common/placement/pools/files.hpp"
 #include "tools/cli/access.hpp"
 
 namespace mcds {
+
+// How long a name server is waited for.
+constexpr Duration longest_lookup = std::chrono::seconds(5);
+
+// Names and addresses as this machine resolves them, for the profiles of clients that hash what a name
+// resolves to. It waits no longer than `limits` allows.
+Resolver system_resolver(std::shared_ptr<const RunLimits> limits);
 
 struct FoundServers {
   PoolFile file;

@@ -8,7 +8,6 @@
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/here.hpp"
 #include "tools/cli/input.hpp"
-#include "tools/cli/resolver.hpp"
 #include "tools/cli/servers_from.hpp"
 
 namespace mcds {

@@ -1,8 +1,6 @@
 // mcds counter: parsing and printing; the algorithm is in common/structures/counter/counter.cpp.
 #include "common/structures/counter/counter.hpp"
 
-#include <map>
-
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -199,7 +197,7 @@ constexpr const char* key_help = "NAME is a whole memcached key: an application'
 constexpr const char* ttl_help = "ttl of a counter that is created; an existing one keeps its own";
 
 void declare_values(Command& counter, const std::shared_ptr<CounterOptions>& options) {
-  counter.verb("incr", "add to a counter, creating it if it is missing")
+  counter.verb("incr", "add to a counter, creating it if it is missing", incr, options)
       .example("mcds counter incr hits")
       .example("mcds counter incr bytes:in 1500 --ttl 1h")
       .example("cut -d' ' -f1 access.log | mcds counter incr - >/dev/null")
@@ -213,17 +211,15 @@ void declare_values(Command& counter, const std::shared_ptr<CounterOptions>& opt
       .flag("--plain", "create a plain counter, which has one copy", options->plain)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .answer("counter value value_str? delta created exact? server @copies")
-      .flag("--key", key_help, options->whole_key)
-      .action(incr, options);
-  counter.verb("decr", "subtract from a counter; stops at 0")
+      .flag("--key", key_help, options->whole_key);
+  counter.verb("decr", "subtract from a counter; stops at 0", decr, options)
       .example("mcds counter decr stock:44")
       .answer("counter value value_str? delta exact? server @copies")
       .answer("counter found server @copies")
       .argument("NAME", "the counter", &options->name)
       .optional_argument("DELTA", "a whole number; default 1", &options->delta)
-      .flag("--key", key_help, options->whole_key)
-      .action(decr, options);
-  counter.verb("get", "print the values of counters")
+      .flag("--key", key_help, options->whole_key);
+  counter.verb("get", "print the values of counters", get, options)
       .example("mcds counter get hits")
       .answer("counter value value_str? found exact? server @copies")
       .answer("counter found server @copies")
@@ -231,24 +227,21 @@ void declare_values(Command& counter, const std::shared_ptr<CounterOptions>& opt
       .argument("NAME", "the counters; - reads one per line", dash(&options->names))
       .option("--default", "N", "print N for a missing counter instead of exiting with 1",
               &options->otherwise)
-      .flag("--key", key_help, options->whole_key)
-      .action(get, options);
-  counter.verb("set", "set a counter to a value")
+      .flag("--key", key_help, options->whole_key);
+  counter.verb("set", "set a counter to a value", set, options)
       .example("mcds counter set stock:44 120")
       .answer("counter stored value value_str? server @copies")
       .argument("NAME", "the counter", &options->name)
       .argument("VALUE", "a whole number", &options->value)
       .option("--ttl", "D", "the ttl", &options->ttl)
       .flag("--if-absent", "only if there is no such counter; otherwise exit 1", options->if_absent)
-      .flag("--key", key_help, options->whole_key)
-      .action(set, options);
-  counter.verb("take", "read and reset to 0, losing no increment")
+      .flag("--key", key_help, options->whole_key);
+  counter.verb("take", "read and reset to 0, losing no increment", take, options)
       .example("mcds counter take hits -o value")
       .answer("counter taken taken_str? server @copies")
       .answer("counter found server @copies")
       .argument("NAME", "the counter", &options->name)
-      .flag("--key", key_help, options->whole_key)
-      .action(take, options);
+      .flag("--key", key_help, options->whole_key);
 }
 
 }  // namespace
@@ -257,24 +250,23 @@ void declare_counter(Command& counter) {
   const auto options = std::make_shared<CounterOptions>();
   declare_values(counter, options);
   declare_counter_limit(counter);
-  counter.verb("remove", "remove counters")
+  counter.verb("remove", "remove counters", remove, options)
       .example("mcds counter remove hits")
       .answer("counter removed server @copies")
       .argument("NAME", "the counters; - reads one per line", dash(&options->names))
-      .flag("--key", key_help, options->whole_key)
-      .action(remove, options);
-  counter.verb("recopy", "keep a counter in as many copies as --copies says, while others use it")
+      .flag("--key", key_help, options->whole_key);
+  counter
+      .verb("recopy", "keep a counter in as many copies as --copies says, while others use it", recopy,
+            options)
       .example("mcds counter recopy orders --copies 3")
       .answer("counter @recopied")
       .answer("counter found")
-      .argument("NAME", "the counter", &options->name)
-      .action(recopy, options);
-  counter.verb("where", "print the servers of counters")
+      .argument("NAME", "the counter", &options->name);
+  counter.verb("where", "print the servers of counters", where, options)
       .example("mcds counter where hits")
       .answer("@where")
       .argument("NAME", "the counters; - reads one per line", dash(&options->names))
-      .flag("--key", key_help, options->whole_key)
-      .action(where, options);
+      .flag("--key", key_help, options->whole_key);
 }
 
 }  // namespace mcds

@@ -132,7 +132,7 @@ ExitStatus limit(Session& session, const LimitOptions& options) {
 
 void declare_counter_limit(Command& counter) {
   const auto options = std::make_shared<LimitOptions>();
-  counter.verb("limit", "allow at most N uses per period; exit 1 over the limit")
+  counter.verb("limit", "allow at most N uses per period; exit 1 over the limit", limit, options)
       .answer("counter allowed used max peek? waited_s? retry_after_s? server @copies")
       .answer("counter allowed max if_down server? error")
       .example("mcds counter limit mail:user7 --max 5 --per 1h && send-mail user7")
@@ -151,8 +151,7 @@ void declare_counter_limit(Command& counter) {
       .choice("--if-down", "allow|deny", "the answer when the server gives none; otherwise an error",
               &options->if_down)
       .flag("--fail-fast", "stop a batch at the first failed line", options->fail_fast)
-      .flag("--key", "NAME is a whole memcached key: an application's own counter", options->whole_key)
-      .action(limit, options);
+      .flag("--key", "NAME is a whole memcached key: an application's own counter", options->whole_key);
 }
 
 }  // namespace mcds

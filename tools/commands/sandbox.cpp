@@ -19,11 +19,64 @@
 #include "common/base/descriptors.hpp"
 #include "tools/cli/child.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/commands/sandbox_load.hpp"
 
 namespace mcds {
 
 namespace {
+
+// The small load of --load: so that what watches servers has something to show.
+
+constexpr std::size_t all_keys = 20'000;
+constexpr std::size_t keys_per_trip = 20;
+constexpr Duration between_trips = std::chrono::milliseconds(20);
+
+struct Kind {
+  const char* prefix;
+  std::size_t size;  // of the smallest value
+  std::int64_t ttl_s;
+};
+constexpr Kind kinds[] = {{"page:", 1500, 0}, {"session:", 200, 600}, {"query:", 400, 60}};
+
+std::string load_key(std::size_t rank) {
+  return kinds[rank % 3].prefix + std::to_string(rank);
+}
+
+Request load_store(std::size_t rank, WallTime now) {
+  const Kind& kind = kinds[rank % 3];
+  const Exptime ends =
+      kind.ttl_s == 0 ? Exptime::never() : Exptime::after(std::chrono::seconds(kind.ttl_s), now);
+  return Request::set(load_key(rank), std::string(kind.size + rank * 37 % 2000, 'x'), ends);
+}
+
+// For each rank, the sum of the weights up to it.
+std::vector<double> zipf() {
+  std::vector<double> sums;
+  double sum = 0;
+  for (std::size_t rank = 1; rank <= all_keys; ++rank) sums.push_back(sum += 1 / static_cast<double>(rank));
+  return sums;
+}
+
+// Reads a thousand keys a second by a Zipf law, and stores what it misses; returns when the servers are gone.
+void run_sandbox_load(Session& session) {
+  const std::vector<double> sums = zipf();
+  Cluster& cluster = session.cluster();
+  for (;;) {
+    std::vector<std::size_t> ranks;
+    std::vector<Request> reads, stores;
+    for (std::size_t i = 0; i < keys_per_trip; ++i) {
+      const double at = session.random().unit() * sums.back();
+      ranks.push_back(static_cast<std::size_t>(std::ranges::lower_bound(sums, at) - sums.begin()));
+      reads.push_back(Request::get(load_key(ranks.back())));
+    }
+    const std::vector<Reply> replies = cluster.execute(reads);
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      if (replies[i].outcome == Outcome::miss) stores.push_back(load_store(ranks[i], session.clock().wall()));
+    }
+    cluster.execute(stores);
+    if (std::ranges::all_of(replies, &Reply::failed)) return;
+    session.clock().sleep_for(between_trips);
+  }
+}
 
 constexpr std::uint64_t most_servers = 64;
 constexpr std::uint64_t most_megabytes = 1 << 20;

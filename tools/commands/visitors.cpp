@@ -141,7 +141,7 @@ ExitStatus where(Session& session, const Options& options) {
 
 void declare_visitors(Command& command) {
   auto options = std::make_shared<Options>();
-  command.verb("hit", "count one visit in the running period")
+  command.verb("hit", "count one visit in the running period", hit, options)
       .answer("visitors id? counted current? period_s period_started_at server @copies")
       .field("id bytes the visitor")
       .example("mcds visitors hit site")
@@ -151,10 +151,9 @@ void declare_visitors(Command& command) {
       .option("--id", "VISITOR", "count this visitor once per period; - reads one id per line",
               dash(&options->id))
       .option("--at", "T", "when it was: in the running period or the last one; default now", &options->at)
-      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
-      .action(hit, options);
+      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
 
-  command.verb("value", "print the count of the last full period")
+  command.verb("value", "print the count of the last full period", value, options)
       .answer(
           "visitors value period_s period_started_at current estimate? standard_error? display? server "
           "@copies")
@@ -171,20 +170,17 @@ void declare_visitors(Command& command) {
             options->estimate)
       .option("--jitter", "P%",
               "also print a number with normally distributed noise of P percent, for display",
-              &options->jitter)
-      .action(value, options);
+              &options->jitter);
 
-  command.verb("drop", "remove the counts of this and the last period")
+  command.verb("drop", "remove the counts of this and the last period", drop, options)
       .example("mcds visitors drop site")
       .answer("visitors @dropped")
-      .argument("NAME", "the visitors", &options->name)
-      .action(drop, options);
+      .argument("NAME", "the visitors", &options->name);
 
-  command.verb("where", "print the keys of this and the last period, and their servers")
+  command.verb("where", "print the keys of this and the last period, and their servers", where, options)
       .answer("@where")
       .example("mcds visitors where site")
-      .with(common_options, options, "the one in use, else 5m")
-      .action(where, options);
+      .with(common_options, options, "the one in use, else 5m");
 }
 
 }  // namespace mcds

@@ -2,7 +2,7 @@
 // run.cpp.
 #include "common/structures/cache/cache.hpp"
 
-#include "tools/commands/cache/key.hpp"
+#include "tools/commands/cache/options.hpp"
 
 namespace mcds {
 
@@ -101,7 +101,8 @@ void with_entry(Verb& verb, const std::shared_ptr<CacheOptions>& options, bool c
 }
 
 void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options) {
-  command.verb("run", "replay the output of a command, or run it if the output is too old")
+  command
+      .verb("run", "replay the output of a command, or run it if the output is too old", run_cached, options)
       .with(with_entry, options, true)
       .answer("cache replayed made_at exit_code server @copies")
       .answer("cache busy holder? server @copies")
@@ -132,8 +133,7 @@ void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options)
       .choice("--if-down", "run|fail",
               "when no server answers: run the command without the cache, or fail; default run",
               &options->if_down)
-      .option("--report", "FILE", "write the result to this file as JSON", &options->report)
-      .action(run_cached, options);
+      .option("--report", "FILE", "write the result to this file as JSON", &options->report);
 }
 
 }  // namespace
@@ -141,7 +141,7 @@ void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options)
 void declare_cache(Command& command) {
   const auto options = std::make_shared<CacheOptions>();
   declare_run(command, options);
-  command.verb("show", "print the age of an entry; exit 1 if there is none")
+  command.verb("show", "print the age of an entry; exit 1 if there is none", show, options)
       .with(with_entry, options, false)
       .answer(
           "cache found fresh made_at expired? fresh_until_at? stale_until_at exit_code stdout_bytes "
@@ -149,27 +149,23 @@ void declare_cache(Command& command) {
       .answer("cache found rebuilding holder? server @copies")
       .example("mcds cache show report")
       .example("mcds cache show report -o value")
-      .example("mcds cache show -- ./query shoes")
-      .action(show, options);
-  command.verb("expire", "make the output stale, so that the next run rebuilds it")
+      .example("mcds cache show -- ./query shoes");
+  command.verb("expire", "make the output stale, so that the next run rebuilds it", expire, options)
       .with(with_entry, options, false)
       .answer("cache expired server @copies")
       .answer("tag expired server @copies")
       .example("mcds cache expire report")
       .example("mcds cache expire --tag orders --tag customers")
       .option("--tag", "T", "instead of an entry: all entries that have this tag; may be repeated",
-              &options->tags)
-      .action(expire, options);
-  command.verb("remove", "remove the output")
+              &options->tags);
+  command.verb("remove", "remove the output", remove, options)
       .with(with_entry, options, false)
       .answer("cache removed server @copies")
-      .example("mcds cache remove report")
-      .action(remove, options);
-  command.verb("where", "print the keys and servers of an entry and its rebuild lock")
+      .example("mcds cache remove report");
+  command.verb("where", "print the keys and servers of an entry and its rebuild lock", where, options)
       .with(with_entry, options, false)
       .answer("@where")
-      .example("mcds cache where report")
-      .action(where, options);
+      .example("mcds cache where report");
 }
 
 }  // namespace mcds

@@ -1,5 +1,3 @@
-#include "tools/commands/cache/key.hpp"
-
 #include <unistd.h>
 
 #include <array>
@@ -9,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
+
+#include "tools/commands/cache/options.hpp"
 
 namespace mcds {
 

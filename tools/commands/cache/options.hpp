@@ -1,4 +1,5 @@
-// What the sources of `mcds cache` share.
+// What the sources of `mcds cache` share: the options, and which entry they mean: a key given by name, or one
+// made of what the command's output depends on.
 #pragma once
 
 #include "tools/commands/commands.hpp"
@@ -22,6 +23,18 @@ struct CacheOptions {
   bool refresh = false;
   std::optional<std::string> report;
 };
+
+struct CacheKey {
+  std::string name;
+  std::optional<std::string> input;  // standard input, if it was read for the name: for the command
+};
+
+// KEY itself; `KEY-<digest>` with --key-from; without KEY `<command>-<digest>`. Throws InvalidInput, and
+// Failure(cannot_read) for a file or standard input that cannot be read.
+CacheKey cache_key(const CacheOptions& options);
+
+// Each once, in the order they were given.
+std::vector<std::string> distinct_tags(const CacheOptions& options);
 
 ExitStatus run_cached(Session& session, const CacheOptions& options);
 

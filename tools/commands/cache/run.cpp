@@ -1,9 +1,14 @@
 // mcds cache run: replay what a command printed, or run it and keep that.
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
 #include <bitset>
+#include <cerrno>
+#include <climits>
 
 #include "common/structures/cache/cache.hpp"
-#include "tools/cli/relay.hpp"
-#include "tools/commands/cache/key.hpp"
+#include "tools/commands/cache/options.hpp"
 #include "tools/commands/lock/holder.hpp"
 #include "tools/commands/lock/lease_keeper.hpp"
 #include "tools/commands/run_report.hpp"
@@ -41,18 +46,93 @@ CacheTerms terms_of(const CacheOptions& options) {
 
 // Without the cache the command can still do its work.
 bool fails_open(const Failure& failure) {
-  switch (failure.code()) {
-    case ErrorCode::unavailable:
-    case ErrorCode::unknown_outcome:
-    case ErrorCode::refused:
-    case ErrorCode::access_denied:
-    case ErrorCode::try_again:
-    case ErrorCode::bad_data:
-      return true;
-    default:
-      return false;
-  }
+  return may_pass(failure.code()) || failure.code() == ErrorCode::access_denied ||
+         failure.code() == ErrorCode::bad_data;
 }
+
+// Passes a child's output on to ours as it comes, and keeps a copy.
+//
+// It never blocks while the child runs: a slow reader of ours slows the child down, as it would without
+// us. A closed or full stdout does not end the copy: the child continues as long as the copy is useful.
+class Relay final : public ChildOutput {
+ public:
+  // Keeps at most `max_kept` bytes of both streams together.
+  explicit Relay(std::size_t max_kept) : max_kept_(max_kept) {}
+
+  bool take(int stream, std::string_view bytes) override {
+    Stream& to = of(stream);
+    keep(to, bytes);
+    if (to.error != 0) return !overflow_;
+    to.pending.erase(0, to.passed);
+    to.passed = 0;
+    to.pending += bytes;
+    proceed(stream);
+    return true;
+  }
+
+  int waits_for(int stream) const override {
+    const Stream& to = streams_[stream == 1 ? 0 : 1];
+    return to.error == 0 && to.passed < to.pending.size() ? stream : -1;
+  }
+
+  void proceed(int stream) override {
+    Stream& to = of(stream);
+    while (waits_for(stream) >= 0 && writable(stream, 0)) {
+      const std::size_t size = std::min(to.pending.size() - to.passed, safe_write);
+      const ssize_t written = write(stream, to.pending.data() + to.passed, size);
+      if (written >= 0) to.passed += static_cast<std::size_t>(written);
+      if (written < 0 && errno == EAGAIN) return;
+      if (written < 0 && errno != EINTR) to.error = errno;
+    }
+  }
+
+  // Whether the copies are complete.
+  bool complete() const { return !overflow_; }
+  // Stream 1 or 2.
+  std::string& kept(int stream) { return of(stream).kept; }
+
+  // The rest, once the child has ended. Throws ClosedPipe or Failure(output_failed) for stdout as Output
+  // does, also when it happened while the child ran.
+  void finish() {
+    for (const int stream : {2, 1}) {
+      while (waits_for(stream) >= 0) {
+        writable(stream, -1);
+        proceed(stream);
+      }
+    }
+    if (of(1).error != 0) throw_output_failed(of(1).error);
+  }
+
+ private:
+  struct Stream {
+    std::string pending;  // from `passed` on, not yet passed on
+    std::size_t passed = 0;
+    std::string kept;
+    int error = 0;  // of our side: nothing more can be passed on
+  };
+  // POLLOUT promises no more than this without blocking.
+  static constexpr std::size_t safe_write = PIPE_BUF;
+
+  static bool writable(int descriptor, int patience) {
+    pollfd ready{descriptor, POLLOUT, 0};
+    return poll(&ready, 1, patience) > 0;
+  }
+
+  Stream& of(int stream) { return streams_[stream == 1 ? 0 : 1]; }
+
+  void keep(Stream& stream, std::string_view bytes) {
+    if (!overflow_ && streams_[0].kept.size() + streams_[1].kept.size() + bytes.size() <= max_kept_) {
+      stream.kept += bytes;
+      return;
+    }
+    overflow_ = true;
+    for (Stream& one : streams_) std::string().swap(one.kept);
+  }
+
+  std::size_t max_kept_;
+  bool overflow_ = false;
+  std::array<Stream, 2> streams_;
+};
 
 class CachedRun {
  public:
@@ -190,15 +270,9 @@ class CachedRun {
       const auto stored = rebuild.store(std::move(record));
       copies_ = rebuild.copies();
       copies_told_as_ = "stored";
-      switch (stored) {
-        case CacheRebuild::Stored::stored:
-          record_.boolean("stored", true);
-          return;
-        case CacheRebuild::Stored::superseded:
-          return not_stored("superseded");
-        case CacheRebuild::Stored::too_large:
-          return not_stored("too_large");
-      }
+      if (stored != CacheRebuild::Stored::stored)
+        return not_stored(stored == CacheRebuild::Stored::superseded ? "superseded" : "too_large");
+      record_.boolean("stored", true);
     } catch (const Failure& failure) {
       session_.output().warning(std::string("the output could not be stored: ") + failure.what());
       not_stored("down");

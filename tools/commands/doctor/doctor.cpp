@@ -1,6 +1,16 @@
 // mcds doctor: what is wrong with a pool, and what to do about it.
+#include <unistd.h>
+
+#include <map>
+#include <set>
+
+#include "common/base/new_file.hpp"
+#include "common/operations/doctor/checks.hpp"
 #include "common/operations/doctor/gather.hpp"
-#include "tools/commands/doctor/report.hpp"
+#include "tools/cli/cell_words.hpp"
+#include "tools/cli/config.hpp"
+#include "tools/cli/metrics.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 
@@ -24,6 +34,272 @@ std::set<std::string, std::less<>> names_in(const std::optional<std::string>& li
   }
   return names;
 }
+
+using doctor::Severity;
+using doctor::Symptom;
+
+std::string with_server(std::string text, const std::string& server) {
+  for (std::size_t at = text.find("SERVER"); at != std::string::npos;
+       at = text.find("SERVER", at + server.size()))
+    text.replace(at, 6, server);
+  return text;
+}
+
+// `idle 12s, evicted_per 300/s`, objects as they are.
+std::string words_of(const JsonObject& evidence) {
+  std::string words;
+  for (const JsonMember& member : json_members(evidence.text()).value_or(std::vector<JsonMember>())) {
+    const auto nested = member.value.starts_with('{') ? json_members(member.value) : std::nullopt;
+    std::string value;
+    if (nested) {
+      for (const JsonMember& one : *nested)
+        value += (value.empty() ? "" : ", ") + one.value + " x " + visible(one.name);
+    } else {
+      value = cell_words(member.name, member.value, {});
+    }
+    const bool sentence = member.name == "message" || member.name == "error" || member.name == "fault";
+    words += (words.empty() ? "" : "; ") + (sentence ? value : column_title(member.name) + ' ' + value);
+  }
+  return words;
+}
+
+// `check@server`, as the configuration and --baseline name it.
+std::string id_of(const Symptom& symptom, const std::string& server) {
+  return symptom.check->name + (server.empty() ? "" : '@' + server);
+}
+
+// What was found of the first holds for the others too.
+bool same_for_all(const Symptom& symptom) {
+  const std::string first = symptom.evidence.text();
+  return std::ranges::all_of(symptom.others, [&](const JsonObject& other) { return other.text() == first; });
+}
+
+std::optional<Severity> severity_named(std::string_view word) {
+  for (const Severity severity : {Severity::note, Severity::warning, Severity::problem}) {
+    if (word == doctor::name_of(severity)) return severity;
+  }
+  return std::nullopt;
+}
+
+// Text in lines of at most 80 columns that begin with `indent` blanks.
+std::string doctor_lines(const std::string& text, std::size_t indent) {
+  return std::string(indent, ' ') + wrapped(text, indent, indent) + '\n';
+}
+
+class DoctorReport {
+ public:
+  DoctorReport(Session& session, const doctor::Examination& seen, std::vector<Symptom> found,
+               std::vector<doctor::Unknown> unknown)
+      : session_(session), seen_(seen), found_(std::move(found)), unknown_(std::move(unknown)) {}
+
+  // What the configuration accepts is a note: of a finding of several servers those that it names.
+  void accept(const std::string& accepted) {
+    std::set<std::string, std::less<>> ids;
+    for (std::string_view word : split(accepted, ',')) {
+      while (word.starts_with(' ')) word.remove_prefix(1);
+      while (word.ends_with(' ')) word.remove_suffix(1);
+      if (!word.empty()) ids.emplace(word);
+    }
+    std::vector<Symptom> all;
+    for (const Symptom& symptom : found_) {
+      const auto is_accepted = [&](const std::string& server) {
+        if (ids.contains(id_of(symptom, "")) || ids.contains(id_of(symptom, server))) return true;
+        // As the list has it: without the usual port, or by its name.
+        return std::ranges::any_of(seen_.pool(), [&](const Server& one) {
+          return one.address() == server &&
+                 ((!one.name.empty() && ids.contains(id_of(symptom, one.name))) ||
+                  (one.port == default_port && ids.contains(id_of(symptom, one.host))));
+        });
+      };
+      for (Symptom& part : part_of(symptom, [&](const std::string& server) { return !is_accepted(server); }))
+        all.push_back(std::move(part));
+      for (Symptom& part : part_of(symptom, is_accepted)) {
+        part.severity = Severity::note;
+        part.accepted = true;
+        all.push_back(std::move(part));
+      }
+    }
+    std::ranges::stable_sort(all, std::greater{}, &Symptom::severity);
+    found_ = std::move(all);
+  }
+
+  // Leaves what is not in this file, and writes all into it; a file that is not there yet has nothing in it.
+  // Throws Failure.
+  void compare_with(const std::string& file) {
+    Known known;
+    const bool there = access(file.c_str(), F_OK) == 0;
+    const std::string text = there ? file_bytes(file) : std::string();
+    for (const std::string_view line : split(text, '\n')) {
+      if (line.empty()) continue;
+      const auto name = json_unquote(json_field(line, "finding").value_or(""));
+      const auto severity =
+          severity_named(json_unquote(json_field(line, "severity").value_or("")).value_or(""));
+      const auto servers = json_elements(json_field(line, "servers").value_or(""));
+      if (!name || !severity || !servers)
+        throw Failure(ErrorCode::bad_data,
+                      "--baseline: " + file + " is not a list of findings of mcds doctor");
+      if (servers->empty()) known[*name] = *severity;
+      for (const std::string& server : *servers)
+        known[*name + '@' + json_unquote(server).value_or("")] = *severity;
+    }
+    NewFile now(file);
+    std::vector<Symptom> news;
+    for (const Symptom& symptom : found_) {
+      now.write(line_of(symptom).text() + '\n');
+      const auto is_new = [&](const std::string& server) {
+        const auto before = known.find(id_of(symptom, server));
+        return before == known.end() || before->second < symptom.severity;
+      };
+      for (Symptom& part : part_of(symptom, is_new)) news.push_back(std::move(part));
+    }
+    now.keep();
+    found_ = std::move(news);
+  }
+
+  // Prints it; 2 with a problem or a warning.
+  ExitStatus print() {
+    Output& output = session_.output();
+    const ExitStatus status =
+        count(Severity::problem) + count(Severity::warning) == 0 ? ExitStatus::ok : ExitStatus::problem;
+    if (session_.options().quiet) return status;
+    if (output.mode() == OutputMode::openmetrics) output.raw(metrics());
+    for (const Symptom& symptom : found_) {
+      if (output.mode() == OutputMode::text) output.raw(paragraph(symptom));
+      if (output.mode() == OutputMode::json) output.answer(line_of(symptom), {});
+      if (output.mode() != OutputMode::value) continue;
+      auto servers = labels_of(seen_.pool(), symptom.servers);
+      if (servers.empty()) servers.emplace_back();
+      for (const std::string& server : servers) output.answer({}, id_of(symptom, server));
+    }
+    if (output.mode() == OutputMode::text) output.raw(last_paragraph());
+    if (output.mode() == OutputMode::json) output.answer(summary(), {});
+    return status;
+  }
+
+ private:
+  using Known = std::map<std::string, Severity>;
+
+  std::string label(std::size_t server) const { return seen_.pool()[server].address(); }
+
+  std::string advice(const Symptom& symptom) const {
+    return with_server(symptom.check->advice,
+                       symptom.servers.empty() ? "SERVER" : label(symptom.servers.front()));
+  }
+
+  JsonObject line_of(const Symptom& symptom) const {
+    JsonObject line =
+        JsonObject("finding", symptom.check->name).bytes("severity", doctor::name_of(symptom.severity));
+    line.strings("servers", labels_of(seen_.pool(), symptom.servers)).object("evidence", symptom.evidence);
+    if (!same_for_all(symptom)) {
+      std::vector<JsonObject> others;
+      for (std::size_t i = 0; i < symptom.others.size(); ++i)
+        others.push_back(
+            JsonObject("server", label(symptom.servers[i + 1])).object("evidence", symptom.others[i]));
+      line.objects("others", others);
+    }
+    if (symptom.accepted) line.boolean("accepted", true);
+    return line.bytes("message", symptom.check->sentence).bytes("advice", advice(symptom));
+  }
+
+  JsonObject summary() const {
+    JsonObject line;
+    const std::uint64_t problems = count(Severity::problem), warnings = count(Severity::warning);
+    line.boolean("ok", problems + warnings == 0).number("problems", problems).number("warnings", warnings);
+    line.number("notes", count(Severity::note)).number("servers", seen_.size());
+    line.raw("for_s", format_fixed(std::chrono::duration<double>(seen_.interval).count(), 1));
+    unsigned trips = 0;
+    for (const doctor::Patient& patient : seen_.patients) trips = std::max(trips, patient.trips);
+    line.number("trips", trips);
+    std::vector<JsonObject> unknown;
+    for (const doctor::Unknown& one : unknown_) {
+      const auto servers = labels_of(seen_.pool(), one.servers);
+      unknown.push_back(JsonObject("lacks", doctor::name_of(one.lacks))
+                            .strings("servers", servers)
+                            .strings("checks", one.checks));
+    }
+    return line.objects("unknown", unknown);
+  }
+
+  std::string paragraph(const Symptom& symptom) const {
+    std::string servers;
+    constexpr std::size_t shown = 8;
+    const auto names = labels_of(seen_.pool(), symptom.servers, true);
+    for (std::size_t i = 0; i < names.size() && i < shown; ++i) servers += (i == 0 ? "" : ", ") + names[i];
+    if (names.size() > shown) servers += " and " + std::to_string(names.size() - shown) + " more";
+    std::string text =
+        doctor_lines(std::string(doctor::name_of(symptom.severity)) + ": " + symptom.check->name +
+                         (servers.empty() ? "" : " on " + servers) + (symptom.accepted ? " (accepted)" : ""),
+                     0);
+    text += doctor_lines(symptom.check->sentence, 2);
+    std::string evidence = words_of(symptom.evidence);
+    if (!same_for_all(symptom) && !evidence.empty()) evidence = names.front() + ": " + evidence;
+    if (!evidence.empty()) text += doctor_lines('(' + evidence + ')', 2);
+    return text + doctor_lines("-> " + advice(symptom), 2) + '\n';
+  }
+
+  std::string last_paragraph() const {
+    const auto times = [](std::uint64_t count, const char* what) {
+      return std::to_string(count) + ' ' + what + (count == 1 ? "" : "s");
+    };
+    std::string text = times(count(Severity::problem), "problem") + ", " +
+                       times(count(Severity::warning), "warning") + ", " +
+                       times(count(Severity::note), "note") + " on " + times(seen_.size(), "server") + '.';
+    std::string lines = doctor_lines(text, 0);
+    for (const doctor::Unknown& one : unknown_) {
+      const std::string names = joined(labels_of(seen_.pool(), one.servers, true), ", ");
+      lines += doctor_lines("Unknown: " + names + " without `" + doctor::name_of(one.lacks) +
+                                "`: " + std::to_string(one.checks.size()) + " checks were not made there.",
+                            0);
+    }
+    return lines;
+  }
+
+  std::string metrics() const {
+    Metrics metrics;
+    for (const Symptom& symptom : found_) {
+      auto servers = labels_of(seen_.pool(), symptom.servers);
+      if (servers.empty()) servers.emplace_back();
+      for (const std::string& server : servers) {
+        metrics.add("mcds_doctor_finding", "1 for each finding of mcds doctor.",
+                    {{"finding", symptom.check->name},
+                     {"severity", doctor::name_of(symptom.severity)},
+                     {"server", server}},
+                    "1");
+      }
+    }
+    for (const Severity severity : {Severity::problem, Severity::warning, Severity::note})
+      metrics.add("mcds_doctor_findings", "Findings of mcds doctor by severity.",
+                  {{"severity", doctor::name_of(severity)}}, std::to_string(count(severity)));
+    metrics.add("mcds_doctor_servers", "Servers that mcds doctor looked at.", {},
+                std::to_string(seen_.size()));
+    return metrics.text();
+  }
+
+  std::uint64_t count(Severity severity) const {
+    return static_cast<std::uint64_t>(std::ranges::count(found_, severity, &Symptom::severity));
+  }
+
+  // The servers of `symptom` for which `leaves` holds, and what was found of them; nothing: none.
+  template <typename Leaves>
+  std::vector<Symptom> part_of(const Symptom& symptom, const Leaves& leaves) const {
+    if (symptom.servers.empty()) return leaves(std::string()) ? std::vector{symptom} : std::vector<Symptom>();
+    Symptom part = symptom;
+    part.servers.clear(), part.others.clear();
+    for (std::size_t i = 0; i < symptom.servers.size(); ++i) {
+      if (!leaves(label(symptom.servers[i]))) continue;
+      const bool each = !symptom.others.empty() && i > 0;
+      if (each && part.servers.empty()) part.evidence = symptom.others[i - 1];
+      if (each && !part.servers.empty()) part.others.push_back(symptom.others[i - 1]);
+      part.servers.push_back(symptom.servers[i]);
+    }
+    return part.servers.empty() ? std::vector<Symptom>() : std::vector{part};
+  }
+
+  Session& session_;
+  const doctor::Examination& seen_;
+  std::vector<Symptom> found_;
+  std::vector<doctor::Unknown> unknown_;
+};
 
 ExitStatus print_checks(Session& session) {
   for (const doctor::Check& check : doctor::all_checks()) {
@@ -63,7 +339,10 @@ ExitStatus run_doctor(Session& session, const DoctorOptions& options) {
                                      {.reading = LiveKeysOptions::of(session.connect_options()),
                                       .placing = placing,
                                       .key_prefix = session.key_prefix()});
-  return report_findings(session, seen, wanted, options.baseline);
+  DoctorReport report(session, seen, doctor::diagnose(seen, wanted), doctor::unknowns(seen, wanted));
+  report.accept(session.config().doctor_accept.value_or(""));
+  if (options.baseline) report.compare_with(*options.baseline);
+  return report.print();
 }
 
 }  // namespace

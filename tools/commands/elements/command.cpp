@@ -27,10 +27,8 @@ void add_losses(JsonObject& answer, const Elements::Listing& listing) {
 }
 
 std::string loss_message(const ElementsOptions& options, const Elements::Listing& listing) {
-  std::string keys;
-  for (const std::string& key : listing.lost) keys += (keys.empty() ? "" : ", ") + key;
-  return "a part of the index is lost (" + keys + "), so more may exist; see mcds-" + options.structure +
-         "(1), LOSS";
+  return "a part of the index is lost (" + joined(listing.lost, ", ") + "), so more may exist; see mcds-" +
+         options.structure + "(1), LOSS";
 }
 
 ExitStatus remove(Session& session, const ElementsOptions& options) {

@@ -80,7 +80,7 @@ ExitStatus get(Session& session, const ElementsOptions& options) {
 
 void declare_hash(Command& command) {
   const auto options = std::make_shared<ElementsOptions>(ElementsOptions{"hash", "field"});
-  command.verb("set", "set fields to values")
+  command.verb("set", "set fields to values", set, options)
       .answer("hash field created server ttl_s? @copies")
       .example("mcds hash set cfg color blue size L")
       .example("mcds hash set cfg logo @logo.png")
@@ -93,9 +93,8 @@ void declare_hash(Command& command) {
       .flag("--relist", "also list existing fields in the index again, after a part of it was lost",
             options->relist)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
-      .action(set, options)
       .with(declare_ttl, options);
-  command.verb("get", "print the values of fields")
+  command.verb("get", "print the values of fields", get, options)
       .example("mcds hash get cfg color -o value")
       .answer("hash field value server @copies")
       .answer("hash field found server degraded?")
@@ -103,15 +102,14 @@ void declare_hash(Command& command) {
       .example("mcds hash get cfg color size")
       .argument("NAME", "the hash", &options->name)
       .argument("FIELD", "any bytes; - reads one per line", dash(&options->words))
-      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
-      .action(get, options);
+      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
   declare_fetch(command, options, "fetch", "print all fields with their values, unordered", true)
       .field("value bytes the value")
       .example("mcds hash fetch cfg")
       .example("mcds hash fetch cfg -o value | sort");
   declare_fetch(command, options, "fields", "print all fields without their values", false)
       .example("mcds hash fields cfg -o value");
-  command.verb("watch", "print all fields, or those given, then each change of them")
+  command.verb("watch", "print all fields, or those given, then each change of them", watch_elements, options)
       .example("mcds hash watch cfg")
       .answer("hash field value before? server")
       .answer("hash field removed before? server")
@@ -120,8 +118,7 @@ void declare_hash(Command& command) {
       .argument("NAME", "the hash", &options->name)
       .optional_argument("FIELD", "the fields to watch; default: all, those too that come later",
                          &options->words)
-      .option("--every", "D", "time between two looks; default 2s", &options->every)
-      .action(watch_elements, options);
+      .option("--every", "D", "time between two looks; default 2s", &options->every);
   declare_shared_verbs(command, options);
 }
 

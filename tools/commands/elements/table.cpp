@@ -40,7 +40,7 @@ ExitStatus has(Session& session, const ElementsOptions& options) {
 
 void declare_table(Command& command) {
   const auto options = std::make_shared<ElementsOptions>(ElementsOptions{"table", "member"});
-  command.verb("add", "add members")
+  command.verb("add", "add members", add, options)
       .answer("table member added server ttl_s? @copies")
       .example("mcds table add blocked 10.1.2.3 10.1.2.4")
       .example("cut -f1 offenders | mcds table add blocked - --ttl 1h")
@@ -49,16 +49,14 @@ void declare_table(Command& command) {
       .flag("--relist", "also list existing members in the index again, after a part of it was lost",
             options->relist)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
-      .action(add, options)
       .with(declare_ttl, options);
-  command.verb("has", "print whether these are members")
+  command.verb("has", "print whether these are members", has, options)
       .example("mcds table has blocked 10.1.2.3")
       .answer("table member has server @copies")
       .example("if mcds table has blocked \"$IP\" >/dev/null; then exit 1; fi")
       .argument("NAME", "the table", &options->name)
       .argument("MEMBER", "any bytes; - reads one per line", dash(&options->words))
-      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
-      .action(has, options);
+      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
   declare_fetch(command, options, "fetch", "print all members, unordered", false)
       .example("mcds table fetch blocked -o value | sort");
   declare_shared_verbs(command, options);

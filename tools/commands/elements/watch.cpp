@@ -33,16 +33,13 @@ ExitStatus watch_elements(Session& session, const ElementsOptions& options) {
   ElementWatch watch(session.context_with_copies(), options.structure, options.name, std::move(names));
   ElementLine lines(options);
   Pause pause(session.deadline());
-  bool told = false;  // that a server does not answer: again only after it has
+  Outage outage;
   do {
     const ElementWatch::Look look = watch.look();
     for (const auto& change : look.changes) print_change(session, lines, change);
     session.output().flush();
     session.output().tell_new_errors();
-    if (look.failure && !told)
-      session.output().warning("no answer from " + look.failure->server() + ": " + look.failure->what() +
-                               "; still trying");
-    told = look.failure.has_value();
+    outage.tell(session, look.failure ? std::span(&*look.failure, 1) : std::span<const Failure>());
   } while (pause.wait(options.every));
   return ExitStatus::ok;
 }

@@ -181,7 +181,7 @@ void with_shape(Verb& verb, const EventlogOptionsPtr& options, const char* other
 constexpr const char* busy_help = "exit code if another run is using the cursor; default 75";
 
 void declare_put(Command& command, const EventlogOptionsPtr& options) {
-  command.verb("put", "add an event, or one for each line of standard input")
+  command.verb("put", "add an event, or one for each line of standard input", put, options)
       .answer("eventlog id at server @copies")
       .answer("eventlog events failed first_id? last_id? @copies")
       .example("mcds eventlog put deploys 'v1.4.2 ok'")
@@ -194,12 +194,11 @@ void declare_put(Command& command, const EventlogOptionsPtr& options) {
       .flag("--json", "DATA is JSON, and is printed as JSON", options->json)
       .option("--at", "T", "the time of the event; default now", &options->at)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
-      .with(with_shape, options, "default: as the log was last written, else 1m")
-      .action(put, options);
+      .with(with_shape, options, "default: as the log was last written, else 1m");
 }
 
 void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
-  command.verb("fetch", "print events in the order of their time")
+  command.verb("fetch", "print events in the order of their time", eventlog_fetch, options)
       .answer("id at data degraded?")
       .answer("gap from:time to:time reason degraded?")
       .example("mcds eventlog fetch deploys --first 15m")
@@ -214,12 +213,11 @@ void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
       .option("-E,--busy-exit", "N", busy_help, &options->busy_status)
       .flag("--must-exist", "exit with 1 if there is no such log", options->must_exist)
       .child(options->child, false)
-      .with(with_shape, options, "default: all in use")
-      .action(eventlog_fetch, options);
+      .with(with_shape, options, "default: all in use");
 }
 
 void declare_tail(Command& command, const EventlogOptionsPtr& options) {
-  command.verb("tail", "print the last events, and new ones with -f")
+  command.verb("tail", "print the last events, and new ones with -f", eventlog_tail, options)
       .answer("eventlog? id at data degraded?")
       .answer("eventlog? gap from:time to:time reason degraded?")
       .example("mcds eventlog tail deploys")
@@ -234,8 +232,7 @@ void declare_tail(Command& command, const EventlogOptionsPtr& options) {
       .option("--until", "T", "only events at or before T; -f ends then", &options->until)
       .option("--cursor", "FILE", "continue where this file's reader stopped", &options->cursor)
       .option("-E,--busy-exit", "N", busy_help, &options->busy_status)
-      .with(with_shape, options, "default: all in use")
-      .action(eventlog_tail, options);
+      .with(with_shape, options, "default: all in use");
 }
 
 }  // namespace
@@ -245,32 +242,28 @@ void declare_eventlog(Command& command) {
   declare_put(command, options);
   declare_fetch(command, options);
   declare_tail(command, options);
-  command.verb("info", "print the number of events, their times, and gaps")
+  command.verb("info", "print the number of events, their times, and gaps", info, options)
       .answer("eventlog found degraded?")
       .answer(
           "eventlog found chunk_s chunks kept_s events chunks_used parts size_bytes first_at? last_at? gaps "
           "shapes? degraded?")
       .example("mcds eventlog info deploys")
       .argument("NAME", "the log", &options->name)
-      .with(with_shape, options, "default: that of the log's writers")
-      .action(info, options);
-  command.verb("recopy", "from now on keep the log in --copies copies; nothing is lost")
+      .with(with_shape, options, "default: that of the log's writers");
+  command.verb("recopy", "from now on keep the log in --copies copies; nothing is lost", recopy, options)
       .example("mcds eventlog recopy deploys --copies 2")
       .answer("eventlog @recopied")
       .answer("eventlog found")
-      .argument("NAME", "the log", &options->name)
-      .action(recopy, options);
-  command.verb("drop", "end the log: nothing of it remains on the servers")
+      .argument("NAME", "the log", &options->name);
+  command.verb("drop", "end the log: nothing of it remains on the servers", drop, options)
       .example("mcds eventlog drop deploys")
       .answer("eventlog @dropped")
-      .argument("NAME", "the log", &options->name)
-      .action(drop, options);
-  command.verb("where", "print the log's keys and their servers")
+      .argument("NAME", "the log", &options->name);
+  command.verb("where", "print the log's keys and their servers", where, options)
       .answer("@where")
       .example("mcds eventlog where deploys")
       .argument("NAME", "the log", &options->name)
-      .with(with_shape, options, "default: as the log is, else 1m")
-      .action(where, options);
+      .with(with_shape, options, "default: as the log is, else 1m");
 }
 
 }  // namespace mcds

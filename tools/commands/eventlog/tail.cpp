@@ -8,24 +8,6 @@ namespace {
 
 constexpr auto save_at_least_every = std::chrono::seconds(30);
 
-// Says once that a server does not answer, and again only after it has.
-class Outage {
- public:
-  explicit Outage(Session& session) : session_(session) {}
-  void tell(const LogSummary& summary) {
-    if (!summary.unreachable.empty() && !told_) {
-      const Failure& failure = summary.unreachable.front();
-      session_.output().warning("no answer from " + failure.server() + ": " + failure.what() +
-                                "; still trying");
-    }
-    told_ = !summary.unreachable.empty();
-  }
-
- private:
-  Session& session_;
-  bool told_ = false;
-};
-
 // What was put until then, of the sink behind it.
 class UntilSink final : public LogSink {
  public:
@@ -48,9 +30,9 @@ class Ring {
  public:
   // With a shape: that one only.
   Ring(Session& session, EventlogOptions options, CursorState state, std::optional<RingShape> shape)
-      : options_(std::move(options)),
+      : session_(session),
+        options_(std::move(options)),
         state_(std::move(state)),
-        outage_(session),
         finder_(session, options_, shape) {}
 
   const std::string& log() const { return options_.name; }
@@ -67,7 +49,7 @@ class Ring {
                        state_ = before;
                        merged.drop_ring();
                      });
-    outage_.tell(summary);
+    outage_.tell(session_, summary.unreachable);
     return summary;
   }
 
@@ -79,11 +61,12 @@ class Ring {
     if (failure && failure->code() != ErrorCode::unavailable) raise(*failure);
     LogSummary summary = failure ? LogSummary() : polled.value();
     if (failure) summary.unreachable.push_back(*failure);
-    outage_.tell(summary);
+    outage_.tell(session_, summary.unreachable);
     return summary;
   }
 
  private:
+  Session& session_;
   EventlogOptions options_;
   CursorState state_;
   Outage outage_;

@@ -8,7 +8,9 @@ namespace {
 constexpr const char* keys_help = "whole memcached keys; - reads one per line";
 
 void declare_list(Command& command, const ItemOptionsPtr& options) {
-  command.verb("list", "print the keys that the servers hold now, with size, ttl and idle time")
+  command
+      .verb("list", "print the keys that the servers hold now, with size, ttl and idle time", item_list,
+            options)
       .with(declare_selected_keys, options->selected)
       .answer(
           "key size_bytes @age flags? digest? expires_at? cas server server_pid? "
@@ -29,12 +31,11 @@ void declare_list(Command& command, const ItemOptionsPtr& options) {
       .choice("--names", "lock|counter|visitors|eventlog|array|table|hash|cache",
               "print the names of these structures instead of keys", &options->names)
       .flag("--digest", "read the values and print their digests, by which item remove - tells changes",
-            options->digest)
-      .action(item_list, options);
+            options->digest);
 }
 
 void declare_remove(Command& command, const ItemOptionsPtr& options) {
-  command.verb("remove", "remove items")
+  command.verb("remove", "remove items", item_remove, options)
       .answer("key removed reason? server servers?")
       .answer("key would_remove reason? server servers?")
       .answer("keys? size_bytes? removed:integer @removal")
@@ -53,14 +54,13 @@ void declare_remove(Command& command, const ItemOptionsPtr& options) {
       .flag("--everywhere", "from all servers", options->everywhere)
       .flag("--dry-run", "show what would be removed", options->dry_run)
       .flag("-y,--yes", "remove the selection, or the items that item list printed", options->yes)
-      .option("--audit", "FILE", "append to this file who removed what, and how much", &options->audit)
-      .action(item_remove, options);
+      .option("--audit", "FILE", "append to this file who removed what, and how much", &options->audit);
 }
 
 constexpr const char* rate_help = "at most N items per second";
 
 void declare_save(Command& command, const ItemOptionsPtr& options) {
-  command.verb("save", "save items to a file, from which item load puts them back")
+  command.verb("save", "save items to a file, from which item load puts them back", item_save, options)
       .answer("server @saved complete")
       .answer("structure saved reason")
       .answer("file @saved structures torn passed_over bytes @speed")
@@ -72,12 +72,11 @@ void declare_save(Command& command, const ItemOptionsPtr& options) {
       .option("--on", "SERVER", "only what this server has", &options->on)
       .option("--rate", "N/s", rate_help, &options->rate)
       .flag("--structures", "also arrays, tables, hashes, logs, visitors and counters of one copy",
-            options->structures)
-      .action(item_save, options);
+            options->structures);
 }
 
 void declare_load(Command& command, const ItemOptionsPtr& options) {
-  command.verb("load", "put back what item save or memcached-tool dump printed")
+  command.verb("load", "put back what item save or memcached-tool dump printed", item_load, options)
       .answer("server @loaded")
       .answer("file items @loaded expired:integer passed_over whole @speed")
       .answer("server would_load")
@@ -92,12 +91,13 @@ void declare_load(Command& command, const ItemOptionsPtr& options) {
       .option("--rate", "N/s", rate_help, &options->rate)
       .flag("--dry-run", "count what would be loaded, and where", options->dry_run)
       .flag("--verify", "only read the file, and say whether it is whole", options->verify)
-      .flag("--strict", "load nothing from a file that is not known to be whole", options->strict)
-      .action(item_load, options);
+      .flag("--strict", "load nothing from a file that is not known to be whole", options->strict);
 }
 
 void declare_keep(Command& command, const ItemOptionsPtr& options) {
-  command.verb("keep", "save what a server has, run a command that restarts it, load it again")
+  command
+      .verb("keep", "save what a server has, run a command that restarts it, load it again", item_keep,
+            options)
       .example("mcds item keep --on 10.0.0.1:11211 -- systemctl restart memcached")
       .answer(
           "server before:integer saved torn passed_over restarted away_s loaded written_meanwhile "
@@ -114,12 +114,11 @@ void declare_keep(Command& command, const ItemOptionsPtr& options) {
       .option("--rate", "N/s", rate_help, &options->rate)
       .flag("--structures", "also arrays, tables, hashes, logs, visitors and counters of one copy",
             options->structures)
-      .child(options->command, true)
-      .action(item_keep, options);
+      .child(options->command, true);
 }
 
 void declare_hot(Command& command, const ItemOptionsPtr& options) {
-  command.verb("hot", "watch which keys are read, missed, stored and evicted most")
+  command.verb("hot", "watch which keys are read, missed, stored and evicted most", item_hot, options)
       .example("mcds item hot -n 5 -o text")
       .answer("key @events size_bytes:integer|null server")
       .answer("server @events coverage dropped:integer watched_s")
@@ -130,8 +129,7 @@ void declare_hot(Command& command, const ItemOptionsPtr& options) {
       .option("--prefix", "P", "only keys that begin with this", &options->selected.prefix)
       .option("--on", "SERVER", "only this server", &options->on)
       .choice("--sort", "gets|misses|stores|evictions",
-              "the keys with the most of these; default: of all events", &options->sort)
-      .action(item_hot, options);
+              "the keys with the most of these; default: of all events", &options->sort);
 }
 
 }  // namespace
@@ -143,21 +141,19 @@ std::vector<std::size_t> servers_of(Session& session, const ItemOptions& options
 
 void declare_item(Command& command) {
   const auto options = std::make_shared<ItemOptions>();
-  command.verb("get", "print items with their values, flags and ttl")
+  command.verb("get", "print items with their values, flags and ttl", item_get, options)
       .example("mcds item get session:44 --as php-memcached")
       .answer("key found value:bytes flags size_bytes @age cas server")
       .answer("key found server")
       .field("value bytes the value")
       .example("mcds item get page:1 -o value")
-      .argument("KEY", keys_help, dash(&options->keys))
-      .action(item_get, options);
-  command.verb("show", "the same without the values")
+      .argument("KEY", keys_help, dash(&options->keys));
+  command.verb("show", "the same without the values", item_show, options)
       .example("mcds item show page:1 page:2 -o text")
       .answer("key found flags size_bytes @age cas server")
       .answer("key found server")
-      .argument("KEY", keys_help, dash(&options->keys))
-      .action(item_show, options);
-  command.verb("set", "store an item where its client looks for it")
+      .argument("KEY", keys_help, dash(&options->keys));
+  command.verb("set", "store an item where its client looks for it", item_set, options)
       .example("mcds item set motd 'back at noon' --ttl 1h")
       .answer("key stored flags size_bytes server")
       .answer("key stored reason server")
@@ -169,14 +165,12 @@ void declare_item(Command& command) {
               &options->flags)
       .flag("--if-absent", "only if there is no such item; otherwise exit 1", options->if_absent)
       .flag("--if-present", "only if there is such an item; otherwise exit 1", options->if_present)
-      .option("--if-cas", "U", "only if the item still has this cas unique", &options->if_cas)
-      .action(item_set, options);
-  command.verb("touch", "set a new ttl for items")
+      .option("--if-cas", "U", "only if the item still has this cas unique", &options->if_cas);
+  command.verb("touch", "set a new ttl for items", item_touch, options)
       .example("mcds item touch session:44 --ttl 30m")
       .answer("key touched server")
       .argument("KEY", keys_help, dash(&options->keys))
-      .option("--ttl", "D", "the ttl from now", &options->ttl)
-      .action(item_touch, options);
+      .option("--ttl", "D", "the ttl from now", &options->ttl);
   declare_remove(command, options);
   declare_list(command, options);
   declare_save(command, options);

@@ -2,8 +2,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-
 #include "common/base/text.hpp"
 #include "common/cluster/statistics.hpp"
 #include "tools/commands/item/saving.hpp"

@@ -88,6 +88,30 @@ void print(Session& session, const ItemOptions& options, const LoadDone& done) {
 
 }  // namespace
 
+SavedFile::SavedFile(const std::string& path)
+    : input_(path), reader_([this](char* into, std::size_t size) {
+        return decompressor_ ? decompressor_->read(into, size) : read(into, size);
+      }) {
+  if (is_compressed(path))
+    decompressor_.emplace([this](char* into, std::size_t size) { return read(into, size); });
+}
+
+std::size_t SavedFile::read(char* into, std::size_t size) {
+  const std::size_t got = input_.read(into, size);
+  bytes_read_ += got;
+  return got;
+}
+
+SavedReader::End SavedFile::end() const {
+  SavedReader::End end = reader_.end();
+  if (decompressor_ && !decompressor_->problem().empty()) {
+    end.problem =
+        decompressor_->problem() + " behind byte " + std::to_string(reader_.offset()) + " of what they hold";
+    end.whole = false;
+  }
+  return end;
+}
+
 LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file,
                     const HeldSignals* held) {
   SavedFile reader(file);

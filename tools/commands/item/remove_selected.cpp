@@ -14,7 +14,6 @@ namespace mcds {
 namespace {
 
 constexpr std::uint64_t usual_rate = 20'000;
-constexpr std::uint64_t shown_lines = 20;
 
 class SelectionRemover {
  public:

@@ -63,6 +63,21 @@ void print(Session& session, const SaveDone& done, const std::string& file) {
 
 }  // namespace
 
+SavingFile::SavingFile(const std::string& path) : file_(path) {
+  if (is_compressed(path)) compressor_.emplace([this](std::string_view bytes) { file_.write(bytes); });
+}
+
+void SavingFile::keep() {
+  if (compressor_) compressor_->finish();
+  file_.keep();
+}
+
+void add_passed_over(JsonObject& line, const std::map<std::string, std::uint64_t>& passed_over) {
+  JsonObject reasons;
+  for (const auto& [why, count] : passed_over) reasons.number(why, count);
+  line.object("passed_over", reasons);
+}
+
 SaveDone save_items(Session& session, const ItemOptions& options, const SavedWriter::Sink& sink,
                     const SavingFile* file) {
   if (file != nullptr) check_room(session, options, *file);

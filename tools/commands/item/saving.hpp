@@ -11,6 +11,10 @@
 
 namespace mcds {
 
+inline bool is_compressed(const std::string& path) {
+  return path.ends_with(".zst");
+}
+
 // A file that is being saved. Names that end with .zst mean: compressed.
 class SavingFile {
  public:

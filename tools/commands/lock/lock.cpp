@@ -186,7 +186,7 @@ void declare_taking(Verb& verb, const std::shared_ptr<LockOptions>& options, con
 }
 
 void declare_run(Command& command, const std::shared_ptr<LockOptions>& options) {
-  command.verb("run", "run a command while holding a lock")
+  command.verb("run", "run a command while holding a lock", run_locked, options)
       .with(declare_taking, options, "how long the lock lives without a renewal; default 30s")
       .answer("lock acquired slot? slots? holder? server")
       .answer("lock acquired slot? slots? token fence server started_at renewals finished_at outcome @result")
@@ -207,12 +207,11 @@ void declare_run(Command& command, const std::shared_ptr<LockOptions>& options) 
       .choice("--if-down", "fail|run", "when no server answers: fail, or run without the lock; default fail",
               &options->if_down)
       .option("--report", "FILE", "write the result to this file as JSON", &options->report)
-      .child(options->command, true)
-      .action(run_locked, options);
+      .child(options->command, true);
 }
 
 void declare_held(Command& command, const std::shared_ptr<LockOptions>& options) {
-  command.verb("acquire", "take a lock and print its token")
+  command.verb("acquire", "take a lock and print its token", acquire, options)
       .with(declare_taking, options, "time until the lock expires; default 60s")
       .answer("lock acquired slot? slots? @lease server @copies")
       .answer("lock acquired slot? slots? holder? server @copies")
@@ -220,18 +219,16 @@ void declare_held(Command& command, const std::shared_ptr<LockOptions>& options)
       .example("token=$(mcds lock acquire deploy -w 30s -o value) || exit")
       .example("mcds lock acquire ledger --fence --note \"month end\"")
       .example("mcds lock acquire encoder --slots 3")
-      .flag("--fence", "draw a fencing token, larger than all earlier ones", options->fence)
-      .action(acquire, options);
-  command.verb("renew", "extend a lock you hold")
+      .flag("--fence", "draw a fencing token, larger than all earlier ones", options->fence);
+  command.verb("renew", "extend a lock you hold", renew, options)
       .answer("lock renewed @lease server")
       .answer("lock renewed reason server")
       .example("mcds lock renew nightly --token \"$token\" --ttl 10m")
       .argument("NAME", "the lock", &options->name)
       .option("--token", "T", "the token printed by acquire", &options->token)
       .option("--ttl", "D", "the ttl from now; default: the ttl last used", &options->ttl)
-      .option("--longest-ttl", "D", longest_ttl_help, &options->longest_ttl)
-      .action(renew, options);
-  command.verb("release", "release a lock")
+      .option("--longest-ttl", "D", longest_ttl_help, &options->longest_ttl);
+  command.verb("release", "release a lock", release, options)
       .answer("lock released forced? holder? server @copies")
       .answer("lock released reason @copies")
       .example("mcds lock release nightly --token \"$token\"")
@@ -239,8 +236,7 @@ void declare_held(Command& command, const std::shared_ptr<LockOptions>& options)
       .argument("NAME", "the lock", &options->name)
       .option("--token", "T", "the token printed by acquire", &options->token)
       .flag("--force", "release it regardless of its holder", options->force)
-      .option("--slot", "K", "with --force: this slot of a lock with --slots; default 0", &options->slot)
-      .action(release, options);
+      .option("--slot", "K", "with --force: this slot of a lock with --slots; default 0", &options->slot);
 }
 
 }  // namespace
@@ -295,24 +291,21 @@ void declare_lock(Command& command) {
   const auto options = std::make_shared<LockOptions>();
   declare_run(command, options);
   declare_held(command, options);
-  command.verb("show", "print who holds a lock; exit 1 if it is not held")
+  command.verb("show", "print who holds a lock; exit 1 if it is not held", show, options)
       .answer("lock held slot? holder? ttl_s? server? @copies")
       .example("mcds lock show nightly")
       .argument("NAME", "the locks; - reads one per line", dash(&options->names))
       .option("--slots", "N", "a line for each slot of a lock that has several; exit 1 if none is held",
-              &options->slots)
-      .action(show, options);
-  command.verb("forget", "remove the fences of locks that nobody holds")
+              &options->slots);
+  command.verb("forget", "remove the fences of locks that nobody holds", forget, options)
       .answer("lock forgotten reason?")
       .example("mcds lock forget job-4711")
-      .argument("NAME", "the locks; - reads one per line", dash(&options->names))
-      .action(forget, options);
-  command.verb("where", "print the key and server of a lock")
+      .argument("NAME", "the locks; - reads one per line", dash(&options->names));
+  command.verb("where", "print the key and server of a lock", where, options)
       .answer("@where")
       .example("mcds lock where nightly")
       .argument("NAME", "the locks; - reads one per line", dash(&options->names))
-      .option("--slots", "N", "a line for each slot of a lock that has several", &options->slots)
-      .action(where, options);
+      .option("--slots", "N", "a line for each slot of a lock that has several", &options->slots);
 }
 
 }  // namespace mcds

@@ -1,6 +1,5 @@
 #include "tools/commands/ring/keys.hpp"
 
-#include "common/primitives/key_names.hpp"
 #include "tools/cli/live_dump.hpp"
 
 namespace mcds {

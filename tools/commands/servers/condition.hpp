@@ -1,7 +1,8 @@
-// What the servers of a pool say about themselves.
+// The forms of mcds servers, and what the servers of a pool say about themselves.
 #pragma once
 
 #include <chrono>
+#include <map>
 
 #include "common/cluster/cluster.hpp"
 #include "tools/commands/commands.hpp"
@@ -29,5 +30,22 @@ JsonObject server_line(const Server& server, std::size_t index, const Condition&
 
 // 2: some are down; 69: all of them; 77: all of them want a login.
 ExitStatus status_of(const std::vector<Condition>& conditions);
+
+struct ServersOptions {
+  std::optional<Duration> every;
+  std::optional<std::uint64_t> count;
+  std::optional<std::string> argument;
+  bool stats = false;
+  bool hot = false, find = false;  // with --every
+};
+
+// every.cpp
+ExitStatus servers_every(Session& session, const ServersOptions& options);
+// stats.cpp
+ExitStatus servers_stats(Session& session, const ServersOptions& options);
+
+// metrics.cpp: by the index of a server, when its certificate ends.
+std::string server_metrics(const Pool& pool, const std::vector<Condition>& conditions,
+                           const std::map<std::size_t, WallTime>& certificate_ends);
 
 }  // namespace mcds

@@ -8,7 +8,6 @@
 #include "tools/cli/screen.hpp"
 #include "tools/commands/item/hot_keys.hpp"
 #include "tools/commands/servers/condition.hpp"
-#include "tools/commands/servers/options.hpp"
 #include "tools/commands/servers/rates.hpp"
 #include "tools/commands/servers/screen_lines.hpp"
 

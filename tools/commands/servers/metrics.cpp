@@ -5,7 +5,6 @@
 
 #include "common/cluster/statistics.hpp"
 #include "tools/commands/servers/condition.hpp"
-#include "tools/commands/servers/options.hpp"
 
 namespace mcds {
 

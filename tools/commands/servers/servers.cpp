@@ -1,10 +1,7 @@
 // mcds servers: one line per server, the dead ones too.
-#include <map>
-
 #include "common/cluster/credentials.hpp"
 #include "common/cluster/statistics.hpp"
 #include "tools/commands/servers/condition.hpp"
-#include "tools/commands/servers/options.hpp"
 
 namespace mcds {
 

@@ -2,7 +2,6 @@
 #include <set>
 
 #include "tools/commands/servers/condition.hpp"
-#include "tools/commands/servers/options.hpp"
 
 namespace mcds {
 

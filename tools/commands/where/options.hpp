@@ -23,7 +23,7 @@ using Placements = std::vector<std::shared_ptr<const Placement>>;
 
 using TakeKey = std::function<ExitStatus(std::string&& key)>;
 using SendKeys = std::function<ExitStatus()>;
-// lines.cpp: every key given, with its namespace, or every line of standard input for `-`. The worst of
+// Every key given, with its namespace, or every line of standard input for `-`. The worst of
 // what `take` and `send` return; send is called behind each window of keys. A key that is none
 // (KeyRules) stops the others only on the command line.
 ExitStatus for_each_key(Session& session, const Placements& placements, const WhereOptions& options,
@@ -37,8 +37,6 @@ std::optional<ExitStatus> where_audit(Session& session, const WhereOptions& opti
                                       const Placements& placements);
 // moved.cpp: what a move left on old places.
 ExitStatus where_moved(Session& session, const WhereOptions& options);
-// down.cpp: where the client goes while servers are dead.
-ExitStatus where_down(Session& session, const WhereOptions& options, const Placements& placements);
 // guess.cpp: which client put the keys where they are.
 ExitStatus where_guess(Session& session, const WhereOptions& options);
 

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "common/cluster/keys/probe.hpp"
-#include "common/primitives/key_names.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {

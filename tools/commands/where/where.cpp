@@ -8,6 +8,36 @@ namespace mcds {
 
 namespace {
 
+// --down: where the client goes for a key while servers are dead.
+using Down = std::vector<bool>;  // per server of the pool
+
+Down down_of(const Pool& pool, const std::string& list) {
+  Down down(pool.size());
+  for (const std::string_view word : split(list, ','))
+    down[server_named(pool, std::string(word), "--down")] = true;
+  return down;
+}
+
+// For people its address; in JSON its place in the list, too.
+void add_then(Session& session, JsonObject& line, std::optional<std::size_t> then) {
+  if (session.output().mode() == OutputMode::text)
+    line.bytes("then", then ? session.server_address(*then) : "-");
+  else if (then)
+    line.object("then", JsonObject("server", session.server_address(*then)).number("index", *then));
+  else
+    line.raw("then", "null");
+}
+
+// False: the client has nowhere to go.
+bool print_when_down(Session& session, const Placement& placement, const Down& down, const std::string& key) {
+  const Placement::Place place = placement.place_of(key);
+  const auto then = placement.server_of_when_down(key, down);
+  JsonObject line = PlacedLines(session, placement).line(key, place);
+  add_then(session, line.boolean("down", down[place.server]), then);
+  session.output().answer(line, then ? session.server_address(*then) : "-");
+  return then.has_value();
+}
+
 const char* word_of(Distribution distribution) {
   constexpr std::array words{"modulo",     "mask",       "ring",     "bucketed ring", "jump", "furc",
                              "rendezvous", "rendezvous", "election", "routes",        "asked"};
@@ -85,6 +115,18 @@ void print_key(Session& session, const WhereOptions& options, const Placements& 
   }
 }
 
+ExitStatus where_down(Session& session, const WhereOptions& options, const Placements& placements) {
+  const Down down = down_of(placements.front()->pool(), *options.down);
+  const auto print_key = [&](const std::string& key) {
+    ExitStatus status = ExitStatus::ok;
+    for (const auto& placement : placements) {
+      if (!print_when_down(session, *placement, down, key)) status = ExitStatus::no;
+    }
+    return status;
+  };
+  return for_each_key(session, placements, options, print_key, [] { return ExitStatus::ok; });
+}
+
 // --as P[,P…]
 Placements placements_of(Session& session) {
   const std::string names = session.options().profile.value_or("");
@@ -160,6 +202,23 @@ void declare_pruning(Verb& verb, WhereOptions& options) {
 }
 
 }  // namespace
+
+ExitStatus for_each_key(Session& session, const Placements& placements, const WhereOptions& options,
+                        const TakeKey& take, const SendKeys& send) {
+  const KeyRules rules{session.key_prefix(), placements, options.probe || options.prune || options.guess};
+  Batch<std::string> batch;
+  batch.parse = [&](std::string&& line) { return rules.of_line(std::move(line), session.options().null); };
+  batch.run = [&](Window<std::string>& window) {
+    for (const auto& placement : placements) placement->expect(window.items);
+    for (std::string& key : window.items) window.note(take(std::move(key)));
+    window.note(send());
+  };
+  const auto& keys = options.keys;
+  if (keys == std::vector<std::string>{"-"}) return batch.of_lines(session, {}).worst;
+  std::vector<std::string> whole;
+  for (const std::string& key : keys) whole.push_back(rules.checked(key));
+  return batch.of_words(session, std::move(whole), keys);
+}
 
 void declare_where(Command& command) {
   const auto options = std::make_shared<WhereOptions>();
