@@ -96,8 +96,7 @@ std::string canonical_object(JsonReader& reader) {
     if (!token->is_key && token->text != ":" && token->text != ",")
       members.back().second = canonical_value(reader, token->text);
   }
-  std::sort(members.begin(), members.end(),
-            [](const auto& a, const auto& b) { return utf16_less(a.first, b.first); });
+  std::ranges::sort(members, [](const auto& a, const auto& b) { return utf16_less(a.first, b.first); });
   std::string text = "{";
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (i != 0 && members[i].first == members[i - 1].first)

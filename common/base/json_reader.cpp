@@ -59,7 +59,7 @@ std::size_t string_size(std::string_view text) {
 }
 
 std::size_t digits_size(std::string_view text) {
-  return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
+  return static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());
 }
 
 // Numbers that no double reaches are read as infinity by some and refused by others.

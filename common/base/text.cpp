@@ -51,7 +51,7 @@ std::string lower_case(std::string text) {
 }
 
 bool is_visible(std::string_view text) {
-  const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < del; });
+  const bool plain = std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < del; });
   if (plain) return true;
   if (!is_utf8(text)) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {

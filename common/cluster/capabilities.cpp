@@ -40,7 +40,7 @@ class CapabilityGate final : public Cluster {
 
   using Cluster::execute;
   std::vector<Reply> execute(std::span<const Request> batch) override {
-    if (std::none_of(batch.begin(), batch.end(), [&](const Request& one) { return relies(one); }))
+    if (std::ranges::none_of(batch, [&](const Request& one) { return relies(one); }))
       return transport_->execute(batch);
     if (can_all(batch)) return transport_->execute(batch);
     prove_before(batch);
@@ -51,7 +51,7 @@ class CapabilityGate final : public Cluster {
   }
 
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
-    const bool any = std::any_of(batch.begin(), batch.end(), [&](const Request& one) { return relies(one); });
+    const bool any = std::ranges::any_of(batch, [&](const Request& one) { return relies(one); });
     return any && !can_all(batch) ? Cluster::begin(std::move(batch)) : transport_->begin(std::move(batch));
   }
 
@@ -104,8 +104,7 @@ class CapabilityGate final : public Cluster {
   // Whether it is known of every server that it can do what any of these rely on: then none of them is looked
   // at.
   bool can_all(std::span<const Request> batch) {
-    const bool compare =
-        std::any_of(batch.begin(), batch.end(), [](const auto& one) { return one.must_compare; });
+    const bool compare = std::ranges::any_of(batch, &Request::must_compare);
     for (std::size_t server = 0; server < known_.size(); ++server) {
       read_dialect(server);
       if (known_[server].expiry != true || (compare && known_[server].cas != true)) return false;

@@ -35,7 +35,7 @@ class AutomaticTransport final : public Transport {
     }
     std::vector<std::size_t> rest;
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (!std::binary_search(for_classic.begin(), for_classic.end(), i)) rest.push_back(i);
+      if (!std::ranges::binary_search(for_classic, i)) rest.push_back(i);
     }
     std::vector<Reply> replies(batch.size());
     execute_at(rest, *this, batch, replies);
@@ -45,7 +45,7 @@ class AutomaticTransport final : public Transport {
 
   // What is sure to be asked again goes at once, and so does the first batch that a server ever gets.
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
-    const bool settled = std::all_of(batch.begin(), batch.end(), [&](const Request& request) {
+    const bool settled = std::ranges::all_of(batch, [&](const Request& request) {
       const Words words = speaks(request);
       return words == Words::meta || (words == Words::classic && request.op != Op::incr_or_create);
     });

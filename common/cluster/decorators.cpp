@@ -160,7 +160,7 @@ bool Composites::expands(const Request& request) const {
 }
 
 bool Composites::expands_any(std::span<const Request> batch) const {
-  return std::any_of(batch.begin(), batch.end(), [&](const Request& request) { return expands(request); });
+  return std::ranges::any_of(batch, [&](const Request& request) { return expands(request); });
 }
 
 std::unique_ptr<Pending> Composites::begin(std::vector<Request> batch) {

@@ -169,8 +169,7 @@ std::vector<Reply> DistinctServers::execute(std::span<const Request> batch) {
 
 void DistinctServers::note(const std::vector<Reply>& replies) {
   expect_distinct();
-  silent_ =
-      silent_ || std::any_of(replies.begin(), replies.end(), [](const Reply& one) { return one.failed(); });
+  silent_ = silent_ || std::ranges::any_of(replies, &Reply::failed);
 }
 
 std::unique_ptr<Pending> DistinctServers::begin(std::vector<Request> batch) {

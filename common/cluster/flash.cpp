@@ -59,9 +59,8 @@ std::vector<Reply> FlashItems::execute(std::span<const Request> batch) {
 }
 
 std::unique_ptr<Pending> FlashItems::begin(std::vector<Request> batch) {
-  const bool changes = std::any_of(batch.begin(), batch.end(), [](const Request& request) {
-    return appends(request.op) || counts(request.op);
-  });
+  const bool changes = std::ranges::any_of(
+      batch, [](const Request& request) { return appends(request.op) || counts(request.op); });
   auto pending = inner().begin(std::move(batch));
   if (!changes) return pending;
   return settled_later(std::move(pending), [this](std::span<const Request> begun,
@@ -138,7 +137,7 @@ FlashItems::Places FlashItems::write_back(std::span<const Request> batch, const 
     answer.number = reply.number;
     reply = std::move(answer);
   }
-  std::sort(again.begin(), again.end());
+  std::ranges::sort(again);
   return again;
 }
 

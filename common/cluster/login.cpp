@@ -30,7 +30,7 @@ constexpr std::string_view ascii_key = "mcds:login";
 constexpr std::string_view asked_key = "mcds:what-server-is-this";
 
 bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
 bool has_space(std::string_view text) {

@@ -46,7 +46,7 @@ std::optional<std::string> refusal_before_sending(const Request& request) {
       return "the key has a space or control character: it can be read, touched, removed, added and set, but "
              "not "
              "changed otherwise; use another name";
-  } else if (std::any_of(request.key.begin(), request.key.end(), is_control)) {
+  } else if (std::ranges::any_of(request.key, is_control)) {
     return "the argument of stats has a control character; remove it";
   }
   const bool compares = request.op == Op::cas || request.op == Op::remove_if;

@@ -77,7 +77,7 @@ std::string_view same_profile(const Placement& placement, const PlacementOptions
     try {
       const auto other = make_placement(profile, options.asked->servers(), options);
       return other->replicates() == placement.replicates() &&
-             std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
+             std::ranges::all_of(keys, [&](const std::string& key) {
                return other->owners_of(key).list == placement.owners_of(key).list;
              });
     } catch (const Failure&) {

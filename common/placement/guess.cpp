@@ -34,7 +34,7 @@ void predict_one(const Placement& placement, const Sighting& sighting, Predictio
   bool match = false;
   const auto note = [&](std::size_t server) {
     place += std::to_string(server) + ' ';
-    match |= std::find(sighting.servers.begin(), sighting.servers.end(), server) != sighting.servers.end();
+    match |= std::ranges::find(sighting.servers, server) != sighting.servers.end();
   };
   if (placement.replicates()) {
     const Owners all = placement.owners_of(sighting.key);
@@ -52,9 +52,8 @@ void predict_one(const Placement& placement, const Sighting& sighting, Predictio
 // Whether nearly all keys are on all servers: then profiles that keep them there explain them, else others.
 bool are_everywhere(const Pool& pool, const std::vector<Sighting>& sightings) {
   const std::size_t servers = without_repeats(pool).size();
-  const auto whole = std::count_if(sightings.begin(), sightings.end(), [&](const Sighting& sighting) {
-    return sighting.servers.size() == servers;
-  });
+  const auto whole = std::ranges::count_if(
+      sightings, [&](const Sighting& sighting) { return sighting.servers.size() == servers; });
   return sightings.size() >= fewest_keys &&
          static_cast<double>(whole) >= explains * static_cast<double>(sightings.size());
 }
@@ -141,7 +140,7 @@ std::size_t fame_of(std::string_view profile) {
                                                    "memcached-proxy-default",
                                                    "libketama",
                                                    "uhashring-default"};
-  const auto at = static_cast<std::size_t>(std::find(known.begin(), known.end(), profile) - known.begin());
+  const auto at = static_cast<std::size_t>(std::ranges::find(known, profile) - known.begin());
   return at + (at == known.size() && !profile.starts_with("libmemcached-") ? 1 : 0);
 }
 
@@ -207,7 +206,7 @@ Pool one_larger(Pool pool) {
   Server next = pool.back();
   const bool by_port = pool.size() > 1 && pool[pool.size() - 2].host == next.host && !next.is_unix();
   const auto is_old = [&](const Server& server) { return server.address() == next.address(); };
-  while (std::any_of(pool.begin(), pool.end(), is_old)) {
+  while (std::ranges::any_of(pool, is_old)) {
     if (by_port) next.port = static_cast<std::uint16_t>(next.port == 65535 ? 1024 : next.port + 1);
     if (!by_port) count_on(next.is_unix() ? next.socket_path : next.host);
     if (!next.name.empty()) count_on(next.name);
@@ -244,12 +243,12 @@ class Guess {
     std::vector<std::size_t> seen(pool_.size());
     for (const Sighting& sighting : sightings_) ++seen[sighting.servers.front()];
     if (sightings_.size() >= fewest_keys && !everywhere_)
-      largest_share_ = static_cast<double>(*std::max_element(seen.begin(), seen.end())) /
-                       static_cast<double>(sightings_.size());
+      largest_share_ =
+          static_cast<double>(*std::ranges::max_element(seen)) / static_cast<double>(sightings_.size());
     for (const Profile& profile : all_profiles()) add(profile, options_);
     if (options_.key_prefix.empty() && !sightings_.empty() && !everywhere_) prefixes();
     for (Candidate& candidate : candidates_) finish(candidate);
-    std::stable_sort(candidates_.begin(), candidates_.end(), [this](const Candidate& a, const Candidate& b) {
+    std::ranges::stable_sort(candidates_, [this](const Candidate& a, const Candidate& b) {
       const double left = beyond_luck(a.explained, sightings_.size(), a.by_luck);
       const double right = beyond_luck(b.explained, sightings_.size(), b.by_luck);
       if (left != right) return left > right;
@@ -275,14 +274,13 @@ class Guess {
     if (is_new) {
       Candidate candidate;
       candidate.prefix = options.key_prefix == options_.key_prefix ? "" : options.key_prefix;
-      candidate.explained =
-          static_cast<std::size_t>(std::count(prediction->matches.begin(), prediction->matches.end(), true));
+      candidate.explained = static_cast<std::size_t>(std::ranges::count(prediction->matches, true));
       candidate.matches = std::move(prediction->matches);
       candidate.by_luck = std::max(prediction->by_luck, largest_share_);
       candidates_.push_back(std::move(candidate));
     }
     auto& alike = candidates_[at->second].profiles;
-    if (std::find(alike.begin(), alike.end(), profile.name) == alike.end()) alike.push_back(profile.name);
+    if (std::ranges::find(alike, profile.name) == alike.end()) alike.push_back(profile.name);
   }
 
   // Profiles that do not hash a prefix, with those that these keys may have: first by few keys.
@@ -297,14 +295,14 @@ class Guess {
         const auto trial = predict(profile.name, pool_, with_prefix(prefix), some);
         ++asked_;
         if (!trial) continue;
-        const auto met = std::count(trial->matches.begin(), trial->matches.end(), true);
+        const auto met = std::ranges::count(trial->matches, true);
         if (static_cast<std::size_t>(met) * 10 >= some.size() * 7) add(profile, with_prefix(prefix));
       }
     }
   }
 
   void finish(Candidate& candidate) const {
-    std::stable_sort(candidate.profiles.begin(), candidate.profiles.end(), better_known);
+    std::ranges::stable_sort(candidate.profiles, better_known);
     const Rule& first = profile_named(candidate.profiles.front()).rule;
     for (const std::string_view profile : candidate.profiles) {
       if (!same_placing(first, profile_named(profile).rule)) candidate.alike_here.push_back(profile);
@@ -354,7 +352,7 @@ std::size_t best_for(const std::vector<Candidate>& candidates, const std::vector
   met = 0;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const auto count = static_cast<std::size_t>(
-        std::count_if(left.begin(), left.end(), [&](std::size_t key) { return candidates[i].matches[key]; }));
+        std::ranges::count_if(left, [&](std::size_t key) { return candidates[i].matches[key]; }));
     const double beyond = beyond_luck(count, left.size(), candidates[i].by_luck);
     const bool as_good = beyond == most && met > 0 &&
                          better_known(candidates[i].profiles.front(), candidates[best].profiles.front());
@@ -434,8 +432,7 @@ std::vector<Writer> writers_of(const std::vector<Candidate>& candidates) {
   if (writers.size() < 2 || static_cast<double>(left.size()) > (1 - explains) * static_cast<double>(keys))
     return {};
   settle_shares(candidates, writers);
-  std::stable_sort(writers.begin(), writers.end(),
-                   [](const Writer& a, const Writer& b) { return a.share > b.share; });
+  std::ranges::stable_sort(writers, [](const Writer& a, const Writer& b) { return a.share > b.share; });
   return writers;
 }
 

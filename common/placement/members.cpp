@@ -57,16 +57,16 @@ std::vector<Member> members_of(const Rule& rule, const Pool& pool, const Resolve
     case Order::as_given:
       break;
     case Order::natural:
-      std::stable_sort(members.begin(), members.end(),
-                       [](const Member& a, const Member& b) { return natural(a.name, b.name); });
+      std::ranges::stable_sort(members,
+                               [](const Member& a, const Member& b) { return natural(a.name, b.name); });
       break;
     case Order::by_host_and_port:
-      std::stable_sort(members.begin(), members.end(), [&](const Member& a, const Member& b) {
+      std::ranges::stable_sort(members, [&](const Member& a, const Member& b) {
         return by_host_and_port(pool[a.index], pool[b.index]);
       });
       break;
     case Order::shorter_name_first:
-      std::stable_sort(members.begin(), members.end(), shorter_name_first);
+      std::ranges::stable_sort(members, shorter_name_first);
       break;
   }
   return members;

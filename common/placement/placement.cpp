@@ -221,7 +221,7 @@ const char* name_of(Policy policy) {
 }
 
 void add_once(std::vector<std::size_t>& servers, std::size_t server) {
-  if (std::find(servers.begin(), servers.end(), server) == servers.end()) servers.push_back(server);
+  if (std::ranges::find(servers, server) == servers.end()) servers.push_back(server);
 }
 
 std::vector<std::size_t> Placement::followed(std::vector<std::size_t> servers, std::size_t count) const {

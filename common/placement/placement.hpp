@@ -55,7 +55,7 @@ struct Owners {
   std::vector<Owner> list;  // never empty; the first is the one asked first
 
   bool has(std::size_t server) const {
-    return std::any_of(list.begin(), list.end(), [&](const Owner& owner) { return owner.server == server; });
+    return std::ranges::any_of(list, [&](const Owner& owner) { return owner.server == server; });
   }
 };
 

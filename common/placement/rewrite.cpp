@@ -25,7 +25,7 @@ bool is_utf8_tail(char c) {
 }
 
 std::size_t characters(std::string_view utf8) {
-  return utf8.size() - static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), is_utf8_tail));
+  return utf8.size() - static_cast<std::size_t>(std::ranges::count_if(utf8, is_utf8_tail));
 }
 
 std::string_view first_characters(std::string_view utf8, std::size_t count) {
@@ -81,7 +81,7 @@ std::string_view mcrouter(std::string_view key, std::string&) {
 std::string_view pecl_memcache(std::string_view key, std::string& buffer) {
   const auto unsafe = [](char c) { return static_cast<unsigned char>(c) <= 0x20; };
   key = key.substr(0, longest_key);
-  if (std::none_of(key.begin(), key.end(), unsafe)) return key;
+  if (std::ranges::none_of(key, unsafe)) return key;
   buffer = key;
   std::replace_if(buffer.begin(), buffer.end(), unsafe, '_');
   return buffer;
@@ -132,7 +132,7 @@ std::string_view dalli_with_namespace(std::string_view key, std::string& buffer)
 
 std::string_view pymemcache_str(std::string_view key, std::string& buffer) {
   const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
-  if (std::all_of(key.begin(), key.end(), ascii)) return key;
+  if (std::ranges::all_of(key, ascii)) return key;
   return buffer = low_bytes_of(key);
 }
 

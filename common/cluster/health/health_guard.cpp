@@ -38,8 +38,7 @@ bool of_the_server(const Reply& reply) {
 
 // These commute with whatever was begun after them; another change would be tried again behind a later one.
 bool only_counts(std::span<const Request> batch) {
-  return std::all_of(batch.begin(), batch.end(),
-                     [](const Request& request) { return request.op == Op::incr_or_create; });
+  return std::ranges::all_of(batch, [](const Request& request) { return request.op == Op::incr_or_create; });
 }
 
 // Asks one server for its version on a separate connection, without waiting, to see whether it answers again.
@@ -155,7 +154,7 @@ class HealthGuard final : public Decorator {
   // Settles the replies of what was sent at `places` (all, if it is empty).
   void settle(std::span<const Request> batch, const Places& sent, std::vector<Reply>& replies,
               bool changes_too) {
-    const bool failed = std::any_of(replies.begin(), replies.end(), of_the_server);
+    const bool failed = std::ranges::any_of(replies, of_the_server);
     if (!failed && watched_ == 0) return;
     Places places = sent;
     if (places.empty()) {

@@ -45,16 +45,11 @@ struct Tally {
   }
 };
 
-Tally tally(const KeyCopies& copies) {
-  Tally result;
-  for (const auto& copy : copies) result.add(copy);
-  return result;
-}
-
-Tally tally(const KeyCopies& copies, const Owners& owners) {
+// Of all copies, or of those on the owners' servers.
+Tally tally(const KeyCopies& copies, const Owners* owners = nullptr) {
   Tally result;
   for (const auto& copy : copies) {
-    if (owners.has(copy.server)) result.add(copy);
+    if (owners == nullptr || owners->has(copy.server)) result.add(copy);
   }
   return result;
 }
@@ -98,10 +93,9 @@ const char* name_of(Removal removal) {
 
 Verdict verdict_of(const KeyCopies& copies, const Owners& owners, bool compares) {
   const Tally all = tally(copies);
-  const Tally held = tally(copies, owners);
-  const Tally must = tally(copies, needed(owners));
-  const bool any_will_do =
-      std::none_of(owners.list.begin(), owners.list.end(), [](const Owner& owner) { return owner.must; });
+  const Owners those_needed = needed(owners);
+  const Tally held = tally(copies, &owners), must = tally(copies, &those_needed);
+  const bool any_will_do = std::ranges::none_of(owners.list, &Owner::must);
   if (compares && copies_differ(copies)) return Verdict::divergent;
   if (held.found > 0 && all.found > held.found) return Verdict::duplicate;
   if (must.found + must.unanswered == 0 && all.found > 0) return Verdict::misplaced;
@@ -133,7 +127,7 @@ std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string>
 }
 
 std::vector<std::size_t> strays_of(const KeyCopies& copies, const Owners& owners, bool even_last) {
-  const Tally held = tally(copies, owners);
+  const Tally held = tally(copies, &owners);
   const bool safe = held.found > 0 || (even_last && held.unanswered == 0);
   std::vector<std::size_t> strays;
   for (const auto& copy : copies) {
@@ -144,7 +138,7 @@ std::vector<std::size_t> strays_of(const KeyCopies& copies, const Owners& owners
 
 void PruneEvidence::add(const KeyCopies& copies, const Owners& owners) {
   const Tally all = tally(copies);
-  const Tally held = tally(copies, owners);
+  const Tally held = tally(copies, &owners);
   if (all.found == 0) return;
   if (held.found == 0 && held.unanswered > 0) return;  // it may be there
   ++keys_;
@@ -175,7 +169,7 @@ namespace {
 std::optional<TwoPlaces> twin_of(const std::string& key, const KeyCopies& copies, std::size_t server,
                                  std::span<const std::size_t> removed) {
   for (const KeyCopy& copy : copies) {
-    const bool stays = std::find(removed.begin(), removed.end(), copy.server) == removed.end();
+    const bool stays = std::ranges::find(removed, copy.server) == removed.end();
     if (stays && copy.found() && may_be_same(copies[server].cas, copy.cas) &&
         copy.md5 == copies[server].md5 && copy.flags == copies[server].flags) {
       const KeyCopy& seen = copies[server];

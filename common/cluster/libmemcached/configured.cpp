@@ -348,8 +348,8 @@ class Configured final : public AskedClient {
     if (!server.is_unix()) server.host = name, server.port = port;
     if (!server.is_unix() && !is_address(name) && !is_host_name(name))
       throw bad_configuration("not the name of a host: " + visible(name));
-    const auto same = std::find_if(written_.begin(), written_.end(),
-                                   [&](const Server& one) { return one.address() == server.address(); });
+    const auto same =
+        std::ranges::find_if(written_, [&](const Server& one) { return one.address() == server.address(); });
     if (same == written_.end()) return server;
     server.weight = same->weight;
     server.has_port = same->has_port;

@@ -113,6 +113,47 @@ void encode_incr_or_create(const Request& request, std::string& out, IncrForm fo
   append_all(out, {" D", text(request.delta), " v c\r\n"});
 }
 
+// One that is a command by itself.
+void encode_one(const Request& request, std::string& out, const Wording& wording) {
+  switch (request.op) {
+    case Op::gets:
+    case Op::probe:
+      return append_all(out, {wording.meta ? "mg " : "gets ", request.key, wording.meta ? " k v f c" : "",
+                              wording.meta && request.op == Op::probe ? " t l u\r\n" : "\r\n"});
+    case Op::add:
+    case Op::set:
+    case Op::replace:
+      return storage(out, name_of(request.op), request);
+    case Op::cas:
+      return storage(out, "cas", request, " " + text(request.cas.value));
+    case Op::append:
+    case Op::append_or_create:
+      return storage(out, "append", request);
+    case Op::incr:
+    case Op::decr:
+      return append_all(
+          out, {request.op == Op::incr ? "incr " : "decr ", request.key, " ", text(request.delta), "\r\n"});
+    case Op::touch:
+      return append_all(out, {"touch ", request.key, " ", text(request.exptime), "\r\n"});
+    case Op::remove:
+      return append_all(out, {"delete ", request.key, "\r\n"});
+    case Op::remove_if:
+      if (wording.meta && wording.compares_in_md)
+        return append_all(out, {"md ", request.key, " C", text(request.cas.value), "\r\n"});
+      return append_all(out,
+                        {"cas ", request.key, " 0 ", long_ago, " 0 ", text(request.cas.value), "\r\n\r\n"});
+    case Op::incr_or_create:
+      return encode_incr_or_create(request, out, wording.incr_form);
+    case Op::version:
+      return append_all(out, {"version\r\n"});
+    case Op::stats:
+      return append_all(out, {request.key.empty() ? "stats" : "stats ", request.key, "\r\n"});
+    case Op::get:
+    case Op::add_and_get:
+      break;  // several are one command
+  }
+}
+
 }  // namespace
 
 bool is_in_base64(const Request& request) {
@@ -151,58 +192,10 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
     encode_in_base64(request, out);
     return {first, 1, wording};
   }
-  switch (request.op) {
-    case Op::get:
-      return encode_gets(requests, first, out, wording);
-    case Op::gets:
-      if (wording.stamps) return encode_gets(requests, first, out, wording);
-      [[fallthrough]];
-    case Op::probe:
-      append_all(out, {wording.meta ? "mg " : "gets ", request.key, wording.meta ? " k v f c" : "",
-                       wording.meta && request.op == Op::probe ? " t l u\r\n" : "\r\n"});
-      break;
-    case Op::add_and_get:
-      return encode_adds(requests, first, out, wording);
-    case Op::add:
-    case Op::set:
-    case Op::replace:
-      storage(out, name_of(request.op), request);
-      break;
-    case Op::cas:
-      storage(out, "cas", request, " " + text(request.cas.value));
-      break;
-    case Op::append:
-    case Op::append_or_create:
-      storage(out, "append", request);
-      break;
-    case Op::incr:
-    case Op::decr:
-      append_all(out,
-                 {request.op == Op::incr ? "incr " : "decr ", request.key, " ", text(request.delta), "\r\n"});
-      break;
-    case Op::touch:
-      append_all(out, {"touch ", request.key, " ", text(request.exptime), "\r\n"});
-      break;
-    case Op::remove:
-      append_all(out, {"delete ", request.key, "\r\n"});
-      break;
-    case Op::remove_if:
-      if (wording.meta && wording.compares_in_md) {
-        append_all(out, {"md ", request.key, " C", text(request.cas.value), "\r\n"});
-        break;
-      }
-      append_all(out, {"cas ", request.key, " 0 ", long_ago, " 0 ", text(request.cas.value), "\r\n\r\n"});
-      break;
-    case Op::incr_or_create:
-      encode_incr_or_create(request, out, wording.incr_form);
-      break;
-    case Op::version:
-      append_all(out, {"version\r\n"});
-      break;
-    case Op::stats:
-      append_all(out, {request.key.empty() ? "stats" : "stats ", request.key, "\r\n"});
-      break;
-  }
+  if (request.op == Op::add_and_get) return encode_adds(requests, first, out, wording);
+  if (request.op == Op::get || (request.op == Op::gets && wording.stamps))
+    return encode_gets(requests, first, out, wording);
+  encode_one(request, out, wording);
   return {first, 1, wording};
 }
 

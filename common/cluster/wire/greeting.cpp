@@ -79,7 +79,7 @@ std::optional<std::string_view> take_line(std::string_view input, std::size_t& p
 // Whether each of them is answered, or the first error closes.
 Inquiry::Finding read_no_operations(std::string_view input, bool closed) {
   if (!is_error(input.substr(0, input.find_first_of("\r\n")))) return Inquiry::Finding::answered;
-  const auto count = [](std::string_view text) { return std::count(text.begin(), text.end(), '\n'); };
+  const auto count = [](std::string_view text) { return std::ranges::count(text, '\n'); };
   if (count(input) >= count(mn_alone)) return Inquiry::Finding::answered;
   return closed ? Inquiry::Finding::closed : Inquiry::Finding::need_more;
 }

@@ -229,9 +229,7 @@ bool Lane::answered_here(const Request& request, const Wording& wording, Reply& 
 std::size_t Lane::whole_commands() const {
   const std::size_t left = output_.size() - output_position_;
   if (!socket_.has_records() || inquiry_ || login_) return left;
-  const auto later = [](std::size_t bytes, const OnTheWay& one) { return bytes < one.end; };
-  const auto fits =
-      std::upper_bound(on_the_way_.begin(), on_the_way_.end(), sent_ + tls::largest_record, later);
+  const auto fits = std::ranges::upper_bound(on_the_way_, sent_ + tls::largest_record, {}, &OnTheWay::end);
   if (fits != on_the_way_.begin() && std::prev(fits)->end > sent_) return std::prev(fits)->end - sent_;
   return fits == on_the_way_.end() ? left : std::min(left, fits->end - sent_);
 }

@@ -30,7 +30,7 @@ struct Awaited {
 using Trip = std::vector<Awaited>;
 
 bool is_done(const Trip& trip) {
-  return std::all_of(trip.begin(), trip.end(), [](const Awaited& one) { return one.done(); });
+  return std::ranges::all_of(trip, &Awaited::done);
 }
 
 class WireTransport final : public Transport {
@@ -46,7 +46,7 @@ class WireTransport final : public Transport {
   std::vector<Reply> execute(std::span<const Request> batch) override {
     std::vector<Reply> replies = unsent(batch);
     if (!in_two_trips(batch)) {
-      const bool counts = std::any_of(batch.begin(), batch.end(), creates_numbers);
+      const bool counts = std::ranges::any_of(batch, creates_numbers);
       if (counts) finish_others();
       wait_for(start(batch, replies, IncrForm::whole, not_refused));
       if (counts) {
@@ -62,7 +62,7 @@ class WireTransport final : public Transport {
   }
 
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
-    const bool counts = std::any_of(batch.begin(), batch.end(), creates_numbers);
+    const bool counts = std::ranges::any_of(batch, creates_numbers);
     if (counts && !in_two_trips(batch)) return Cluster::begin(std::move(batch));
     return std::make_unique<Begun>(*this, std::move(batch));
   }
@@ -108,14 +108,14 @@ class WireTransport final : public Transport {
 
   static bool in_two_trips(std::span<const Request> batch) {
     const auto creates = [](const Request& request) { return creates_numbers(request) && request.creates; };
-    return batch.size() >= enough_to_try && std::all_of(batch.begin(), batch.end(), creates);
+    return batch.size() >= enough_to_try && std::ranges::all_of(batch, creates);
   }
 
   // The second of two trips, for what the first did not find. Nothing else is in flight meanwhile: a lane
   // sends all incr_or_create in one form.
   void create_missing(std::span<const Request> batch, std::vector<Reply>& replies) {
     const auto missing = [](const Reply& reply) { return reply.outcome == Outcome::not_found; };
-    if (std::none_of(replies.begin(), replies.end(), missing)) return;
+    if (std::ranges::none_of(replies, missing)) return;
     finish_others();
     wait_for(start(batch, replies, IncrForm::create, missing));
   }
@@ -129,7 +129,7 @@ class WireTransport final : public Transport {
     const auto wanted = [](const Reply& reply) {
       return reply.is(ReplyFailure::Kind::refused) && parse_padded_u64(reply.value);
     };
-    if (std::none_of(replies.begin(), replies.end(), wanted)) return;
+    if (std::ranges::none_of(replies, wanted)) return;
     wait_for(start(batch, replies, IncrForm::incr_only, wanted));
     for (std::size_t i = 0; i < replies.size(); ++i) {
       if (wanted(before[i]) && replies[i].outcome == Outcome::not_found) replies[i] = before[i];

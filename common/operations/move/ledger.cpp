@@ -191,7 +191,7 @@ std::uint64_t Ledger::alive_since(const KeyHash& server, const Life& now) const 
 }
 
 bool Ledger::knows(const KeyHash& server) const {
-  return std::any_of(seen_.begin(), seen_.end(), [&](const Seen& one) { return one.server == server; });
+  return std::ranges::any_of(seen_, [&](const Seen& one) { return one.server == server; });
 }
 
 void Ledger::add_life(const KeyHash& server, const Life& life) {
@@ -209,7 +209,7 @@ void Ledger::add_settled(std::uint64_t first, std::uint64_t count) {
 }
 
 bool Ledger::is_settled(std::uint64_t index) const {
-  const auto behind = std::upper_bound(settled_.begin(), settled_.end(), std::pair(index, UINT64_MAX));
+  const auto behind = std::ranges::upper_bound(settled_, std::pair(index, UINT64_MAX));
   return behind != settled_.begin() && index < std::prev(behind)->second;
 }
 

@@ -51,7 +51,7 @@ struct Copied {
 
   // Whether what has this digest was stored by a move, as far as is known.
   bool may_be(std::uint64_t found) const {
-    return found == digest || std::find(earlier.begin(), earlier.end(), found) != earlier.end();
+    return found == digest || std::ranges::find(earlier, found) != earlier.end();
   }
 };
 

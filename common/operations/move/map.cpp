@@ -104,9 +104,9 @@ Fate Map::placed_fate(View placed_by, std::size_t copies, std::size_t server) co
   Fate fate;
   const auto before = owners(from_, placed_by, copies), after = owners(to_, placed_by, copies);
   const auto stays = [&](std::size_t one) {
-    return std::any_of(after.begin(), after.end(), [&](std::size_t other) { return same_[one][other]; });
+    return std::ranges::any_of(after, [&](std::size_t other) { return same_[one][other]; });
   };
-  if (std::find(before.begin(), before.end(), server) == before.end()) {
+  if (std::ranges::find(before, server) == before.end()) {
     fate.what = stays(server) ? Fate::What::arrived : Fate::What::astray;
     return fate;
   }
@@ -114,7 +114,7 @@ Fate Map::placed_fate(View placed_by, std::size_t copies, std::size_t server) co
   if (stays(server)) return fate;
   std::vector<std::size_t> empty;
   for (const std::size_t other : after) {
-    if (std::none_of(before.begin(), before.end(), [&](std::size_t one) { return same_[one][other]; }))
+    if (std::ranges::none_of(before, [&](std::size_t one) { return same_[one][other]; }))
       empty.push_back(other);
   }
   std::size_t rank = 0;
@@ -161,7 +161,7 @@ std::string Map::vouching(std::string_view key) const {
 bool Map::is_new_place(std::string_view key, std::size_t server) const {
   const Keeping kept = keeping(key);
   const auto after = owners(to_, kept.placed_by, kept.copies);
-  return std::find(after.begin(), after.end(), server) != after.end();
+  return std::ranges::find(after, server) != after.end();
 }
 
 std::string Map::wire_key(std::string_view key, std::size_t to) const {

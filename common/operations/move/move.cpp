@@ -62,23 +62,15 @@ void Move::Parts::take(const LiveKey& key) {
   MovedServer& server = report.servers[key.server];
   ++server.keys;
   const Fate fate = map.of(key.key, key.server);
-  switch (fate.what) {
-    case Fate::What::stays:
-      ++server.stays;
-      return;
-    case Fate::What::arrived:
-      ++server.arrived;
-      return;
-    case Fate::What::astray:
-      ++server.astray;
-      return;
-    case Fate::What::lock:
-      if (auto one = moving::recopied_by(key.key, from.key_prefix)) recopied.insert(std::move(*one));
-      ++server.locks;
-      return;
-    case Fate::What::moves:
-      break;
+  using What = Fate::What;
+  server.stays += fate.what == What::stays ? 1 : 0;
+  server.arrived += fate.what == What::arrived ? 1 : 0;
+  server.astray += fate.what == What::astray ? 1 : 0;
+  server.locks += fate.what == What::lock ? 1 : 0;
+  if (fate.what == What::lock) {
+    if (auto one = moving::recopied_by(key.key, from.key_prefix)) recopied.insert(std::move(*one));
   }
+  if (fate.what != What::moves) return;
   ++server.moves;
   MovedPair& pair = report.pairs[{key.server, fate.to}];
   ++pair.keys;

@@ -60,7 +60,7 @@ struct OldPlaces::Parts {
     const Pool& after = to.placement().pool();
     for (std::size_t i = 0; i < after.size(); ++i) {
       const auto same = [&](const Server& one) { return one.address() == after[i].address(); };
-      if (std::any_of(pool.begin(), pool.end(), same)) continue;
+      if (std::ranges::any_of(pool, same)) continue;
       pool.push_back(after[i]);
       only_new.push_back(i);
     }

@@ -175,8 +175,7 @@ bool Roots::has_all(const Place& place, Kind kind, std::string_view old_value) c
     std::unordered_set<std::string> known;
     for (const JournalLine& line : Journal(both.new_one, place.key).read().lines) known.insert(line.id);
     const std::vector<JournalLine> lines = Journal(both.old_one, place.key).read().lines;
-    return std::all_of(lines.begin(), lines.end(),
-                       [&](const JournalLine& line) { return known.contains(line.id); });
+    return std::ranges::all_of(lines, [&](const JournalLine& line) { return known.contains(line.id); });
   }
   const Reply now = to_.execute(Request::get(place.key).on(place.to));
   if (expect_read(to_, now).outcome != Outcome::hit) return false;

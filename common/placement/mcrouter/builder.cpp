@@ -23,7 +23,7 @@ constexpr std::array blind{"NullRoute", "ErrorRoute", "DevNullRoute", "Blackhole
 
 template <typename List>
 bool contains(const List& list, std::string_view word) {
-  return std::any_of(list.begin(), list.end(), [&](std::string_view known) { return known == word; });
+  return std::ranges::any_of(list, [&](std::string_view known) { return known == word; });
 }
 
 std::optional<Route::Kind> replicating_kind(std::string_view type) {
@@ -83,16 +83,9 @@ std::string signature(const Route& route) {
 }
 
 bool replicates(const Route& route) {
-  switch (route.kind) {
-    case Route::Kind::all:
-    case Route::Kind::latest:
-    case Route::Kind::random:
-    case Route::Kind::failover:
-    case Route::Kind::miss_failover:
-      return true;
-    default:
-      return false;
-  }
+  using Kind = Route::Kind;
+  constexpr std::array kinds{Kind::all, Kind::latest, Kind::random, Kind::failover, Kind::miss_failover};
+  return std::ranges::find(kinds, route.kind) != kinds.end();
 }
 
 }  // namespace
@@ -211,7 +204,7 @@ RouteBuilder::Ids RouteBuilder::create(const std::string& type, const JsonNode& 
 std::size_t RouteBuilder::replicating(Route::Kind kind, Ids ids, const std::string& type, bool ordered) {
   if (ids.empty()) return add({.kind = Route::Kind::nowhere, .text = type + " without children"});
   const auto leads_nowhere = [&](std::size_t id) { return routes_[id].kind == Route::Kind::nowhere; };
-  if (!std::all_of(ids.begin(), ids.end(), leads_nowhere)) std::erase_if(ids, leads_nowhere);
+  if (!std::ranges::all_of(ids, leads_nowhere)) std::erase_if(ids, leads_nowhere);
   std::set<std::size_t> before;
   std::erase_if(ids, [&](std::size_t id) { return !before.insert(id).second; });
   return ids.size() == 1 ? ids.front() : add({.kind = kind, .children = std::move(ids), .ordered = ordered});
@@ -389,7 +382,7 @@ const RouteBuilder::Ids& RouteBuilder::leaves(std::size_t index) {
       const Ids& some = leaves(child);
       ids.insert(ids.end(), some.begin(), some.end());
     }
-    std::sort(ids.begin(), ids.end());
+    std::ranges::sort(ids);
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   } else {
     ids = {index};

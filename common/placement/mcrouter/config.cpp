@@ -62,8 +62,8 @@ RootRoute chosen(const std::vector<RootRoute>& roots, RouteBuilder& builder, con
   std::map<std::size_t, RootRoute> found;
   std::set<std::string> names;
   for (const RootRoute& root : roots) {
-    const bool meant = selection.alias.empty() || std::find(root.aliases.begin(), root.aliases.end(),
-                                                            selection.alias) != root.aliases.end();
+    const bool meant =
+        selection.alias.empty() || std::ranges::find(root.aliases, selection.alias) != root.aliases.end();
     if (!meant) continue;
     const auto part = selection.pool.empty() ? std::optional(root.route)
                                              : builder.part_for_pool(root.route, selection.pool);

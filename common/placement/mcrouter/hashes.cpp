@@ -34,7 +34,7 @@ std::size_t weighted_ch3(std::string_view key, const std::vector<double>& weight
         weights[index] * static_cast<double>(std::numeric_limits<std::uint32_t>::max()));
     if (spooky32(text, 0xface2014) < limit) return index;
     std::string digits = std::to_string(salt);
-    std::reverse(digits.begin(), digits.end());
+    std::ranges::reverse(digits);
     text = std::string(key) + digits;
   }
   return index;

@@ -187,8 +187,8 @@ class RouteWalk {
 
 Owners Routes::owners_of(std::string_view key) const {
   const std::string_view prefix = routing_prefix(key);
-  const bool known = aliases_.empty() || prefix.empty() ||
-                     std::find(aliases_.begin(), aliases_.end(), prefix) != aliases_.end();
+  const bool known =
+      aliases_.empty() || prefix.empty() || std::ranges::find(aliases_, prefix) != aliases_.end();
   if (!known)
     throw InvalidInput("the key names the route " + std::string(prefix) + ": choose it by FILE#" +
                        std::string(prefix));

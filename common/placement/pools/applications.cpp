@@ -60,7 +60,7 @@ std::string dsn_options(std::string_view query, std::vector<std::string>& entrie
     }
     name = lower_case(std::move(name));
     if (name == "weight") weight = value;
-    if (std::find(placing.begin(), placing.end(), name) != placing.end())
+    if (std::ranges::find(placing, name) != placing.end())
       throw bad_configuration("the DSN sets " + name +
                               ", which changes where keys are; give the servers and --as");
   }
@@ -120,7 +120,7 @@ std::string pylibmc_profile(const JsonNode* behaviors) {
                                   "distribution", "num_replicas",    "remove_failed", "auto_eject"};
   std::string chosen;
   for (const auto& [name, value] : behaviors == nullptr ? JsonNode().members : behaviors->members) {
-    if (std::find(placing.begin(), placing.end(), name) == placing.end()) continue;
+    if (std::ranges::find(placing, name) == placing.end()) continue;
     const bool off = value.text == "false" || value.text == "0";
     if (!off) append_all(chosen, {chosen.empty() ? "" : ",", name, "=", value.text});
   }

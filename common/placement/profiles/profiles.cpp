@@ -15,8 +15,7 @@ constexpr std::array every_family{families::libmemcached, families::scripting, f
 std::vector<Profile> sorted_by_name() {
   std::vector<Profile> profiles;
   for (const auto family : every_family) profiles.insert(profiles.end(), family().begin(), family().end());
-  std::sort(profiles.begin(), profiles.end(),
-            [](const Profile& a, const Profile& b) { return a.name < b.name; });
+  std::ranges::sort(profiles, [](const Profile& a, const Profile& b) { return a.name < b.name; });
   return profiles;
 }
 

@@ -102,8 +102,8 @@ class Check {
   }
 
   bool weighted() const {
-    return std::any_of(pool().begin(), pool().end(),
-                       [&](const Server& server) { return server.weight != pool().front().weight; });
+    return std::ranges::any_of(pool(),
+                               [&](const Server& server) { return server.weight != pool().front().weight; });
   }
 
   // Where every key is on all servers, weights choose nothing, and the client is not to blame.
@@ -231,7 +231,7 @@ class Check {
 
   void order() {
     Pool reversed = pool();
-    std::reverse(reversed.begin(), reversed.end());
+    std::ranges::reverse(reversed);
     const double moved = moved_on(reversed);
     if (moved < noticeable) return;
     add("order_dependent", false,

@@ -30,7 +30,7 @@ bool is_loopback(const Server& server) {
 }
 
 bool has_capital(const Server& server) {
-  return std::any_of(server.host.begin(), server.host.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+  return std::ranges::any_of(server.host, [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
 // 10.0.0.01

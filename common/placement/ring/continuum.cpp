@@ -14,8 +14,8 @@ bool same_value(const Point& a, const Point& b) {
 }
 
 void sort_points(std::vector<Point>& points, Ties ties) {
-  if (ties == Ties::last_added) std::reverse(points.begin(), points.end());
-  std::stable_sort(points.begin(), points.end(), [&](const Point& a, const Point& b) {
+  if (ties == Ties::last_added) std::ranges::reverse(points);
+  std::ranges::stable_sort(points, [&](const Point& a, const Point& b) {
     if (a.value != b.value || ties == Ties::last_added) return a.value < b.value;
     return a.server < b.server;
   });

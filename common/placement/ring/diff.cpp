@@ -32,8 +32,7 @@ void RingDiff::add_copies(std::string_view key, std::uint64_t bytes, std::option
   if (found && !before.has(*found)) return astray_.add(bytes);
   all_.add(bytes);
   const auto stays = [&](std::size_t to) {
-    return std::any_of(before.list.begin(), before.list.end(),
-                       [&](const Owner& from) { return same_[from.server][to]; });
+    return std::ranges::any_of(before.list, [&](const Owner& from) { return same_[from.server][to]; });
   };
   for (const Owner& owner : after.list) {
     if (stays(owner.server)) continue;
@@ -59,8 +58,7 @@ std::vector<RingDiff::Pair> RingDiff::pairs() const {
   for (const auto& [servers, moved] : pairs_) {
     result.push_back({addresses_before_[servers.first], addresses_after_[servers.second], moved});
   }
-  std::stable_sort(result.begin(), result.end(),
-                   [](const Pair& a, const Pair& b) { return a.moved.keys > b.moved.keys; });
+  std::ranges::stable_sort(result, [](const Pair& a, const Pair& b) { return a.moved.keys > b.moved.keys; });
   return result;
 }
 

@@ -24,7 +24,7 @@ std::vector<std::uint64_t> possible_borders(const Continuum& ring) {
     borders.push_back(point.value);
     if (point.value < largest_hash(ring)) borders.push_back(point.value + 1);
   }
-  std::sort(borders.begin(), borders.end());
+  std::ranges::sort(borders);
   borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
   return borders;
 }
@@ -72,8 +72,7 @@ double add_copies(const Placement& placement, std::string_view key, std::vector<
     return 1;
   }
   const Owners owners = placement.owners_of(key);
-  const auto must = static_cast<double>(
-      std::count_if(owners.list.begin(), owners.list.end(), [](const Owner& owner) { return owner.must; }));
+  const auto must = static_cast<double>(std::ranges::count_if(owners.list, &Owner::must));
   for (const Owner& owner : owners.list) {
     if (must == 0) copies[owner.server] += 1 / static_cast<double>(owners.list.size());
     if (owner.must) copies[owner.server] += 1;
