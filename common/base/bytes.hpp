@@ -39,6 +39,15 @@ struct CodePoint {
   std::size_t size;  // bytes; 0: malformed (RFC 3629)
 };
 CodePoint first_code_point(std::string_view utf8);
+// What each is given to: the value of a character, or a byte that belongs to none.
+template <typename Good, typename Bad>
+void for_each_code_point(std::string_view utf8, const Good& good, const Bad& bad) {
+  while (!utf8.empty()) {
+    const auto [value, size] = first_code_point(utf8);
+    size == 0 ? bad(utf8.front()) : good(value);
+    utf8.remove_prefix(size == 0 ? 1 : size);
+  }
+}
 
 // Percent-encodes every byte that may not stand in a key part: control characters, space, DEL, '%', ':' and
 // bytes >= 0x80.

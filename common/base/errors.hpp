@@ -2,6 +2,8 @@
 // a value and never one of these; see common/cluster/reply.hpp. Caught once, in tools/main.cpp.
 #pragma once
 
+#include <cerrno>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -72,6 +74,11 @@ class InvalidInput : public Failure {
  public:
   explicit InvalidInput(const std::string& message) : Failure(ErrorCode::usage, message) {}
 };
+
+// What the system refused, and why it says it did.
+inline Failure refused_by_system(ErrorCode code, const std::string& what, int error = errno) {
+  return {code, what + ": " + std::strerror(error)};
+}
 
 // What a file or the environment says cannot be used.
 inline Failure bad_configuration(const std::string& why) {

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "common/base/bytes.hpp"
@@ -73,7 +72,7 @@ NewFile::~NewFile() {
 }
 
 void NewFile::fail(const char* what) const {
-  throw Failure(ErrorCode::cannot_write, std::string(what) + ' ' + path_ + ": " + std::strerror(errno));
+  throw refused_by_system(ErrorCode::cannot_write, std::string(what) + ' ' + path_);
 }
 
 void NewFile::write(std::string_view bytes) {

@@ -5,11 +5,26 @@
 #include <bit>
 #include <utility>
 
-#include "common/placement/unicode.hpp"
+#include "common/base/bytes.hpp"
 
 namespace mcds::key_hash {
 
 namespace {
+
+// A key as clients see it whose strings are of UTF-16. Malformed UTF-8 becomes U+FFFD, as there.
+std::u16string utf16_of(std::string_view utf8) {
+  std::u16string text;
+  const auto add = [&](char32_t value) {
+    if (value < 0x10000) {
+      text += static_cast<char16_t>(value);
+    } else {
+      text += static_cast<char16_t>(0xd7c0 + (value >> 10));
+      text += static_cast<char16_t>(0xdc00 + (value & 0x3ff));
+    }
+  };
+  for_each_code_point(utf8, add, [&](char) { text += u'\ufffd'; });
+  return text;
+}
 
 std::uint32_t unsigned_byte(char c) {
   return static_cast<unsigned char>(c);

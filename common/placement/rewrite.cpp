@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "common/base/bytes.hpp"
-#include "common/placement/unicode.hpp"
 
 namespace mcds::rewrite {
 
@@ -18,6 +17,14 @@ std::optional<std::string_view> between(std::string_view key, char first, char l
   const auto close = key.find(last, open + 1);
   if (close == std::string_view::npos) return std::nullopt;
   return key.substr(open + 1, close - open - 1);
+}
+
+// pymemcache: every code point cut to its low 8 bits. Malformed bytes stay as they are.
+std::string low_bytes_of(std::string_view utf8) {
+  std::string text;
+  for_each_code_point(
+      utf8, [&](char32_t value) { text += static_cast<char>(value & 0xff); }, [&](char c) { text += c; });
+  return text;
 }
 
 bool is_utf8_tail(char c) {

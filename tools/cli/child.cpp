@@ -24,7 +24,7 @@ namespace {
 constexpr Duration look_for_leftovers_every = std::chrono::milliseconds(10);
 
 [[noreturn]] void fail(const char* what) {
-  throw Failure(ErrorCode::system, std::string("cannot ") + what + ": " + std::strerror(errno));
+  throw refused_by_system(ErrorCode::system, std::string("cannot ") + what);
 }
 
 // The controlling terminal's foreground, lent to a child's process group and taken back.

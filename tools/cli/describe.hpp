@@ -1,9 +1,11 @@
-// The program's description of itself for machines: `mcds __describe` and `mcds __complete`. Never touches
-// the network.
+// The program's description of itself, for people and for machines: `mcds __describe` and `mcds __complete`.
+// Never touches the network.
 #pragma once
 
 #include <string>
 #include <vector>
+
+#include "tools/cli/program.hpp"
 
 namespace mcds {
 
@@ -18,5 +20,13 @@ std::string description();
 // name is not among them), each `word<TAB>help`. A line `!files` asks the shell for file names, `!command N`
 // for the completion of the command line that starts at word N (from 0) of `words`.
 std::vector<std::string> completions(const std::vector<std::string>& words);
+
+// The texts of --help, from the program's description.
+std::string program_help();
+std::string command_help(const Command& command);
+// A JSON Schema for each verb.
+std::string command_schema(const Command& command);
+// Examples come before the options.
+std::string verb_help(const Command& command, const Verb& verb);
 
 }  // namespace mcds

@@ -1,10 +1,10 @@
-#include "tools/cli/help.hpp"
-
+// The texts of --help.
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "tools/cli/cell_words.hpp"
+#include "tools/cli/describe.hpp"
 #include "tools/cli/fields.hpp"
 #include "tools/cli/parse.hpp"
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "common/base/bounds.hpp"
 #include "common/base/errors.hpp"
@@ -21,7 +20,7 @@ constexpr std::size_t chunk_size = 64 * 1024;
 constexpr std::size_t largest_line = std::size_t{16} << 20;
 
 Failure unreadable(const std::string& what) {
-  return {ErrorCode::cannot_read, "cannot read " + what + ": " + std::strerror(errno)};
+  return refused_by_system(ErrorCode::cannot_read, "cannot read " + what);
 }
 
 std::shared_ptr<const RunLimits>& input_limits() {

@@ -8,7 +8,6 @@
 #include <cassert>
 #include <cerrno>
 #include <climits>
-#include <cstring>
 #include <utility>
 
 #include "common/base/bytes.hpp"
@@ -152,8 +151,7 @@ std::vector<FailedGroup> ErrorDigest::rest() {
 
 void throw_output_failed(int error) {
   if (error == EPIPE) throw ClosedPipe{};
-  throw Failure(ErrorCode::output_failed,
-                "cannot write to standard output: " + std::string(std::strerror(error)));
+  throw refused_by_system(ErrorCode::output_failed, "cannot write to standard output", error);
 }
 
 Output::Output(OutputMode mode) : mode_(mode), table_(terminal_width(), terminal_has_colours()) {}

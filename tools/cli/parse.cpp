@@ -20,8 +20,8 @@ extern ostream cout, cerr;
 #include "common/base/bytes.hpp"
 #include "common/base/suggest.hpp"
 #include "common/base/units.hpp"
+#include "tools/cli/describe.hpp"
 #include "tools/cli/fields.hpp"
-#include "tools/cli/help.hpp"
 #include "tools/cli/version.hpp"
 
 namespace mcds {

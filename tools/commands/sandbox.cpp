@@ -123,7 +123,7 @@ void write_private(const std::string& path, const std::string& text) {
   const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   const bool written = descriptor >= 0 && write_all(descriptor, text);
   if (descriptor >= 0) close(descriptor);
-  if (!written) throw Failure(ErrorCode::cannot_write, "cannot write " + path + ": " + std::strerror(errno));
+  if (!written) throw refused_by_system(ErrorCode::cannot_write, "cannot write " + path);
 }
 
 // Without reaping it: its process id stays ours.
@@ -138,9 +138,8 @@ class Sandbox {
   Sandbox(std::string directory, const SandboxOptions& options, const Guardian& guardian,
           const HeldSignals& held)
       : directory_(std::move(directory)), options_(options), guardian_(guardian), held_(held) {
-    if (mkdir(directory_.c_str(), 0700) != 0) {
-      throw Failure(ErrorCode::cannot_write, "cannot make " + directory_ + ": " + std::strerror(errno));
-    }
+    if (mkdir(directory_.c_str(), 0700) != 0)
+      throw refused_by_system(ErrorCode::cannot_write, "cannot make " + directory_);
   }
 
   ~Sandbox() {
@@ -294,7 +293,7 @@ class Sandbox {
       throw Failure(ErrorCode::unavailable,
                     line.front() + " is not installed or not in PATH; apt-get install " + line.front());
     }
-    throw Failure(ErrorCode::unavailable, "cannot run " + line.front() + ": " + std::strerror(error));
+    throw refused_by_system(ErrorCode::unavailable, "cannot run " + line.front(), error);
   }
 
   // A separate session: signals of our terminal do not reach it.

@@ -83,8 +83,7 @@ class Passage {
         file_error_(file_ < 0 ? errno : 0) {
     void* const shared = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED || pipe2(bell_, O_CLOEXEC | O_NONBLOCK) != 0) {
-      const Failure failure(ErrorCode::system,
-                            "cannot share memory with a child: " + std::string(std::strerror(errno)));
+      const Failure failure = refused_by_system(ErrorCode::system, "cannot share memory with a child");
       if (shared != MAP_FAILED) munmap(shared, size_);
       if (file_ >= 0) close(file_);
       throw failure;
@@ -174,8 +173,7 @@ class Passage {
     const ssize_t got = pread(file_, into.data() + had, size, at);
     into.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
     if (got <= 0 && errno != EINTR)
-      throw Failure(ErrorCode::cannot_read,
-                    std::string("cannot read the list of keys: ") + std::strerror(errno));
+      throw refused_by_system(ErrorCode::cannot_read, "cannot read the list of keys");
     position_ += static_cast<std::uint64_t>(std::max<ssize_t>(got, 0));
     for (; position_ - memory_size >= freed_ + hole_size; freed_ += hole_size)
       static_cast<void>(fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,

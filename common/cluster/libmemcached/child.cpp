@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstring>
 
 #include "common/base/errors.hpp"
 
@@ -72,7 +71,7 @@ std::optional<std::string> Line::receive_text() const {
 Child::Child(const char* name, const std::function<void(const Line&)>& serve) : parent_(getpid()) {
   std::array<int, 2> sockets{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0)
-    throw Failure(ErrorCode::system, "cannot make a pair of sockets: " + std::string(std::strerror(errno)));
+    throw refused_by_system(ErrorCode::system, "cannot make a pair of sockets");
   child_ = fork();
   if (child_ == 0) {
     leave_all(parent_, name, sockets[1]);

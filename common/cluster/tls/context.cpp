@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
 
 #include "common/base/errors.hpp"
@@ -19,8 +17,7 @@ namespace {
 void require_readable(const std::string& file, const char* what) {
   const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0)
-    throw Failure(ErrorCode::cannot_read,
-                  std::string("cannot read ") + what + ' ' + file + ": " + std::strerror(errno));
+    throw refused_by_system(ErrorCode::cannot_read, std::string("cannot read ") + what + ' ' + file);
   close(descriptor);
 }
 

@@ -64,8 +64,7 @@ std::uint64_t digest_of(std::string_view value, std::uint32_t flags) {
 }
 
 void Ledger::fail(const char* what) const {
-  throw Failure(ErrorCode::cannot_write,
-                std::string("cannot ") + what + " the journal " + path_ + ": " + std::strerror(errno));
+  throw refused_by_system(ErrorCode::cannot_write, std::string("cannot ") + what + " the journal " + path_);
 }
 
 Ledger::Ledger(const std::string& path, std::string_view move, Clock* clock) : path_(path) {

@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <unordered_set>
 
 #include "common/base/bounds.hpp"
@@ -38,7 +36,7 @@ constexpr auto ttl_wobble = std::chrono::seconds(3);
 std::unique_ptr<moving::Ledger> journal_of(const Context& from, const Cluster& to, const std::string& path) {
   if (path.empty()) return std::make_unique<moving::Ledger>();
   if (access(path.c_str(), R_OK) != 0)
-    throw Failure(ErrorCode::cannot_read, "cannot read the journal " + path + ": " + std::strerror(errno));
+    throw refused_by_system(ErrorCode::cannot_read, "cannot read the journal " + path);
   auto ledger = std::make_unique<moving::Ledger>(
       path, moving::identity_of(from.cluster.placement(), to.placement(), from.key_prefix));
   if (!ledger->has_history())

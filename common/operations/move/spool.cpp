@@ -60,8 +60,7 @@ void Spool::add(const Spooled& record) {
 void Spool::rewind() {
   flush();
   if (lseek(descriptor_, 0, SEEK_SET) != 0)
-    throw Failure(ErrorCode::cannot_read,
-                  std::string("cannot read the list of keys: ") + std::strerror(errno));
+    throw refused_by_system(ErrorCode::cannot_read, "cannot read the list of keys");
   position_ = 0;
 }
 
@@ -74,9 +73,7 @@ bool Spool::fill(std::size_t size) {
     const ssize_t got = read(descriptor_, buffer_.data() + had, buffer_size);
     buffer_.resize(had + static_cast<std::size_t>(got > 0 ? got : 0));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      throw Failure(ErrorCode::cannot_read,
-                    std::string("cannot read the list of keys: ") + std::strerror(errno));
+    if (got < 0) throw refused_by_system(ErrorCode::cannot_read, "cannot read the list of keys");
     if (got == 0) return false;
   }
   return true;

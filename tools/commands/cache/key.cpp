@@ -2,10 +2,8 @@
 
 #include <array>
 #include <cctype>
-#include <cerrno>
 #include <climits>
 #include <cstdlib>
-#include <cstring>
 #include <set>
 
 #include "tools/commands/cache/options.hpp"
@@ -23,10 +21,8 @@ void add_part(std::string& text, std::string_view name, std::string_view bytes) 
 
 std::string working_directory() {
   std::array<char, PATH_MAX> path{};
-  if (getcwd(path.data(), path.size()) == nullptr) {
-    throw Failure(ErrorCode::cannot_read,
-                  std::string("cannot determine the working directory: ") + std::strerror(errno));
-  }
+  if (getcwd(path.data(), path.size()) == nullptr)
+    throw refused_by_system(ErrorCode::cannot_read, "cannot determine the working directory");
   return path.data();
 }
 
