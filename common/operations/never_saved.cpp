@@ -30,7 +30,7 @@ SavedAs saved_as(std::string_view key, std::string_view key_prefix, std::size_t 
   if (structure == "array" && key.ends_with(":json:lock")) return never("locks");
   if (structure == "cache" || structure == "cachetag") return never("cache");
   const bool unnumbered = structure == "counter" || structure == "visitors";
-  if (ours->name.copies > 1 || (unnumbered && copies > 1)) return never("copies");
+  if (!is_only(ours->name.copies_or(unnumbered ? copies : 1))) return never("copies");
   as.what = structure == "counter" ? Savable::counter : Savable::structure;
   return as;
 }

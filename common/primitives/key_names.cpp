@@ -2,6 +2,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/primitives/several/number.hpp"
 
 namespace mcds {
 
@@ -38,8 +39,8 @@ std::string structure_key(const Context& context, std::string_view structure, st
 
 std::string copied_key(const Context& context, std::string_view structure, std::string_view name) {
   std::string key = structure_key(context, structure, name);
-  if (context.copies > 1)
-    key.insert(context.key_prefix.size() + structure.size(), std::to_string(context.copies));
+  key.insert(context.key_prefix.size() + structure.size(),
+             of_several(context.copies, std::to_string(context.copies)));
   return key;
 }
 

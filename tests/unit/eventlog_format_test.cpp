@@ -175,7 +175,7 @@ TEST_CASE("eventlog: the worked example of the layout") {
 }
 
 TEST_CASE("keys, headers, directory and conf lines: what is written is read, what is not is refused") {
-  const LogKeys keys("eventlog:deploys", RingShape::of(60s, 60));
+  const LogKeys keys("eventlog:deploys", RingShape::of(60s, 60), 1);
   CHECK(keys.part({29920568, 0}) == "eventlog:deploys:60x60:29920568");
   CHECK(keys.part({29920568, 12}) == "eventlog:deploys:60x60:29920568.12");
   CHECK(keys.directory(935017) == "eventlog:deploys:60x60:dir:935017");

@@ -10,7 +10,7 @@ namespace {
 
 // An only copy is not told of.
 std::span<const CopyOutcome> told(std::span<const CopyOutcome> copies) {
-  return copies.size() > 1 ? copies : std::span<const CopyOutcome>();
+  return of_several(copies.size(), copies);
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ void add_speed(JsonObject& line, Duration took, std::uint64_t items) {
 
 void add_copies(JsonObject& line, Session& session, const AnswerFrom& from) {
   const auto copies = told(from.copies);
-  if (copies.empty() && from.or_one && session.copies() > 1) line.number("copies", 1);
+  if (copies.empty() && from.or_one && !is_only(session.copies())) line.number("copies", 1);
   if (copies.empty()) return;
   for (const CopyOutcome& copy : copies) {
     const std::string& server = session.server_field(copy.server);
@@ -103,11 +103,10 @@ ExitStatus answer_missing(Session& session, JsonObject line, const AnswerFrom& f
 }
 
 Context context_with_one_copy(Session& session, const char* option, const std::string& what) {
-  if (session.options().copies && session.copies() > 1)
-    throw InvalidInput(std::string(option) + ": " + what + " has one copy; use --copies 1, or omit it");
-  Context context = session.context_with_copies();
-  context.copies = 1;
-  return context;
+  if (session.options().copies)
+    expect_only(session.copies(),
+                std::string(option) + ": " + what + " has one copy; use --copies 1, or omit it");
+  return session.context_with_copies().in_copies(1);
 }
 
 ExitStatus answer_recopied(Session& session, JsonObject line, bool found, std::size_t before) {

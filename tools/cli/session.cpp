@@ -6,6 +6,7 @@
 #include "common/base/units.hpp"
 #include "common/cluster/decorators.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/primitives/several/number.hpp"
 #include "tools/cli/here.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/servers_from.hpp"
@@ -245,7 +246,11 @@ std::optional<Duration> Session::longest_lock_ttl(const std::optional<Duration>&
 
 Context Session::context_with_copies() {
   const std::size_t number = copies();
-  if (number > 1 && !several_) {
+  return {is_only(number) ? cluster() : distinct_servers(), *clock_, random_, key_prefix(), number};
+}
+
+Cluster& Session::distinct_servers() {
+  if (!several_) {
     ConnectOptions options = connect_options();
     const auto open = [this, options](const std::vector<Request>& requests) {
       return connect(placement(), options)->execute(requests);
@@ -253,8 +258,7 @@ Context Session::context_with_copies() {
     options.peers = std::make_shared<Peers>();
     several_ = std::make_unique<DistinctServers>(connect(placement(), options), options.peers, open);
   }
-  Cluster& all = number > 1 ? *several_ : cluster();
-  return {all, *clock_, random_, key_prefix(), number};
+  return *several_;
 }
 
 void Session::expect_distinct_servers() {

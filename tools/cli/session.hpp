@@ -102,6 +102,7 @@ class Session {
  private:
   void settle_output();
   std::uint64_t copies_of_pool();
+  Cluster& distinct_servers();  // for keys in several copies
   // Of the pool that was named, of the environment, of the pool that is configured, of the defaults.
   std::optional<std::string> of_pools(std::optional<std::string> PoolConfig::*member,
                                       const char* variable = nullptr);
@@ -120,7 +121,7 @@ class Session {
   std::vector<std::string> addresses_;  // of the placement's servers
   std::vector<std::string> server_fields_;
   std::unique_ptr<Cluster> cluster_;
-  std::unique_ptr<DistinctServers> several_;  // the same servers, for keys in several copies
+  std::unique_ptr<DistinctServers> several_;  // the same servers
   std::optional<Config> config_;
   std::optional<std::string> key_prefix_;
   std::optional<std::size_t> copies_;

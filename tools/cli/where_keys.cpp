@@ -59,7 +59,7 @@ JsonObject& PlacedLines::line(std::string_view key, const Placement::Place& plac
 }
 
 bool PlacedLines::has_copies(std::optional<std::size_t> copies) const {
-  return (copies ? *copies : session_.copies()) != 1 &&
+  return !is_only(copies ? *copies : session_.copies()) &&
          (!placement_.replicates() || session_.options().copies);
 }
 
@@ -95,9 +95,9 @@ Owners key_owners(Session& session, const Placement& placement, const PlacedKey&
   std::size_t copies = session.copies();
   if (key.starts_with(session.key_prefix())) {
     const auto name = structure_named(std::string_view(key).substr(session.key_prefix().size()));
-    if (name && name->copies > 1) copies = std::min(name->copies, placement.pool().size());
+    if (name) copies = std::min(name->copies_or(copies), placement.pool().size());
   }
-  if (placement.replicates() || copies == 1) return placement.owners_of(key);
+  if (placement.replicates() || is_only(copies)) return placement.owners_of(key);
   Owners owners = copies_on(placement.servers_of(key, copies));
   for (Owner& owner : owners.list) owner.must = !is_segment(placed);
   return owners;

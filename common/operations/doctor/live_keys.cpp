@@ -150,7 +150,7 @@ class KeyReader {
     if (name.is_root && key.size_bytes > one.largest_bytes)
       one.largest_bytes = key.size_bytes, one.largest_on = key.server;
     const auto now = std::chrono::duration_cast<std::chrono::seconds>(now_.time_since_epoch()).count();
-    if (name.copies == 1 && !name.of_recopy) {
+    if (is_only(name.copies)) {
       const auto end = static_cast<std::size_t>(name.name.data() + name.name.size() - key.key.data());
       parts_[id].take(name, key.key.substr(end), key.last_accessed_at + settled_s <= now);
     }

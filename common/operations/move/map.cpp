@@ -132,7 +132,7 @@ Fate Map::placed_fate(View placed_by, std::size_t copies, std::size_t server) co
 Map::Keeping Map::keeping(std::string_view key) const {
   Keeping result{std::string(key), copies_};
   if (const auto ours = structure_in(key, key_prefix_)) {
-    if (ours->name.copies > 1) result.copies = ours->name.copies;
+    result.copies = ours->name.copies_or(result.copies);
     result.placed_by = placed(std::move(result.placed_by), ours->key_prefix).placed_by();
   }
   result.copies = std::min({result.copies, from_.pool().size(), to_.pool().size()});

@@ -8,14 +8,6 @@
 
 namespace mcds {
 
-std::string in_words(std::size_t copies) {
-  return std::to_string(copies) + (copies == 1 ? " copy" : " copies");
-}
-
-void add_number_of_copies(JsonObject& line, std::size_t copies) {
-  if (copies > 1) line.number("copies", copies);
-}
-
 std::vector<std::size_t> copy_servers(const Placement& placement, std::size_t copies, std::string_view key) {
   auto servers = placement.servers_of(key, copies);
   if (servers.size() == copies) return servers;
@@ -31,7 +23,7 @@ namespace {
 
 std::vector<Request> for_copies(const Context& context, std::vector<Request> requests) {
   // With one copy there is nothing to direct: the requests go as they are.
-  if (context.copies == 1) return requests;
+  if (is_only(context.copies)) return requests;
   std::vector<Request> batch;
   batch.reserve(requests.size() * context.copies);
   for (const Request& request : requests) {
@@ -51,8 +43,9 @@ std::vector<Reply> execute_copies(const Context& context, const Request& request
   return execute_copies(context, std::span(&request, 1)).take_all();
 }
 
-Request read_of_copy(const Context& context, std::string key) {
-  return context.copies == 1 ? Request::get(std::move(key)) : Request::gets(std::move(key));
+Request read_of_copy(const Context& context, std::string key, bool with_age) {
+  if (is_only(context.copies)) return Request::get(std::move(key));
+  return with_age ? Request::probe(std::move(key), 0) : Request::gets(std::move(key));
 }
 
 CopyOutcome copy_outcome(const Context& context, const Reply& reply) {

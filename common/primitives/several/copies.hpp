@@ -10,14 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "common/base/json.hpp"
 #include "common/base/result.hpp"
 #include "common/primitives/context.hpp"
+#include "common/primitives/several/number.hpp"
 
 namespace mcds {
-
-// If nothing says how many copies there are, so many are looked for at most.
-constexpr std::size_t most_copies = 16;
 
 // The result for one copy, for answers that list all of them.
 struct CopyOutcome {
@@ -26,11 +23,6 @@ struct CopyOutcome {
   std::optional<Failure> failure = {};       // then it was not written, or perhaps
   std::optional<bool> yes = {};  // a lock's: whether it is held there; a cache entry's: found, or stored
 };
-
-// "1 copy", "3 copies".
-std::string in_words(std::size_t copies);
-// The field `copies`, which an only one has not.
-void add_number_of_copies(JsonObject& line, std::size_t copies);
 
 // Throws InvalidInput when the pool has too few servers.
 std::vector<std::size_t> copy_servers(const Context& context, std::string_view key);
@@ -60,9 +52,9 @@ class CopyReplies {
 CopyReplies execute_copies(const Context& context, std::span<const Request> requests);
 std::vector<Reply> execute_copies(const Context& context, const Request& request);
 
-// Reads one of them, with its cas unique; not that of an only copy, which who reads it does not write: some
-// servers of other makers know no gets.
-Request read_of_copy(const Context& context, std::string key);
+// Reads one of them, with its cas unique, and `with_age` what is left of it; not so of an only copy, which who
+// reads it does not write: some servers of other makers know no gets.
+Request read_of_copy(const Context& context, std::string key, bool with_age = false);
 
 // The failure of `reply`'s copy, or nothing.
 CopyOutcome copy_outcome(const Context& context, const Reply& reply);

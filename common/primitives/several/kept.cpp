@@ -68,7 +68,7 @@ Kept::Look Kept::look(bool everywhere) const {
   };
   const std::size_t most = std::min(placement.pool().size(), most_copies);
   // Of several copies those that are not on the first server.
-  ask(1, context_.copies == 1 && !everywhere ? 1 : most);
+  ask(1, is_only(context_.copies) && !everywhere ? 1 : most);
   for (std::size_t copies = 2; copies <= most; ++copies) ask(copies, 2);
   std::vector<Reply> replies = context_.cluster.execute(batch);
   look.told = recopying_.told(std::span(replies).first(marks));
@@ -251,7 +251,8 @@ std::optional<Kept::Place> Kept::only(const std::vector<Place>& places) const {
                                            in_words(places[1].copies) +
                                            "; fetch each with --copies, and empty one of them");
   }
-  if (places.front().unmarked && !may_be_unmarked() && unmarked_ == Unmarked::continues) {
+  // The keys are the same.
+  if (places.front().unmarked && is_only(context_.copies) && unmarked_ == Unmarked::continues) {
     throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ +
                                            "' was written before 0.2, which is changed to one copy in two "
                                            "steps: to another number first");

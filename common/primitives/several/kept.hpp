@@ -41,9 +41,6 @@ class Kept {
   std::string unmarked_key() const { return key_for(1); }
   // Under a key of before 0.2.
   bool is_unmarked() const { return key_ != key_for(context_.copies); }
-  // Whether it may be under such a key, so that what asks for nothing must look first: the key of one copy is
-  // the same.
-  bool may_be_unmarked() const { return key_for(context_.copies) != unmarked_key(); }
 
   // Call it if key() holds nothing, or one of several copies does not, before that is reported or acted upon;
   // looks once a second. True: key() is another from now on, or the number of copies was being changed: try

@@ -60,6 +60,7 @@ bool is_degraded(const Copies& copies) {
 //   replicas.hpp      a structure's code, once per copy, side by side; and the one loop that reads, merges
 //                     and repairs
 //   side_by_side.hpp  what runs it: work whose requests leave as one batch
+//   number.hpp        what one copy lacks beside several
 //   copies.hpp        one request to all copies of one key, whose replies the caller merges
 //   versions.hpp      a value with a version: an element, a cache entry
 //   kept.hpp          in how many copies something is kept, and creation that looks twice

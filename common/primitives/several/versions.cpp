@@ -105,13 +105,13 @@ bool VersionedItem::divergent() const {
   const VersionedCopy* first = newest();
   return first != nullptr && first->number == 0 && !first->removed &&
          std::any_of(copies.begin(), copies.end(), [&](const VersionedCopy& copy) {
-           return copy.live() && copy.number == 0 && copy.value != first->value;
+           return &copy != first && copy.live() && copy.number == 0 && copy.value != first->value;
          });
 }
 
 std::vector<CopyOutcome> VersionedItem::outcomes() const {
   std::vector<CopyOutcome> list;
-  if (copies.size() < 2) return list;
+  if (is_only(copies.size())) return list;
   list.reserve(copies.size());
   for (const VersionedCopy& copy : copies) list.push_back({.server = copy.server, .failure = copy.failure});
   return list;
@@ -174,7 +174,7 @@ std::vector<Request> Versions::gets(Reading& reading) const {
 }
 
 Versions::Reading Versions::begin_read(std::vector<std::string> keys, std::size_t unread) const {
-  Reading reading{.keys = std::move(keys), .unread = context_.copies > 1 ? unread : 0};
+  Reading reading{.keys = std::move(keys), .unread = of_several(context_.copies, unread)};
   auto batch = gets(reading);
   if (!batch.empty()) reading.replies = context_.cluster.begin(std::move(batch));
   return reading;
@@ -388,7 +388,10 @@ void Versions::take_written(Writing& writing, std::span<const Reply> replies) co
 std::vector<std::optional<Failure>> Versions::settle(std::span<VersionedItem> items,
                                                      const Which& which) const {
   std::vector<std::optional<Failure>> failures;
+  failures.reserve(items.size());
   for (const VersionedItem& item : items) failures.push_back(item.failure_of_read());
+  // An only copy is owed nothing.
+  if (is_only(context_.copies)) return failures;
   // Nothing is written where too little is known: it would make an empty copy count.
   std::vector<char> settled;
   for (std::size_t i = 0; i < items.size(); ++i)

@@ -124,7 +124,7 @@ class Versions {
       : context_(context), single_(single) {}
 
   // False: there is one copy, which is what it says and no more. Who writes then need not read before.
-  bool in_use() const { return context_.copies > 1 || single_ == Single::versioned; }
+  bool in_use() const { return !is_only(context_.copies) || single_ == Single::versioned; }
 
   std::vector<VersionedItem> read(std::span<const std::string> keys) const;
   // read in two steps.

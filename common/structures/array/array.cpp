@@ -122,8 +122,7 @@ Array::Changed Array::change(std::span<const std::string> add, std::span<const s
 }
 
 Array::Told Array::change_and_tell(std::span<const std::string> add, std::span<const std::string> remove) {
-  if (copies_.size() > 1)
-    throw InvalidInput("copies may order changes differently: who deleted what is told of one");
+  expect_only(copies_.size(), "copies may order changes differently: who deleted what is told of one");
   const std::string operation = context_.random.token();
   Told told{
       append({.add = add, .remove = remove, .creates = !add.empty()}, ArrayEncoding::journal, operation)};
@@ -168,10 +167,8 @@ Array::Changed Array::clear(std::optional<ArrayEncoding> encoding, bool lock) {
 Array::Changed Array::apply(const Step& step, std::optional<ArrayEncoding> encoding, bool lock) {
   if (encoding != ArrayEncoding::json) {
     const Changed changed = append(step, encoding, context_.random.token());
-    if (changed.found || encoding) return changed;
-    if (!may_be_json() && !step.creates) return changed;
+    if (changed.found || encoding || (!may_be_json() && !step.creates)) return changed;
   }
-  if (!may_be_json()) throw InvalidInput(std::string(json_has_one_copy));
   return update_json(step, lock);
 }
 
@@ -371,10 +368,9 @@ Array::Creation Array::creation(const Context& context, const Step& step,
   const std::vector<Request> batch{Request::get(kept_.key()), Request::get(json_key_).on(json_server)};
   const auto replies = context.cluster.execute(batch);
   expect_read(context_.cluster, replies[0]);
-  if (may_be_json()) expect_read(context_.cluster, replies[1]);
+  const bool json = is_json(replies[1], false);
   if (replies[0].outcome != Outcome::miss) return Creation::needless;
-  const bool json = replies[1].outcome == Outcome::hit;
-  if (json && !may_be_json() && !encoding) throw InvalidInput(std::string(json_has_one_copy));
+  if (json && !encoding) expect_only(copies_.size(), json_has_one_copy);
   if (json && encoding == ArrayEncoding::journal) {
     throw Failure(ErrorCode::bad_data,
                   "the array has the JSON encoding; omit --encoding, or give --encoding json",
@@ -384,7 +380,14 @@ Array::Creation Array::creation(const Context& context, const Step& step,
   return step.creates ? Creation::wanted : Creation::unwanted;
 }
 
+// `asked`: nothing else is, so its server must answer.
+bool Array::is_json(const Reply& reply, bool asked) const {
+  if (asked || may_be_json()) expect_read(context_.cluster, reply);
+  return reply.outcome == Outcome::hit;
+}
+
 Array::Changed Array::update_json(const Step& step, bool lock) {
+  expect_only(copies_.size(), json_has_one_copy);
   check_json(step.add);
   if (!lock) return cas_json(step);
   Lock guard = Lock::at_key(context_, json_key_ + ":lock");
@@ -467,11 +470,9 @@ Array::Contents Array::fetch_here(std::optional<ArrayEncoding> encoding) const {
     if (contents.found || encoding) return contents;
   }
   const Reply reply = context_.cluster.execute(Request::get(json_key_));
-  if (reply.failed() && !may_be_json() && !encoding) return contents;
-  expect_read(context_.cluster, reply);
-  if (encoding || reply.outcome == Outcome::hit) contents.server = reply.server;
-  if (reply.outcome != Outcome::hit) return contents;
-  contents.found = true;
+  contents.found = is_json(reply, encoding.has_value());
+  if (encoding || contents.found) contents.server = reply.server;
+  if (!contents.found) return contents;
   contents.encoding = ArrayEncoding::json;
   contents.elements = json_array(reply.value, context_.cluster.address_of(reply.server));
   return contents;
@@ -485,7 +486,7 @@ std::optional<Array::Compacted> Array::compact() {
 
 std::optional<Array::Compacted> Array::compact_here() {
   // A single copy has no order to agree on: it is compacted as it is read.
-  if (copies_.size() > 1) return compact_copies();
+  if (!is_only(copies_.size())) return compact_copies();
   Compacted result;
   const bool done = journal().compact([&](const std::vector<JournalLine>& lines) {
     std::vector<JournalLine> kept = without_removed(lines);

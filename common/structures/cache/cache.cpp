@@ -245,7 +245,7 @@ Cache::Invalidated Cache::expire_copy(const Context& context) const {
 }
 
 Cache::Invalidated Cache::remove_copy(const Context& context) const {
-  if (least_stay(copies_) != Duration::zero()) return remove_beside_others(context);
+  if (!is_only(copies_.size())) return remove_beside_others(context);
   for (int attempt = 1;; ++attempt) {
     const Reply reply = context.cluster.execute(Request::remove(key_));
     if (reply.unknown() && attempt < most_removals) continue;

@@ -18,10 +18,6 @@ bool has_record(const Result<std::optional<CacheRecord>>& copy) {
 
 }  // namespace
 
-Duration least_stay(const Replicas& copies) {
-  return copies.size() > 1 ? shortest_word : Duration::zero();
-}
-
 WallTime plus(WallTime time, Duration duration) {
   return time + std::chrono::floor<std::chrono::microseconds>(duration);
 }

@@ -16,10 +16,11 @@ namespace mcds {
 constexpr Duration cache_slack = std::chrono::seconds(2);
 
 // With several copies everything of an entry but placeholders stays on its server for so long at least, fresh
-// or not: it is newer than what another copy may have missed.
+// or not: it is newer than what another copy may have missed. An only copy has missed nothing.
 constexpr Duration shortest_word = std::chrono::hours(1);
-// That, or nothing with one copy, which has missed nothing.
-Duration least_stay(const Replicas& copies);
+inline Duration least_stay(const Replicas& copies) {
+  return of_several(copies.size(), shortest_word);
+}
 
 WallTime plus(WallTime time, Duration duration);
 

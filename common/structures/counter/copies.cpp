@@ -53,11 +53,11 @@ class CounterOperation final : public CounterCopies {
       Change change{base_for(first), id, first.ttl};
       CounterRecord& next = change.next;
       if (!existed) {
-        next.base = {.number = known_.base.number + 1,
-                     .kind = Kind::begun,
-                     .value = how.initial,
-                     .mark = context_.random.token(),
-                     .plain = next.is_single() && !how.exact};
+        next.begin({.number = known_.base.number + 1,
+                    .kind = Kind::begun,
+                    .value = how.initial,
+                    .mark = context_.random.token(),
+                    .plain = !how.exact});
       }
       if (!existed || new_expiry) {
         next.base.expires_at = expiry_second(how.ttl, context_.clock.wall());

@@ -239,8 +239,7 @@ std::vector<CounterAnswer> Counter::get(std::span<const std::string> names) {
   std::vector<Request> requests;
   for (const std::string& name : names) {
     // A record in several copies may be remembered after its end: what is left of its item says when that is.
-    requests.push_back(context_.copies > 1 ? Request::probe(key_of(name), 0)
-                                           : read_of_copy(context_, key_of(name)));
+    requests.push_back(read_of_copy(context_, key_of(name), true));
   }
   const CopyReplies replies = execute_copies(context_, requests);
   std::vector<std::size_t> open;

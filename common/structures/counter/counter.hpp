@@ -116,7 +116,7 @@ class Counter {
   // A single server holds one copy of everything.
   bool may_be_elsewhere() const;
   // An only copy may be digits, which its server counts by itself in one trip.
-  bool server_counts() const { return context_.copies == 1; }
+  bool server_counts() const { return is_only(context_.copies); }
 
  private:
   class Limiting;

@@ -158,12 +158,12 @@ class CounterMove {
     std::vector<Request> batch;
     for (const std::size_t server : copy_servers(context_.cluster.placement(), copies, key)) {
       CounterRecord copy = CounterRecord::of_new_life(copies, context_.random);
-      copy.base = {.number = staged_->base.number + 1,
-                   .kind = Base::Kind::set,
-                   .value = staged_->sum(),
-                   .mark = mark,
-                   .expires_at = staged_->base.expires_at,
-                   .plain = is_plain_ && copy.is_single()};
+      copy.begin({.number = staged_->base.number + 1,
+                  .kind = Base::Kind::set,
+                  .value = staged_->sum(),
+                  .mark = mark,
+                  .expires_at = staged_->base.expires_at,
+                  .plain = is_plain_});
       // One in which nothing was counted is none.
       if (copy.is_single()) copy.count(0, context_.random.token());
       batch.push_back(Request::add(key, copy.text(), copy.exptime(context_.clock.wall())).on(server));

@@ -8,6 +8,7 @@
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/primitives/record.hpp"
+#include "common/primitives/several/number.hpp"
 
 namespace mcds {
 
@@ -126,7 +127,7 @@ bool Base::beats(const Base& other) const {
 
 CounterRecord CounterRecord::of_new_life(std::size_t copies, Random& random) {
   CounterRecord record;
-  record.life = copies == 1 ? std::string(single_life) : random.token();
+  record.life = is_only(copies) ? std::string(single_life) : random.token();
   record.lives[record.life];
   return record;
 }
@@ -154,7 +155,7 @@ std::string CounterRecord::text() const {
 }
 
 std::optional<CounterRecord> CounterRecord::parse(std::string_view text, std::size_t copies) {
-  if (copies > 1) return read_record(text, "C3", read_several);
+  if (!is_only(copies)) return read_record(text, "C3", read_several);
   const auto number = parse_padded_u64(text);
   if (!number) return read_record(text, "C1", read_single);
   CounterRecord record;
@@ -270,6 +271,14 @@ bool CounterRecord::has_expired(WallTime now) const {
   now += base.ahead;
   if (!exists()) return base.value <= static_cast<std::uint64_t>(std::max<std::int64_t>(next_second(now), 0));
   return base.expires_at && time_of(*base.expires_at) <= now;
+}
+
+void CounterRecord::begin(Base from) {
+  base = std::move(from);
+  if (is_single())
+    base.number = 1;
+  else
+    base.plain = false;
 }
 
 void CounterRecord::count(std::uint64_t delta, std::string id) {

@@ -89,11 +89,13 @@ struct CounterRecord {
   bool age(WallTime now);
   // Whether it was begun without `other`, which has counted something.
   bool is_strange_to(const CounterRecord& other) const;
+  // Anew, from this base: as the first of an only copy, which alone may be plain.
+  void begin(Base from);
   // One more change of its own life: `delta` is added, modulo 2^64.
   void count(std::uint64_t delta, std::string id);
 
   // It is remembered after its end, so its item does not end with it.
-  bool replaced() const { return !is_single() && base.number > 1; }
+  bool replaced() const { return base.number > 1; }
 
  private:
   // When its item ends; nullopt: never.

@@ -269,9 +269,10 @@ std::vector<ElementResult> Elements::get_here(std::span<const std::string> names
 
 std::vector<ElementResult> Elements::remove(std::span<const std::string> names) const {
   // What removes leaves its word, which must not be under keys that nobody uses.
-  if (kept_.may_be_unmarked()) static_cast<void>(elsewhere());
+  const bool leaves_word = versions_.in_use();
+  if (leaves_word) static_cast<void>(elsewhere());
   const auto act = [&](std::span<const std::string> some) {
-    return versions_.in_use() ? remove_here(some) : remove_only(some);
+    return leaves_word ? remove_here(some) : remove_only(some);
   };
   auto results = act(names);
   std::vector<std::string> missing;
@@ -320,8 +321,7 @@ std::vector<ElementResult> Elements::remove_here(std::span<const std::string> na
   for (std::size_t i = 0; i < items.size(); ++i) {
     VersionedItem& item = items[i];
     results[i].failure = unanswered[i];
-    const bool hidden = item.copies.size() == 2 && item.any_failed();
-    if (results[i].failure || (!item.live() && !hidden)) continue;
+    if (results[i].failure || (!item.live() && !is_degraded(item.copies))) continue;
     const auto number = item.next_number();
     if (!number)
       results[i].failure = no_version_left(item.key);
@@ -400,7 +400,7 @@ std::size_t Elements::clear() {
 
 bool Elements::compact() {
   const bool whole = compact_here();
-  if (whole || copies_.size() == 1) return whole;
+  if (whole || is_only(copies_.size())) return whole;
   // What one copy alone seems to have lost, a fetch of all makes whole.
   return fetch_here([](Found&) {}, false).complete() && compact_here();
 }

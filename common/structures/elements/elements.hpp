@@ -145,6 +145,7 @@ class Elements {
                     std::vector<ElementResult>& results) const;
   std::vector<ElementResult> remove_only(std::span<const std::string> names) const;
   Listing fetch_here(const Visit& visit, bool partial) const;
+  std::vector<ElementIndex::Look> look(bool partial) const;  // of each copy
   bool compact_here();
 
   Context context_;

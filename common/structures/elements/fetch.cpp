@@ -25,12 +25,12 @@ class Elements::Fetching {
         visit_(visit),
         partial_(partial),
         copies_(elements.indexes_.size()),
-        compared_(copies_ == 1 ? 0 : copies_),
+        compared_(of_several(copies_, copies_)),
         filling_(compared_),
         unlisted_(copies_),
         absent_(copies_),
         damaged_(copies_),
-        healable_(copies_, compared_ != 0) {
+        healable_(copies_, true) {
     look();
     // Lost, or on its way to another number of copies.
     if (std::any_of(looks_.begin(), looks_.end(), damaged) && elements_.elsewhere()) look();
@@ -62,9 +62,7 @@ class Elements::Fetching {
   };
 
   void look() {
-    looks_ = expect_all(elements_.copies_.each(
-        [&](std::size_t copy) { return index(copy).look(compared_ != 0 || partial_); }));
-    if (compared_ == 0) return;
+    looks_ = elements_.look(partial_);
     for (std::size_t copy = 0; copy < copies_; ++copy) damaged_[copy] = damaged(looks_[copy]);
     ElementIndex::Look::reconcile(looks_);
   }
@@ -149,7 +147,7 @@ class Elements::Fetching {
     // Removed, or on their way to another number of copies.
     if (std::any_of(items.begin(), items.end(), missing) && elements_.elsewhere())
       items = elements_.versions_.read(elements_.keys_of(window.names));
-    for (std::size_t i = 0; i < items.size() && compared_ != 0; ++i) note_missed(window, i, items[i]);
+    for (std::size_t i = 0; i < items.size(); ++i) note_missed(window, i, items[i]);
     const auto unanswered = heal(items);
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -199,26 +197,19 @@ class Elements::Fetching {
   // Gives each copy what it turned out to have lost or missed, its index first. Why what was read is no
   // answer.
   std::vector<std::optional<Failure>> heal(std::vector<VersionedItem>& items) {
-    std::vector<std::optional<Failure>> unanswered;
-    unanswered.reserve(items.size());
-    if (compared_ == 0) {
-      for (const VersionedItem& item : items) unanswered.push_back(item.failure_of_read());
-      return unanswered;
-    }
     const SteadyTime before = elements_.context_.clock.steady();
     list_unlisted();
-    std::vector<std::vector<bool>> lacking;
+    std::vector<bool> lacking;  // each copy of each
     for (const VersionedItem& item : items) {
-      lacking.emplace_back();
-      for (const VersionedCopy& copy : item.copies)
-        lacking.back().push_back(item.live() && !copy.failure && !copy.live());
+      for (std::size_t copy = 0; copy < compared_; ++copy)
+        lacking.push_back(item.live() && !item.copies[copy].failure && !item.copies[copy].live());
     }
-    unanswered = elements_.versions_.settle(items);
+    auto unanswered = elements_.versions_.settle(items);
     for (std::size_t i = 0; i < items.size(); ++i) {
       for (std::size_t copy = 0; copy < compared_; ++copy) {
         const VersionedCopy& now = items[i].copies[copy];
         if (now.failure || unanswered[i]) healable_[copy] = false;
-        if (lacking[i][copy] && now.live()) ++listing_.healed;
+        if (lacking[i * compared_ + copy] && now.live()) ++listing_.healed;
       }
     }
     if (elements_.context_.clock.steady() - before > ElementIndex::grace / 2) list_unlisted();
@@ -250,8 +241,7 @@ class Elements::Fetching {
     const VersionedCopy* newest = item.newest();
     if (newest == nullptr || newest->removed) return 0;
     ++listing_.present;
-    const bool ends = compared_ == 0 && newest->flags == ending_flags;
-    Found found{std::move(name), newest->value, newest->server, shard_, ends};
+    Found found{std::move(name), newest->value, newest->server, shard_, newest->flags == ending_flags};
     const std::size_t size = found.value.size();
     visit_(found);
     return size;
@@ -331,12 +321,16 @@ class Elements::Fetching {
   Listing listing_;
 };
 
+// Of several copies one that cannot be read is made up for by the others.
+std::vector<ElementIndex::Look> Elements::look(bool partial) const {
+  const bool despite_failures = partial || !is_only(copies_.size());
+  return expect_all(copies_.each([&](std::size_t copy) { return indexes_[copy]->look(despite_failures); }));
+}
+
 std::set<std::string> Elements::listed() const {
   using Look = ElementIndex::Look;
-  const bool several = copies_.size() > 1;
-  std::vector<Look> looks =
-      expect_all(copies_.each([&](std::size_t copy) { return indexes_[copy]->look(several); }));
-  if (several) Look::reconcile(looks);
+  std::vector<Look> looks = look(false);
+  Look::reconcile(looks);
   std::set<std::string> names;
   for (std::size_t shard = 0; shard < index_shards; ++shard) {
     const auto lists = copies_.each([&](std::size_t copy) { return looks[copy].take(shard); });

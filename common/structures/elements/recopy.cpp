@@ -337,8 +337,10 @@ Elements::Recopied Elements::recopy() {
   });
   const auto place = kept_.only(full);
   if (!place) return {};
-  if (place->copies == 1 && context_.copies > 1) refuse_ends(*place);
-  if (place->copies != context_.copies) kept_.change(*place, context_.copies, places);
+  if (place->copies != context_.copies) {
+    if (is_only(place->copies)) refuse_ends(*place);
+    kept_.change(*place, context_.copies, places);
+  }
   return {.found = true, .from = place->copies};
 }
 

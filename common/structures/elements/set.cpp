@@ -22,7 +22,7 @@ class Elements::Setting {
  public:
   Setting(Elements& elements, std::span<const Element> batch, std::optional<Duration> ttl)
       : elements_(elements), batch_(batch), ttl_(ttl) {
-    if (ttl_ && versioned()) throw InvalidInput("an element that expires has one copy");
+    if (ttl_) expect_only(elements_.context_.copies, "an element that expires has one copy");
     if (ttl_ && *ttl_ <= Duration::zero()) throw InvalidInput("the ttl must be longer than 0");
     ones_.resize(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {

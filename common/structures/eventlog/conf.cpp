@@ -23,9 +23,8 @@ std::optional<LogNumber> LogNumber::parse(std::string_view text) {
   number.unmarked = text.ends_with('u');
   if (number.unmarked) text.remove_suffix(1);
   const auto copies = parse_u64(text);
-  if (!copies || *copies < 1 || *copies > most_numbered) return std::nullopt;
+  if (!copies || *copies < (number.unmarked ? 2U : 1U) || *copies > most_numbered) return std::nullopt;
   number.copies = static_cast<std::size_t>(*copies);
-  if (number.unmarked && number.copies == 1) return std::nullopt;
   return number;
 }
 

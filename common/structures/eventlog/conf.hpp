@@ -32,6 +32,9 @@ struct LogNumber {
   std::int64_t ring() const;
   // `<namespace>eventlog:<name>`.
   std::string key(const Context& context, std::string_view name) const;
+  LogKeys keys(const Context& context, std::string_view name, const RingShape& shape) const {
+    return {key(context, name), shape, copies};
+  }
   std::string conf_key(const Context& context, std::string_view name) const {
     return key(context, name) + ":conf";
   }

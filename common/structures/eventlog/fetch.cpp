@@ -160,12 +160,12 @@ struct LogReader::Parts {
   // the next one too: what its writer put twice, at most into the part behind, is delivered once.
   template <typename Deliver>
   bool read_in_passes(std::int64_t chunk, LogReading& reading, bool declines, const Deliver& deliver) {
-    if (place.copies.size() > 1 || !place.formers.empty())
+    if (!is_only(place.copies.size()) || !place.formers.empty())
       throw too_large(shape(), chunk, " of a log in several copies, or whose number of them was changed");
     LogFound& found = reading.found;
     const std::uint64_t chunks = found.chunks;
     for (PartWindow window{.count = parts_per_pass};;) {
-      const OneCopy copy{place.copies.at(0), shape(), place.keys, true};
+      const OneCopy copy{place.copies.at(0), shape(), place.keys};
       const auto texts = read_copy(copy, std::span(&chunk, 1), reading, window);
       if (std::exchange(found.flood, false)) {
         if (window.count == 1) throw too_large(shape(), chunk, " of one part");
@@ -225,7 +225,7 @@ struct LogReader::Parts {
 
   bool is_numbered_otherwise(std::string_view ring) const {
     for (std::size_t copies = 1; copies <= most_copies; ++copies) {
-      if (LogKeys(LogNumber{copies}.key(place.context, place.name), shape()).ring() == ring) return true;
+      if (LogNumber{copies}.keys(place.context, place.name, shape()).ring() == ring) return true;
     }
     return false;
   }

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "common/base/random.hpp"
-#include "common/cluster/request.hpp"
+#include "common/cluster/cluster.hpp"
 #include "common/structures/eventlog/event.hpp"
 
 namespace mcds {
@@ -45,8 +45,10 @@ constexpr std::int64_t chunks_per_directory = 32;
 
 class LogKeys {
  public:
-  // `log` is `<namespace>eventlog:<name>`.
-  LogKeys(std::string log, const RingShape& shape) : log_(std::move(log)), ring_(log_ + ':' + shape.text()) {}
+  // `log` is `<namespace>eventlog:<name>`, kept in so many copies.
+  LogKeys(std::string log, const RingShape& shape, std::size_t copies)
+      : log_(std::move(log)), ring_(log_ + ':' + shape.text()), copies_(copies) {}
+  std::size_t copies() const { return copies_; }
   std::string part(const PartName& name) const { return ring_ + ':' + name.text(); }
   // Of a part's item, which lies with the first of its chunk.
   Request of_part(Request request, const PartName& name) const {
@@ -56,6 +58,9 @@ class LogKeys {
   Request append(const PartName& name, const std::string& lines) const {
     return of_part(Request::append(part(name), lines), name);
   }
+  // The same where versions before 0.2 put a further part, by its own bytes; nullopt: it is no other server,
+  // or that of another copy.
+  std::optional<Request> misplaced(const Cluster& cluster, Request of_part) const;
   std::string directory(std::int64_t group) const { return ring_ + ":dir:" + std::to_string(group); }
   std::string conf() const { return log_ + ":conf"; }
   // Names the log and its shape: what a cursor belongs to.
@@ -64,6 +69,7 @@ class LogKeys {
  private:
   std::string log_;
   std::string ring_;
+  std::size_t copies_;
 };
 
 // Appends one line, line feed included. Throws Failure(bad_data) if json is required and `data` is not JSON,

@@ -113,14 +113,13 @@ std::optional<std::string> PartWriter::read_back(const PartName& name) {
 PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines, std::int64_t& last_part,
                                   Appended& appended) {
   const std::string key = keys_.part(name);
-  const Request there = touches_ ? Request::touch(key, exptime_of(name.chunk)) : Request::get(key);
-  std::vector<Request> batch{keys_.of_part(there, name), keys_.append(name, lines),
+  const Request there =
+      keys_.of_part(touches_ ? Request::touch(key, exptime_of(name.chunk)) : Request::get(key), name);
+  std::vector<Request> batch{there, keys_.append(name, lines),
                              Request::get(keys_.directory(name.chunk / chunks_per_directory)),
                              Request::gets(keys_.conf())};
-  // Where versions before 0.2 put a further part: one that is there counts as full. Of several copies it is
-  // another's.
-  if (copies_ == 1 && context_->cluster.server_of(there) != context_->cluster.server_of(batch[0]))
-    batch.push_back(there);
+  // One that is there counts as full.
+  if (auto misplaced = keys_.misplaced(context_->cluster, there)) batch.push_back(std::move(*misplaced));
   const auto replies = context_->cluster.execute(batch);
   const auto is_there = [](const Reply& reply) {
     return reply.outcome == Outcome::stored || reply.outcome == Outcome::hit;
@@ -170,7 +169,7 @@ std::optional<RingShape> PartWriter::meant() const {
 std::optional<LogMove> PartWriter::left(std::int64_t chunk) const {
   if (conf_->outcome != Outcome::hit) return std::nullopt;
   const auto conf = parse_in_use(conf_->value, context_->clock.wall());
-  const auto move = move_away(conf, copies_);
+  const auto move = move_away(conf, keys_.copies());
   const InUse ours = in_use(chunk);
   const bool is_read = std::any_of(conf.begin(), conf.end(), [&](const InUse& one) {
     return one.what == ours.what && one.until >= ours.until;
@@ -190,7 +189,7 @@ PartWriter::Stored PartWriter::create(const PartName& name, const std::string& l
     }
   } catch (const NotApplied& failure) {
     // A directory that has no room stays without it; its server may come back.
-    if (copies_ == 1 || (!restores_ && failure.code() == ErrorCode::refused)) throw;
+    if (is_only(keys_.copies()) || (!restores_ && failure.code() == ErrorCode::refused)) throw;
   }
   const auto request =
       keys_.of_part(Request::append_or_create(keys_.part(name), part_header(name, incarnation), lines,

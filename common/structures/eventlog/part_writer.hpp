@@ -19,11 +19,11 @@ class PartWriter {
   // The largest append: batches stay below it.
   static constexpr std::size_t batch_size = std::size_t{256} << 10;
 
-  // `context` must outlive it; it writes one of so many copies. With several, a part is created although the
+  // `context` must outlive it; it writes one of the keys' copies. With several, a part is created although the
   // directory's server cannot be reached; otherwise it must be named to be missed. `guessed`: so is the
   // shape, until append() has stored something, or settle() is called.
-  PartWriter(Context& context, const RingShape& shape, const LogKeys& keys, std::size_t copies, bool guessed)
-      : context_(&context), shape_(shape), keys_(keys), copies_(copies), guessed_(guessed) {}
+  PartWriter(Context& context, const RingShape& shape, const LogKeys& keys, bool guessed)
+      : context_(&context), shape_(shape), keys_(keys), guessed_(guessed) {}
 
   struct Appended {
     // False, without the other two: there is not even a directory, or no conf key, and nobody has looked for
@@ -78,7 +78,6 @@ class PartWriter {
   Context* context_;
   RingShape shape_;
   LogKeys keys_;
-  std::size_t copies_;
   bool guessed_;
   std::size_t stored_ = 0;
   bool perhaps_ = false;  // some of the present lines may be stored already: the rest follows them

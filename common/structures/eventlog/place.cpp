@@ -44,17 +44,17 @@ LogPlace::LogPlace(Context of, std::string_view called, const std::optional<Ring
           [this](std::span<const std::string> confs, std::size_t number) {
             return has_left(confs, number, context.clock.wall());
           }),
-      keys(kept.key(), shape) {
+      keys(kept.key(), shape, copies.size()) {
   use_shape(asked);
 }
 
 void LogPlace::take_keys() {
   // That the present lines may be stored is not forgotten.
   const bool perhaps = std::any_of(writers.begin(), writers.end(), std::mem_fn(&PartWriter::perhaps));
-  keys = LogKeys(kept.key(), shape);
+  keys = LogKeys(kept.key(), shape, copies.size());
   writers.clear();
   for (std::size_t i = 0; i < copies.size(); ++i) {
-    writers.emplace_back(copies.at(i), shape, keys, copies.size(), guessed);
+    writers.emplace_back(copies.at(i), shape, keys, guessed);
     if (perhaps) writers.back().follow();
   }
 }
@@ -130,7 +130,7 @@ void LogPlace::remember(std::span<const InUse> conf) {
 }
 
 LogKeys LogPlace::keys_of(const FormerRing& former) const {
-  return {former.number.key(context, name), former.shape};
+  return former.number.keys(context, name, former.shape);
 }
 
 std::string LogPlace::key_of(const PartName& part) const {

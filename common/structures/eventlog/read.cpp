@@ -138,19 +138,15 @@ class ChunkReader {
     send();
   }
 
-  // Versions before 0.2 placed further parts of an only copy by their own bytes: one that is named and not
-  // where it belongs may be there. Of several copies it would be another's.
+  // One that is named and not where it belongs may be where versions before 0.2 put it.
   void ask_misplaced() {
-    if (!copy_.alone) return;
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
       const std::int64_t chunk = chunks_[i].chunk;
       const std::int64_t end = std::min(directory_of(chunks_[i]).last_part_of(chunk) + 1, most_parts);
       for (std::int64_t part = 1; part < end; ++part) {
         if (chunks_[i].parts.contains({chunk, part})) continue;
-        Request request = copy_.keys.get({chunk, part});
-        const std::size_t server = copy_.context.cluster.server_of(request);
-        request.with.clear();
-        if (copy_.context.cluster.server_of(request) != server) ask(std::move(request), i, part);
+        auto misplaced = copy_.keys.misplaced(copy_.context.cluster, copy_.keys.get({chunk, part}));
+        if (misplaced) ask(std::move(*misplaced), i, part);
       }
     }
     send();

@@ -91,7 +91,6 @@ struct OneCopy {
   Context& context;
   const RingShape& shape;
   const LogKeys& keys;
-  bool alone;  // there is no other, whose parts lie under the same keys on other servers
 };
 std::vector<ChunkText> read_copy(const OneCopy& copy, std::span<const std::int64_t> chunks,
                                  LogReading& reading, PartWindow window = {});

@@ -102,7 +102,7 @@ class LogRecopy {
     for (const InUse& one : conf) {
       const auto shape = RingShape::parse(one.what);
       if (!shape) continue;
-      const LogKeys keys(number.key(context_, name_), *shape);
+      const LogKeys keys = number.keys(context_, name_, *shape);
       const std::int64_t now = shape->chunk_of(context_.clock.wall());
       for (std::int64_t chunk = now - 1; chunk <= now + 1; ++chunk) {
         change_.keep_alive();
@@ -171,7 +171,7 @@ class LogRecopy {
   }
 
   void remove_ring(const LogNumber& number, const RingShape& shape) const {
-    const LogKeys keys(number.key(context_, name_), shape);
+    const LogKeys keys = number.keys(context_, name_, shape);
     const std::int64_t now = shape.chunk_of(context_.clock.wall());
     const std::int64_t last = (now + 2) / chunks_per_directory;
     for (std::int64_t group = (now - shape.chunks - 2) / chunks_per_directory; group <= last;) {

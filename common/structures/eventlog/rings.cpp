@@ -209,7 +209,7 @@ class RingReader {
 
   // Its copies united.
   std::vector<ChunkText> read() {
-    if (copies_.size() == 1) return read_copy({copies_.at(0), place_.shape, keys_, true}, chunks_, reading_);
+    if (is_only(copies_.size())) return read_copy({copies_.at(0), place_.shape, keys_}, chunks_, reading_);
     std::vector<std::optional<Failure>> unrefilled(copies_.size());
     const auto write = [&](const RingText& all, std::size_t copy) {
       unrefilled[copy] = attempt([&] { refill(all, copy); }).failure();
@@ -258,7 +258,7 @@ class RingReader {
     RingText ring;
     ring.readings = std::vector<LogReading>(copies_.size(), {reading_.sink, true});
     ring.copies = expect_all(copies_.each([&](std::size_t copy) {
-      return read_copy({copies_.at(copy), place_.shape, keys_, false}, chunks_, ring.readings[copy]);
+      return read_copy({copies_.at(copy), place_.shape, keys_}, chunks_, ring.readings[copy]);
     }));
     for (const LogReading& one : ring.readings) {
       if (one.found.flood) return ring;

@@ -27,7 +27,8 @@
 namespace mcds {
 
 struct LockVote {
-  bool votes = false;
+  bool votes = true;  // until it is asked
+  bool asked = false;
   bool young = false;       // it answered, but started too recently to vote
   bool ageless = false;     // it answered, but has no statistics, as a proxy, or none of its uptime
   std::string why = {};     // it was asked, and did not answer
@@ -63,7 +64,7 @@ void take_sentinel(LockVote& vote, std::string_view value) {
 
 // Asked behind what adds the lock: what it finds was true when the lock was added.
 LockVote vote_of(const Context& context, std::size_t server, Duration longest_ttl) {
-  LockVote vote;
+  LockVote vote{.votes = false, .asked = true};
   const std::string sentinel = vote_key(context, longest_ttl);
   const Reply known = context.cluster.execute(Request::get(sentinel).on(server));
   take_sentinel(vote, known.value);
@@ -154,7 +155,7 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
   for (const Ballot::Voter& voter : ballot.voters) {
     // An only copy in doubt is not asked for again in vain: the next attempt knows the token, or the user is
     // told it.
-    if (voter.won() || (by_vote() && voter.added()))
+    if (voter.won() || (voter.vote.asked && voter.added()))
       lease.copies.push_back({voter.take.server, voter.take.cas});
   }
   const auto other = other_number(ballot.rivals(), context_.copies);
@@ -174,9 +175,9 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
 
 Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, const AddTokens& tokens, bool first) {
   const auto servers = this->servers();
-  Ballot ballot{std::vector<Ballot::Voter>(servers.size(), {.vote = {.votes = !by_vote()}})};
+  Ballot ballot{std::vector<Ballot::Voter>(servers.size())};
   // Each vote behind its add, the only one: the sentinel must have been there after it.
-  const std::size_t each = by_vote() ? 2 : 1;
+  const std::size_t each = 1 + votes_asked();
   const SideBySide runs(context_, each * servers.size());
   runs.each([&](std::size_t run) {
     const std::size_t server = servers[run / each];
@@ -191,7 +192,7 @@ Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, const AddTokens& t
                                           .value = lease.value,
                                           .fence_key = wish.fence && first ? fence_key_ : std::string(),
                                           .exptime = exptime_of(wish.ttl),
-                                          .adds_again = !by_vote()});
+                                          .adds_again = each == 1});
   });
   return ballot;
 }
@@ -212,15 +213,19 @@ void Lock::draw_fences(Ballot& ballot) const {
       batch.push_back(Request::incr_or_create(fence_key_, 1, first, fence_end(first))
                           .lying_with(key_)
                           .on(voter.take.server));
-      if (by_vote()) batch.push_back(Request::get(vote_key(context_, longest_ttl_)).on(voter.take.server));
+      batch.resize(batch.size() + votes_asked(),
+                   Request::get(vote_key(context_, longest_ttl_)).on(voter.take.server));
     }
     if (drawing.empty()) return;
     const auto replies = context_.cluster.execute(batch);
-    const std::size_t each = by_vote() ? 2 : 1;
+    const std::size_t each = 1 + votes_asked();
     for (std::size_t i = 0; i < drawing.size(); ++i) {
-      const Reply& drawn = replies[i * each];
-      if (drawn.failed()) drawing[i]->failure = drawn;
-      if (!drawn.failed() && (!by_vote() || is_vote(replies[i * each + 1].value)))
+      const auto answers = std::span(replies).subspan(i * each, each);
+      const Reply& drawn = answers.front();
+      const auto votes = [](const Reply& sentinel) { return is_vote(sentinel.value); };
+      if (drawn.failed())
+        drawing[i]->failure = drawn;
+      else if (std::ranges::all_of(answers.subspan(1), votes))
         drawing[i]->fence = drawn.number;
     }
   }
@@ -275,7 +280,7 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
     if (count > most) answer.holder = rival.holder;
     most = std::max(most, count);
   }
-  answer.split = by_vote() && most < majority();
+  answer.split = votes_asked() != 0 && most < majority();
   return answer;
 }
 
@@ -290,7 +295,7 @@ void Lock::fail(const Ballot& ballot, const std::string& of_several, const std::
   const bool all_refuse = std::all_of(
       ballot.voters.begin(), ballot.voters.end(),
       [](const Ballot::Voter& voter) { return voter.take.failure.is(ReplyFailure::Kind::refused); });
-  if (by_vote() && !all_refuse) throw NotApplied(ErrorCode::unavailable, of_several, address());
+  if (votes_asked() != 0 && !all_refuse) throw NotApplied(ErrorCode::unavailable, of_several, address());
   const HeldCopy& take = ballot.voters.front().take;
   if (!doubtful.empty() && take.in_doubt) {
     throw perhaps_taken(take.failure.failure->message, doubtful);

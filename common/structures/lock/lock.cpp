@@ -74,14 +74,14 @@ Lock Lock::at_key(Context context, std::string key) {
 
 void Lock::check_ttl(Duration ttl) const {
   if (ttl <= Duration::zero()) throw InvalidInput("the ttl must be longer than zero");
-  if (!by_vote() || ttl <= longest_ttl_) return;
+  if (votes_asked() == 0 || ttl <= longest_ttl_) return;
   throw InvalidInput("a lock with copies is held for at most " + format_duration(longest_ttl_) +
                      "; raise --longest-ttl, and use the same value everywhere");
 }
 
 // Without what clocks of different rates may disagree about.
 SteadyTime Lock::deadline_of(SteadyTime counts_from, Duration ttl) const {
-  return counts_from + ttl - (by_vote() ? ttl / 100 + std::chrono::milliseconds(2) : Duration::zero());
+  return counts_from + ttl - of_several<Duration>(context_.copies, ttl / 100 + std::chrono::milliseconds(2));
 }
 
 std::size_t Lock::server() const {

@@ -172,8 +172,9 @@ class Lock {
   std::string value_for(const Wish& wish, const std::string& token) const;
   Exptime exptime_of(Duration ttl) const;
   std::size_t majority() const { return context_.copies / 2 + 1; }
-  // The server of an only copy is a majority by itself: it is asked for no vote, and what it forgets is gone.
-  bool by_vote() const { return context_.copies > 1; }
+  // Of each server, beside the lock: whether it votes. That of an only copy is a majority by itself: it is
+  // asked for no vote, and what it forgets is gone.
+  std::size_t votes_asked() const { return of_several<std::size_t>(context_.copies, 1); }
   SteadyTime deadline_of(SteadyTime counts_from, Duration ttl) const;
   void retake(Lease& lease, std::span<const std::size_t> skipped, Duration ttl);
   Shown shown(std::span<const Reply> replies) const;

@@ -275,10 +275,9 @@ std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<cons
 
 // With several copies the time stands first: of two marks the smaller is the older.
 std::string Visitors::mark() const {
-  if (context_.copies == 1) return 'V' + context_.random.token();
   const auto now =
       static_cast<std::uint64_t>(std::max<std::int64_t>(context_.clock.wall().time_since_epoch().count(), 0));
-  return 'V' + hex64(now) + context_.random.token();
+  return 'V' + of_several(context_.copies, hex64(now)) + context_.random.token();
 }
 
 // nullopt: the outcome must be looked up.
