@@ -4,6 +4,7 @@
 
 #include "common/primitives/journal/journal.hpp"
 #include "common/structures/elements/elements.hpp"
+#include "common/structures/elements/index.hpp"
 #include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
 

@@ -9,6 +9,7 @@
 #include "common/base/errors.hpp"
 #include "common/primitives/journal/journal.hpp"
 #include "common/structures/elements/elements.hpp"
+#include "common/structures/elements/index.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds::elements_simulation {

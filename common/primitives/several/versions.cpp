@@ -252,8 +252,9 @@ void Versions::take(VersionedCopy& copy, Reply&& reply) const {
     copy.flood = reply.failure->flood;
     return;
   }
-  if (!in_use()) copy.flags = reply.flags;
-  if (in_use() && copy.found) {
+  if (!in_use()) {
+    copy.flags = reply.flags;
+  } else if (copy.found) {
     const bool before = reply.flags == removed_before_versions && reply.value.empty();
     copy.removed = is_removal(reply.value, reply.flags);
     copy.number = before ? 0 : reply.flags & number_mask;
@@ -391,7 +392,7 @@ std::vector<std::optional<Failure>> Versions::settle(std::span<VersionedItem> it
   failures.reserve(items.size());
   for (const VersionedItem& item : items) failures.push_back(item.failure_of_read());
   // An only copy is owed nothing.
-  if (is_only(context_.copies)) return failures;
+  if (!in_use()) return failures;
   // Nothing is written where too little is known: it would make an empty copy count.
   std::vector<char> settled;
   for (std::size_t i = 0; i < items.size(); ++i)

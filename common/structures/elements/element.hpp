@@ -1,4 +1,4 @@
-// One element of a table or hash on its way in or out.
+// What tables and hashes are made of, for those who use them: an element on its way in or out.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 namespace mcds {
 
 constexpr std::size_t max_element_size = 10 * 1024;
+constexpr std::size_t index_shards = 16;  // how far a fetch is, is told in them
 
 // The flags of an element in one copy that expires: its end cannot be kept in several. Its lower half is 0,
 // where clients of applications keep the type of a value.

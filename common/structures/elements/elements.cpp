@@ -7,16 +7,13 @@
 #include <utility>
 
 #include "common/primitives/key_names.hpp"
+#include "common/structures/elements/indexes.hpp"
 
 namespace mcds {
 
 namespace {
 
 constexpr std::size_t names_per_removal = 4096;
-
-// How long a client that began a structure takes what another lists meanwhile for a rival's. An element that
-// another client created in that time, and that the first copy has lost since, may count as new again.
-constexpr auto just_begun = std::chrono::seconds(10);
 
 std::string_view checked(std::string_view name) {
   if (name.ends_with(":v"))
@@ -66,12 +63,13 @@ Elements::Elements(const Context& context, std::string_view structure, std::stri
 
 void Elements::take_keys() const {
   base_ = kept_.key() + ":v";
-  indexes_.clear();
-  for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
-    indexes_.push_back(std::make_shared<ElementIndex>(
-        copies_.at(copy), kept_.key(), [this](std::span<const std::string> names) { return present(names); },
-        versions_.in_use(), options_));
-  }
+  const auto is_alike = [](const VersionedItem& item) {
+    return !item.lost_somewhere() && !item.any_failed();
+  };
+  indexes_ = std::make_shared<ElementIndexes>(
+      context_, copies_, versions_.in_use(), kept_.key(), [this](auto names) { return present(names); },
+      [this, is_alike](auto names) { return std::ranges::all_of(versions_.read(keys_of(names)), is_alike); },
+      options_);
 }
 
 bool Elements::elsewhere(bool certainly) const {
@@ -79,8 +77,12 @@ bool Elements::elsewhere(bool certainly) const {
   if (!kept_.elsewhere(certainly)) return false;
   ++moves_;
   if (kept_.key() != before) take_keys();
-  created_ = {};
+  indexes_->forget_created();
   return true;
+}
+
+ElementIndex& Elements::index(std::size_t copy) const {
+  return (*indexes_)[copy];
 }
 
 std::string Elements::key_of(std::string_view name) const {
@@ -96,117 +98,7 @@ std::vector<std::string> Elements::keys_of(std::span<const std::string> names) c
 
 std::vector<std::string> Elements::index_keys() const {
   static_cast<void>(elsewhere());
-  return indexes_.front()->keys();
-}
-
-Elements::Listed Elements::list(std::span<const std::string* const> names) const {
-  const auto shares = indexes_.front()->shares_of(names);
-  return complete_list(indexes_,
-                       copies_.each([&](std::size_t copy) { return indexes_[copy]->begin_list(shares); }),
-                       names.size());
-}
-
-Elements::Listings Elements::begin_list(std::span<const std::string* const> names) const {
-  Listings begun{
-      .indexes = indexes_, .shares = indexes_.front()->shares_of(names), .attempts = {}, .replies = {}};
-  std::vector<Request> batch;
-  for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
-    for (const auto& attempt : begun.attempts.emplace_back(indexes_[copy]->attempts_at(begun.shares))) {
-      const auto server = copy_servers(context_, attempt.request.key)[copy];
-      batch.push_back(ElementIndex::append_of(attempt).on(server));
-    }
-  }
-  begun.replies = context_.cluster.begin(std::move(batch));
-  return begun;
-}
-
-Elements::Listed Elements::finish_list(Listings begun) const {
-  std::vector<Reply> replies = begun.replies->finish();
-  const auto shares = static_cast<std::ptrdiff_t>(begun.shares.size());
-  std::size_t names = 0;
-  for (const ElementIndex::Share& share : begun.shares) names += share.places.size();
-  const auto of_copy = [&](std::size_t copy) {
-    const auto first = std::make_move_iterator(replies.begin() + static_cast<std::ptrdiff_t>(copy) * shares);
-    return begun.indexes[copy]->take_appended(begun.shares, begun.attempts[copy], {first, first + shares});
-  };
-  return complete_list(begun.indexes, copies_.each(of_copy), names);
-}
-
-Elements::Listed Elements::complete_list(const Indexes& indexes, EachResult<ElementIndex::Listing> listings,
-                                         std::size_t names) const {
-  const auto there = shards_there(indexes, listings);
-  const auto finished =
-      copies_.each([&](std::size_t copy) { indexes[copy]->finish_list(listings[copy].value(), there); });
-  for (const auto& listing : listings) began_ = began_ || (!listing.failure() && listing.value().began);
-  note_created(listings);
-  Listed lists(names);
-  for (std::size_t i = 0; i < names; ++i) {
-    const auto failure_in = [&](std::size_t copy) -> const std::optional<Failure>& {
-      const auto& failure = finished[copy].failure();
-      return failure ? failure : listings[copy].value().failures[i];
-    };
-    std::size_t copy = 0;
-    while (copy < copies_.size() && !failure_in(copy)) ++copy;
-    if (copy == copies_.size()) continue;
-    for (copy = 0; copy < copies_.size(); ++copy) lists[i].push_back(failure_in(copy));
-  }
-  return lists;
-}
-
-void Elements::note_created(const EachResult<ElementIndex::Listing>& listings) const {
-  for (std::size_t shard = 0; shard < index_shards; ++shard) {
-    const bool everywhere = std::all_of(listings.begin(), listings.end(), [&](const auto& listing) {
-      return !listing.failure() && listing.value().created.contains(shard);
-    });
-    if (everywhere) created_[shard] = context_.clock.steady();
-  }
-}
-
-bool Elements::created_just_now(std::span<const ElementIndex::Share> shares) const {
-  return std::all_of(shares.begin(), shares.end(), [&](const ElementIndex::Share& share) {
-    return created_[share.shard] && context_.clock.steady() - *created_[share.shard] < just_begun;
-  });
-}
-
-// Those that were in one copy and were created in another: what they have there. Whole only if that is as
-// where two clients create the structure at once: no element has reached one copy and not another, because
-// its writer is not done listing it.
-// Where they are too many to be asked for, all were listed just now.
-std::map<std::size_t, ElementIndex::There> Elements::shards_there(
-    const Indexes& indexes, const EachResult<ElementIndex::Listing>& listings) const {
-  std::map<std::size_t, ElementIndex::There> there;
-  for (const auto& listing : listings) {
-    if (listing.failure()) continue;
-    for (const std::size_t shard : listing.value().there) {
-      if (std::any_of(listings.begin(), listings.end(), [&](const auto& other) {
-            return !other.failure() && other.value().created.contains(shard);
-          }))
-        there.try_emplace(shard);
-    }
-  }
-  if (there.empty()) return there;
-  std::vector<std::map<std::size_t, ElementIndex::There>> found(listings.size());
-  static_cast<void>(copies_.each([&](std::size_t copy) {
-    for (const std::size_t shard : listings[copy].value().there) {
-      if (there.contains(shard)) found[copy][shard] = indexes[copy]->what_is_there(shard);
-    }
-  }));
-  for (auto& of_copy : found) {
-    for (auto& [shard, one] : of_copy) {
-      ElementIndex::There& all = there.at(shard);
-      all.whole = all.whole || (one.whole && is_being_created(one));
-      std::move(one.lines.begin(), one.lines.end(), std::back_inserter(all.lines));
-    }
-  }
-  return there;
-}
-
-bool Elements::is_being_created(const ElementIndex::There& there) const {
-  constexpr std::size_t most_asked = 16;
-  if (there.names.size() > most_asked) return there.just_now;
-  const auto items = versions_.read(keys_of(there.names));
-  return std::none_of(items.begin(), items.end(),
-                      [](const VersionedItem& item) { return item.lost_somewhere() || item.any_failed(); });
+  return index(0).keys();
 }
 
 // In any copy: a name may be listed in one alone, and the element be in another. What is not known counts.
@@ -238,7 +130,7 @@ bool Elements::take_back(std::span<const Element> elements) const {
   for (const Reply& reply : context_.cluster.execute(removals)) {
     if (expect(context_.cluster, reply).outcome != Outcome::deleted) return false;
   }
-  const auto taken = copies_.each([&](std::size_t copy) { return indexes_[copy]->take_back(names); });
+  const auto taken = copies_.each([&](std::size_t copy) { return index(copy).take_back(names); });
   return taken.count(std::identity()) == copies_.size();
 }
 
@@ -407,14 +299,14 @@ bool Elements::compact() {
 
 bool Elements::compact_here() {
   using Compacted = ElementIndex::Compacted;
-  const auto results = expect_any(copies_.each([&](std::size_t copy) { return indexes_[copy]->compact(); }));
+  const auto results = expect_any(copies_.each([&](std::size_t copy) { return index(copy).compact(); }));
   const auto are = [&](Compacted what) { return results.count([&](Compacted one) { return one == what; }); };
   if (are(Compacted::nothing_there) == results.size() && elsewhere()) return compact_here();
   return are(Compacted::damaged) == 0;
 }
 
 void Elements::accept() {
-  const auto there = expect_any(copies_.each([&](std::size_t copy) { return indexes_[copy]->accept(); }));
+  const auto there = expect_any(copies_.each([&](std::size_t copy) { return index(copy).accept(); }));
   if (!there.any(std::identity()) && elsewhere()) accept();
 }
 

@@ -2,9 +2,7 @@
 // look. Its contract stands at the end of this file.
 #pragma once
 
-#include <array>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,13 +12,16 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
+#include "common/primitives/journal/journal.hpp"
 #include "common/primitives/several/kept.hpp"
 #include "common/primitives/several/replicas.hpp"
 #include "common/primitives/several/versions.hpp"
 #include "common/structures/elements/element.hpp"
-#include "common/structures/elements/index.hpp"
 
 namespace mcds {
+
+class ElementIndex;
+class ElementIndexes;
 
 class Elements {
  public:
@@ -118,34 +119,13 @@ class Elements {
   bool elsewhere(bool certainly = false) const;
   void take_keys() const;
   std::vector<std::string> keys_of(std::span<const std::string> names) const;
-  using Indexes = std::vector<std::shared_ptr<ElementIndex>>;
-  std::map<std::size_t, ElementIndex::There> shards_there(
-      const Indexes& indexes, const EachResult<ElementIndex::Listing>& listings) const;
-  bool is_being_created(const ElementIndex::There& there) const;
-  // Per name, of each copy: none, listed. Empty: listed in all.
-  using Listed = std::vector<std::vector<std::optional<Failure>>>;
-  Listed list(std::span<const std::string* const> names) const;
-  // list in two steps; the second may be taken after the keys have changed.
-  struct Listings {
-    Indexes indexes;
-    std::vector<ElementIndex::Share> shares;
-    std::vector<ElementIndex::Attempts> attempts;  // per copy
-    std::unique_ptr<Pending> replies;
-  };
-  Listings begin_list(std::span<const std::string* const> names) const;
-  Listed finish_list(Listings begun) const;
-  Listed complete_list(const Indexes& indexes, EachResult<ElementIndex::Listing> listings,
-                       std::size_t names) const;
-  void note_created(const EachResult<ElementIndex::Listing>& listings) const;
-  // Whether we created these shards, each in every copy.
-  bool created_just_now(std::span<const ElementIndex::Share> shares) const;
+  ElementIndex& index(std::size_t copy) const;
   std::vector<bool> present(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_here(std::span<const std::string> names) const;
   void remove_again(std::span<const std::string> names, const std::vector<std::size_t>& places,
                     std::vector<ElementResult>& results) const;
   std::vector<ElementResult> remove_only(std::span<const std::string> names) const;
   Listing fetch_here(const Visit& visit, bool partial) const;
-  std::vector<ElementIndex::Look> look(bool partial) const;  // of each copy
   bool compact_here();
 
   Context context_;
@@ -153,13 +133,11 @@ class Elements {
   Journal::Options options_;  // of the index's journals
   Replicas copies_;
   Versions versions_;
-  mutable Kept kept_;              // looks for other copies if nothing was found
-  mutable std::string base_;       // of the elements' keys
-  mutable Indexes indexes_;        // per copy
+  mutable Kept kept_;         // looks for other copies if nothing was found
+  mutable std::string base_;  // of the elements' keys
+  mutable std::shared_ptr<ElementIndexes> indexes_;
   mutable std::size_t moves_ = 0;  // how often elsewhere() was true
-  mutable bool began_ = false;     // listing has created the index
-  mutable std::array<std::optional<SteadyTime>, index_shards> created_{};  // when we did, in every copy
-  bool were_new_ = false;  // all of the last batch: the next one's are taken for new
+  bool were_new_ = false;          // all of the last batch: the next one's are taken for new
   std::vector<std::weak_ptr<Setting>> on_their_way_;  // in order
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/structures/elements/elements.hpp"
+#include "common/structures/elements/indexes.hpp"
 
 namespace mcds {
 
@@ -24,7 +25,7 @@ class Elements::Fetching {
       : elements_(elements),
         visit_(visit),
         partial_(partial),
-        copies_(elements.indexes_.size()),
+        copies_(elements.copies_.size()),
         compared_(of_several(copies_, copies_)),
         filling_(compared_),
         unlisted_(copies_),
@@ -62,12 +63,10 @@ class Elements::Fetching {
   };
 
   void look() {
-    looks_ = elements_.look(partial_);
+    looks_ = elements_.indexes_->look(partial_);
     for (std::size_t copy = 0; copy < copies_; ++copy) damaged_[copy] = damaged(looks_[copy]);
     ElementIndex::Look::reconcile(looks_);
   }
-
-  const ElementIndex& index(std::size_t copy) const { return *elements_.indexes_[copy]; }
 
   void take_shard() {
     auto lists = elements_.copies_.each([&](std::size_t copy) { return looks_[copy].take(shard_); });
@@ -223,7 +222,7 @@ class Elements::Fetching {
     if (std::all_of(unlisted_.begin(), unlisted_.end(), nothing)) return;
     const auto listed = elements_.copies_.each([&](std::size_t copy) {
       if (unlisted_[copy].empty()) return;
-      ElementIndex& index = *elements_.indexes_[copy];
+      ElementIndex& index = elements_.index(copy);
       ElementIndex::Listing listing = index.begin_list(index.shares_of(unlisted_[copy]), true);
       if (!listing.created.empty()) damaged_[copy] = true;
       index.finish_list(listing, {});
@@ -249,7 +248,7 @@ class Elements::Fetching {
 
   // A shard is lost when it is in every copy that had it.
   void note_losses() {
-    if (any(Shard::lost) && !any(Shard::whole)) listing_.lost.push_back(index(0).shard_key(shard_));
+    if (any(Shard::lost) && !any(Shard::whole)) listing_.lost.push_back(elements_.index(0).shard_key(shard_));
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (looks_[copy].state(shard_) == Shard::unreachable) healable_[copy] = false;
     }
@@ -265,7 +264,7 @@ class Elements::Fetching {
       const auto& failure = looks_.front().manifest_failure();
       if (failure && partial_) note_unreachable(*failure);
       if (!failure && !whole(looks_.front()))
-        listing_.lost.insert(listing_.lost.begin(), index(0).manifest_key());
+        listing_.lost.insert(listing_.lost.begin(), elements_.index(0).manifest_key());
       return;
     }
     if (listing_.complete()) accept_healed();
@@ -275,7 +274,7 @@ class Elements::Fetching {
 
   void accept_healed() {
     const auto accepted = elements_.copies_.each([&](std::size_t copy) {
-      ElementIndex& index = *elements_.indexes_[copy];
+      ElementIndex& index = elements_.index(copy);
       if (!healable_[copy]) return;
       // One whose names are no elements any more was not listed, and would count as lost for ever.
       if (!absent_[copy].empty()) index.create(absent_[copy]);
@@ -321,15 +320,9 @@ class Elements::Fetching {
   Listing listing_;
 };
 
-// Of several copies one that cannot be read is made up for by the others.
-std::vector<ElementIndex::Look> Elements::look(bool partial) const {
-  const bool despite_failures = partial || !is_only(copies_.size());
-  return expect_all(copies_.each([&](std::size_t copy) { return indexes_[copy]->look(despite_failures); }));
-}
-
 std::set<std::string> Elements::listed() const {
   using Look = ElementIndex::Look;
-  std::vector<Look> looks = look(false);
+  std::vector<Look> looks = indexes_->look(false);
   Look::reconcile(looks);
   std::set<std::string> names;
   for (std::size_t shard = 0; shard < index_shards; ++shard) {

@@ -18,10 +18,9 @@
 #include "common/base/errors.hpp"
 #include "common/primitives/context.hpp"
 #include "common/primitives/journal/journal.hpp"
+#include "common/structures/elements/element.hpp"
 
 namespace mcds {
-
-constexpr std::size_t index_shards = 16;
 
 // Whether two manifests are of copies of one index: a shard was named in both at about the same time.
 bool same_index_life(const std::string& one, const std::string& other);

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "common/structures/elements/elements.hpp"
+#include "common/structures/elements/indexes.hpp"
 
 namespace mcds {
 

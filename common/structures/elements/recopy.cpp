@@ -34,10 +34,10 @@ void Elements::Change::list(const std::vector<std::string>& names) {
     std::vector<const std::string*> some;
     for (std::size_t i = first; i < std::min(names.size(), first + names_at_once); ++i)
       some.push_back(&names[i]);
-    for (const auto& copies : to.list(some)) expect_all(copies);
+    for (const auto& copies : to.indexes_->list(some).failures) expect_all(copies);
   }
-  for (const auto& index : to.indexes_) {
-    const std::vector<Request> marks = index->take_marks();
+  for (std::size_t copy = 0; copy < to.copies_.size(); ++copy) {
+    const std::vector<Request> marks = to.index(copy).take_marks();
     if (!marks.empty()) static_cast<void>(to.context_.cluster.execute(marks));
   }
 }
@@ -60,7 +60,7 @@ class Elements::Walk {
   // What each copy lists, shard by shard, given together. False: something is lost in every copy.
   static bool each_shard(const Elements& side, Recopying& recopying,
                          const std::function<void(const std::vector<std::string>& names)>& take) {
-    auto looks = expect_all(side.copies_.each([&](std::size_t copy) { return side.indexes_[copy]->look(); }));
+    auto looks = expect_all(side.copies_.each([&](std::size_t copy) { return side.index(copy).look(); }));
     ElementIndex::Look::reconcile(looks);
     bool whole = true;
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
@@ -87,7 +87,7 @@ class Elements::Walk {
     Parts parts(side.copies_.size());
     expect_all(side.copies_.each([&](std::size_t copy) {
       std::vector<Request> gets;
-      for (std::string& key : side.indexes_[copy]->keys()) gets.push_back(Request::gets(std::move(key)));
+      for (std::string& key : side.index(copy).keys()) gets.push_back(Request::gets(std::move(key)));
       std::reverse(gets.begin(), gets.end());
       Cluster& cluster = side.copies_.at(copy).cluster;
       const auto replies = cluster.execute(gets);
@@ -172,7 +172,7 @@ class Elements::Recopier : private Walk {
 
   bool has_index(Elements& side) const {
     std::vector<Request> gets;
-    for (std::string& key : side.indexes_.front()->keys()) gets.push_back(Request::get(std::move(key)));
+    for (std::string& key : side.index(0).keys()) gets.push_back(Request::get(std::move(key)));
     bool found = false;
     for (const Reply& reply : execute_copies(side.context_, gets).take_all())
       found = expect_read(side.context_.cluster, reply).outcome == Outcome::hit || found;
@@ -197,7 +197,7 @@ class Elements::Recopier : private Walk {
   void say_unfinished(bool unfinished) {
     change_.recopying.keep_alive();
     expect_all(change_.to.copies_.each(
-        [&](std::size_t copy) { change_.to.indexes_[copy]->say_unfinished(unfinished); }));
+        [&](std::size_t copy) { change_.to.index(copy).say_unfinished(unfinished); }));
   }
 
   // Every copy of the new index lists all names, before the old one may go: what servers lost of it since,
@@ -212,14 +212,14 @@ class Elements::Recopier : private Walk {
       change_.list({known_.begin(), known_.end()});
       if (damaged_) return false;
       expect_all(change_.to.copies_.each(
-          [&](std::size_t copy) { static_cast<void>(change_.to.indexes_[copy]->accept()); }));
+          [&](std::size_t copy) { static_cast<void>(change_.to.index(copy).accept()); }));
       return false;
     });
   }
 
   bool lists_all(std::size_t copy) {
     if (known_.empty()) return true;
-    ElementIndex::Look look = change_.to.indexes_[copy]->look();
+    ElementIndex::Look look = change_.to.index(copy).look();
     bool whole = look.manifest_whole();
     std::size_t listed = 0;
     for (std::size_t shard = 0; shard < index_shards; ++shard) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/structures/elements/elements.hpp"
+#include "common/structures/elements/indexes.hpp"
 
 namespace mcds {
 
@@ -201,7 +202,7 @@ class Elements::Setting {
 
   // What was there before this client began the structure would be listed.
   std::size_t unread() const {
-    const bool began = listings_ && elements_.created_just_now(listings_->shares);
+    const bool began = listing_ && indexes_->created_just_now(listing_->shares);
     return began ? elements_.context_.copies : 1;
   }
 
@@ -272,7 +273,7 @@ class Elements::Setting {
     for (const One* one : asked_)
       batch.push_back(Request::add(key_of(*one), one->element->value, Exptime::never()));
     batch = ending(std::move(batch));
-    for (Request& mark : elements_.indexes_.front()->take_marks()) batch.push_back(std::move(mark));
+    for (Request& mark : elements_.index(0).take_marks()) batch.push_back(std::move(mark));
     return batch;
   }
 
@@ -370,21 +371,20 @@ class Elements::Setting {
   void list(const std::vector<One*>& ones) {
     if (ones.empty()) return;
     const SteadyTime before = elements_.context_.clock.steady();
-    elements_.began_ = false;
-    take_lists(ones, before, elements_.list(names_of(ones)));
+    take_lists(ones, before, elements_.indexes_->list(names_of(ones)));
   }
 
   void begin_list(std::vector<One*> ones) {
     listed_ = std::move(ones);
     if (listed_.empty()) return;
     listing_at_ = elements_.context_.clock.steady();
-    listings_ = elements_.begin_list(names_of(listed_));
+    indexes_ = elements_.indexes_;
+    listing_ = indexes_->begin_list(names_of(listed_));
   }
 
   void finish_list() {
-    if (!listings_) return;
-    elements_.began_ = false;
-    take_lists(listed_, listing_at_, elements_.finish_list(*std::exchange(listings_, std::nullopt)));
+    if (!listing_) return;
+    take_lists(listed_, listing_at_, indexes_->finish_list(*std::exchange(listing_, std::nullopt)));
   }
 
   static std::vector<const std::string*> names_of(const std::vector<One*>& ones) {
@@ -396,11 +396,11 @@ class Elements::Setting {
 
   // In as many copies as a change must be: which servers answer may be others for the index than for the
   // element.
-  void take_lists(const std::vector<One*>& ones, SteadyTime before, Elements::Listed lists) {
-    began_ = began_ || elements_.began_;
+  void take_lists(const std::vector<One*>& ones, SteadyTime before, ElementIndexes::Listed listed) {
+    began_ = began_ || listed.began;
     for (std::size_t i = 0; i < ones.size(); ++i) {
       One& one = *ones[i];
-      one.unlisted = std::move(lists[i]);
+      one.unlisted = std::move(listed.failures[i]);
       one.added_at.reset();
       const auto nowhere = one.unlisted.empty()
                                ? std::nullopt
@@ -455,7 +455,8 @@ class Elements::Setting {
   std::size_t moves_ = elements_.moves_;
   std::vector<One*> listed_;
   SteadyTime listing_at_;
-  std::optional<Elements::Listings> listings_;
+  std::shared_ptr<ElementIndexes> indexes_;  // in which it is
+  std::optional<ElementIndexes::Listing> listing_;
   std::vector<One*> asked_;
   std::unique_ptr<Pending> adding_;  // of one copy; of several:
   std::optional<Versions::Reading> reading_;

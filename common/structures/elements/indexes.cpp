@@ -1,0 +1,131 @@
+// Listing names in the indexes of all copies, which tell each other what they had of a new shard.
+#include "common/structures/elements/indexes.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <utility>
+
+namespace mcds {
+
+namespace {
+
+// How long a client that began a structure takes what another lists meanwhile for a rival's. An element that
+// another client created in that time, and that the first copy has lost since, may count as new again.
+constexpr auto just_begun = std::chrono::seconds(10);
+
+}  // namespace
+
+ElementIndexes::ElementIndexes(const Context& context, const Replicas& copies, bool several,
+                               const std::string& base, const ElementIndex::Present& present, Alike alike,
+                               const Journal::Options& options)
+    : context_(context), copies_(copies), several_(several), alike_(std::move(alike)) {
+  for (std::size_t copy = 0; copy < copies.size(); ++copy)
+    indexes_.push_back(std::make_unique<ElementIndex>(copies.at(copy), base, present, several, options));
+}
+
+std::vector<ElementIndex::Look> ElementIndexes::look(bool partial) const {
+  return expect_all(
+      copies_.each([&](std::size_t copy) { return indexes_[copy]->look(partial || several_); }));
+}
+
+ElementIndexes::Listed ElementIndexes::list(std::span<const std::string* const> names) {
+  const auto shares = indexes_.front()->shares_of(names);
+  return complete(copies_.each([&](std::size_t copy) { return indexes_[copy]->begin_list(shares); }),
+                  names.size());
+}
+
+ElementIndexes::Listing ElementIndexes::begin_list(std::span<const std::string* const> names) const {
+  Listing begun{.shares = indexes_.front()->shares_of(names), .attempts = {}, .replies = {}};
+  std::vector<Request> batch;
+  for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
+    for (const auto& attempt : begun.attempts.emplace_back(indexes_[copy]->attempts_at(begun.shares))) {
+      const auto server = copy_servers(context_, attempt.request.key)[copy];
+      batch.push_back(ElementIndex::append_of(attempt).on(server));
+    }
+  }
+  begun.replies = context_.cluster.begin(std::move(batch));
+  return begun;
+}
+
+ElementIndexes::Listed ElementIndexes::finish_list(Listing begun) {
+  std::vector<Reply> replies = begun.replies->finish();
+  const auto shares = static_cast<std::ptrdiff_t>(begun.shares.size());
+  std::size_t names = 0;
+  for (const ElementIndex::Share& share : begun.shares) names += share.places.size();
+  const auto of_copy = [&](std::size_t copy) {
+    const auto first = std::make_move_iterator(replies.begin() + static_cast<std::ptrdiff_t>(copy) * shares);
+    return indexes_[copy]->take_appended(begun.shares, begun.attempts[copy], {first, first + shares});
+  };
+  return complete(copies_.each(of_copy), names);
+}
+
+ElementIndexes::Listed ElementIndexes::complete(OfCopies listings, std::size_t names) {
+  const auto there = shards_there(listings);
+  const auto finished =
+      copies_.each([&](std::size_t copy) { indexes_[copy]->finish_list(listings[copy].value(), there); });
+  note_created(listings);
+  Listed listed{.failures = {}, .began = listings.any(std::mem_fn(&ElementIndex::Listing::began))};
+  listed.failures.resize(names);
+  for (std::size_t i = 0; i < names; ++i) {
+    const auto failure_in = [&](std::size_t copy) -> const std::optional<Failure>& {
+      const auto& failure = finished[copy].failure();
+      return failure ? failure : listings[copy].value().failures[i];
+    };
+    std::size_t copy = 0;
+    while (copy < copies_.size() && !failure_in(copy)) ++copy;
+    if (copy == copies_.size()) continue;
+    for (copy = 0; copy < copies_.size(); ++copy) listed.failures[i].push_back(failure_in(copy));
+  }
+  return listed;
+}
+
+void ElementIndexes::note_created(const OfCopies& listings) {
+  for (std::size_t shard = 0; shard < index_shards; ++shard) {
+    const auto creates = [&](const auto& listing) { return listing.created.contains(shard); };
+    if (listings.count(creates) == listings.size()) created_[shard] = context_.clock.steady();
+  }
+}
+
+bool ElementIndexes::created_just_now(std::span<const ElementIndex::Share> shares) const {
+  return std::all_of(shares.begin(), shares.end(), [&](const ElementIndex::Share& share) {
+    return created_[share.shard] && context_.clock.steady() - *created_[share.shard] < just_begun;
+  });
+}
+
+// Those that were in one copy and were created in another: what they have there. Whole only if that is as
+// where two clients create the structure at once: no element has reached one copy and not another, because
+// its writer is not done listing it.
+// Where they are too many to be asked for, all were listed just now.
+std::map<std::size_t, ElementIndex::There> ElementIndexes::shards_there(const OfCopies& listings) const {
+  std::map<std::size_t, ElementIndex::There> there;
+  for (const auto& listing : listings) {
+    if (listing.failure()) continue;
+    for (const std::size_t shard : listing.value().there) {
+      if (listings.any([&](const auto& other) { return other.created.contains(shard); }))
+        there.try_emplace(shard);
+    }
+  }
+  if (there.empty()) return there;
+  std::vector<std::map<std::size_t, ElementIndex::There>> found(listings.size());
+  static_cast<void>(copies_.each([&](std::size_t copy) {
+    for (const std::size_t shard : listings[copy].value().there) {
+      if (there.contains(shard)) found[copy][shard] = indexes_[copy]->what_is_there(shard);
+    }
+  }));
+  for (auto& of_copy : found) {
+    for (auto& [shard, one] : of_copy) {
+      ElementIndex::There& all = there.at(shard);
+      all.whole = all.whole || (one.whole && is_being_created(one));
+      std::move(one.lines.begin(), one.lines.end(), std::back_inserter(all.lines));
+    }
+  }
+  return there;
+}
+
+bool ElementIndexes::is_being_created(const ElementIndex::There& there) const {
+  constexpr std::size_t most_asked = 16;
+  return there.names.size() > most_asked ? there.just_now : alike_(there.names);
+}
+
+}  // namespace mcds
