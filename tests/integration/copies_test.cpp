@@ -137,7 +137,7 @@ Found read_all(CopiesClient& client) {
   EventLog(client.context, "x", shape).fetch({}, sink);
   for (const std::string& text : sink.texts()) found.events.insert(text);
   Hash hash(client.context, "h");
-  const auto listing = hash.elements().fetch([&](Elements::Found& one) {
+  const auto listing = hash.fetch([&](Elements::Found& one) {
     if (one.value == "v" + one.name) found.fields.insert(one.name);
   });
   found.hash_complete = listing.complete();

@@ -55,7 +55,7 @@ const Subject subjects[] = {
      [](Context& context) {
        std::set<std::string> fields;
        Hash hash(context, "h");
-       CHECK(hash.elements().fetch([&](Elements::Found& one) { fields.insert(one.value); }).complete());
+       CHECK(hash.fetch([&](Elements::Found& one) { fields.insert(one.value); }).complete());
        return fields;
      }},
     {"array",

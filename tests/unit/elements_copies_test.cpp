@@ -19,7 +19,7 @@ struct World : test::World {
   explicit World(MemoryServerOptions options = {}) : test::World(3, 2, options) {}
 
   Hash cfg{context, "cfg"};
-  Elements& elements = cfg.elements();
+  Elements& elements = cfg;
 
   std::vector<bool> set(const Map& fields) {
     std::vector<Element> batch;
@@ -194,7 +194,7 @@ TEST_CASE(
       const Element element{name, "9"};
       rival.set(std::span(&element, 1));
       if (word == "set twice") rival.set(std::span(&element, 1));
-      if (word == "removed") rival.elements().remove(std::span(&name, 1));
+      if (word == "removed") rival.remove(std::span(&name, 1));
       if (!copy.empty()) lose(name, copy == "0" ? 0 : 1);
       mine[name] = "2";
     }
@@ -319,7 +319,7 @@ TEST_CASE(
         CHECK_FALSE(cfg.set(std::span(&element, 1)).front().failure);
       };
       const auto remove = [&](const std::string& name) {
-        CHECK_FALSE(cfg.elements().remove(std::span(&name, 1)).front().failure);
+        CHECK_FALSE(cfg.remove(std::span(&name, 1)).front().failure);
       };
       for (int i = 0; i < 12; ++i) {
         set("over" + std::to_string(i), "old");
@@ -351,7 +351,7 @@ TEST_CASE(
       world.clock.advance(std::chrono::minutes(2));
       check();
       std::size_t count = 0;
-      const auto listing = cfg.elements().fetch([&](Elements::Found& found) {
+      const auto listing = cfg.fetch([&](Elements::Found& found) {
         ++count;
         CHECK(found.value == "new");
       });
@@ -397,17 +397,17 @@ TEST_CASE("elements, copies: an index that lost its names and was written since 
     add(numbered(200));
     world.memory.restart(0);
     add({{"new", "1"}});
-    if (fetched_between) cfg.elements().fetch([](Elements::Found&) {});
+    if (fetched_between) cfg.fetch([](Elements::Found&) {});
     world.memory.restart(1);
     world.memory.restart(2);
     std::size_t count = 0;
-    const auto listing = cfg.elements().fetch([&](Elements::Found&) { ++count; });
+    const auto listing = cfg.fetch([&](Elements::Found&) { ++count; });
     CHECK(listing.complete() == fetched_between);
     CHECK(count == (fetched_between ? 201 : 1));
     // And says so again.
-    CHECK(cfg.elements().fetch([](Elements::Found&) {}).complete() == fetched_between);
-    if (!fetched_between) cfg.elements().accept();
-    CHECK(cfg.elements().fetch([](Elements::Found&) {}).complete());
+    CHECK(cfg.fetch([](Elements::Found&) {}).complete() == fetched_between);
+    if (!fetched_between) cfg.accept();
+    CHECK(cfg.fetch([](Elements::Found&) {}).complete());
   }
 }
 
@@ -417,12 +417,12 @@ TEST_CASE("elements, copies: a lost index is restored though none of its names i
     world.context.copies = 3;  // on all servers
     Hash cfg(world.context, "cfg");
     cfg.set(std::vector<Element>{{"a", "1"}, {"b", "2"}});
-    cfg.elements().remove(Texts{"a", "b"});
+    cfg.remove(Texts{"a", "b"});
     world.clock.advance(std::chrono::minutes(2));
-    if (compacted) cfg.elements().compact();
+    if (compacted) cfg.compact();
     const auto parts_on = [&](std::size_t server) {
       Texts parts;
-      for (const std::string& key : cfg.elements().index_keys()) {
+      for (const std::string& key : cfg.index_keys()) {
         if (world.memory.execute(Request::get(key).on(server)).outcome == Outcome::hit) parts.push_back(key);
       }
       return parts;
@@ -430,14 +430,14 @@ TEST_CASE("elements, copies: a lost index is restored though none of its names i
     const Texts before = parts_on(0);
     REQUIRE(before.size() > 1);
     world.memory.restart(0);
-    const auto listing = cfg.elements().fetch([](Elements::Found&) {});
+    const auto listing = cfg.fetch([](Elements::Found&) {});
     CHECK(listing.complete());
     CHECK(listing.copies_whole);
     CHECK(parts_on(0) == before);
     world.memory.restart(1);
-    CHECK(cfg.elements().fetch([](Elements::Found&) {}).complete());
+    CHECK(cfg.fetch([](Elements::Found&) {}).complete());
     world.memory.restart(2);
-    CHECK(cfg.elements().fetch([](Elements::Found&) {}).complete());
+    CHECK(cfg.fetch([](Elements::Found&) {}).complete());
     CHECK(parts_on(2) == before);
   }
 }
@@ -452,7 +452,7 @@ TEST_CASE("elements, copies: of two that create a field with different values on
           world.context.copies = copies;
           Hash cfg(world.context, "cfg");
           cfg.set(std::vector<Element>{{"other", "1"}, {"f", "1"}});
-          if (tombstone) cfg.elements().remove(Texts{"f"});
+          if (tombstone) cfg.remove(Texts{"f"});
           const std::string name = tombstone ? "f" : "g";
           std::optional<bool> rivals;
           world.rival.before(world.rival.trips() + trip, [&] {
@@ -479,7 +479,7 @@ TEST_CASE("elements, copies: two clients that create a shard at once do not take
     BetweenCopies between(world.memory, [&] { set(world.context, "f0"); });
     set({between, world.clock, world.random, {}, 2}, "f" + std::to_string(name));
     CHECK(between.acted());
-    const auto listing = Hash(world.context, "cfg").elements().fetch([](Elements::Found&) {});
+    const auto listing = Hash(world.context, "cfg").fetch([](Elements::Found&) {});
     CHECK(listing.complete());
     CHECK(listing.present == (name == 0 ? 1 : 2));
   }
@@ -538,9 +538,9 @@ TEST_CASE(
     if (recopies) {
       Context three = world.context;
       three.copies = 3;
-      CHECK(Hash(three, "cfg").elements().recopy().found);
+      CHECK(Hash(three, "cfg").recopy().found);
       std::size_t found = 0;
-      CHECK(Hash(three, "cfg").elements().fetch([&](Elements::Found&) { ++found; }).complete());
+      CHECK(Hash(three, "cfg").fetch([&](Elements::Found&) { ++found; }).complete());
       CHECK(found == all.size());
     } else {
       CHECK(world.elements.compact());
@@ -557,7 +557,7 @@ TEST_CASE(
     World world;
     const Context others{world.memory, world.clock, world.random, {}, 2};
     world.set(numbered(3));
-    const auto listing = [&] { return Hash(others, "cfg").elements().fetch([](Elements::Found&) {}); };
+    const auto listing = [&] { return Hash(others, "cfg").fetch([](Elements::Found&) {}); };
     test::Rival rival(world.memory);
     rival.before(trip, [&] {
       ++slept;
@@ -572,7 +572,7 @@ TEST_CASE(
     const auto result = slow.set(std::span(&late, 1)).front();
     if (result.failure) continue;
     std::size_t found = 0;
-    Hash(others, "cfg").elements().fetch([&](Elements::Found& one) { found += one.name == "late" ? 1 : 0; });
+    Hash(others, "cfg").fetch([&](Elements::Found& one) { found += one.name == "late" ? 1 : 0; });
     CHECK(found == 1);
   }
   CHECK(slept > 2);
@@ -617,9 +617,9 @@ TEST_CASE("elements, copies: of names that share a line compaction drops those t
     CHECK(names() == all.size());
     CHECK(world.fetched() == all);
     Context one = world.with(1);
-    CHECK(Hash(one, "cfg").elements().recopy().found);
+    CHECK(Hash(one, "cfg").recopy().found);
     std::size_t found = 0;
-    CHECK(Hash(one, "cfg").elements().fetch([&](Elements::Found&) { ++found; }).complete());
+    CHECK(Hash(one, "cfg").fetch([&](Elements::Found&) { ++found; }).complete());
     CHECK(found == all.size());
   }
 }

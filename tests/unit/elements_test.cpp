@@ -19,7 +19,7 @@ using Texts = std::vector<std::string>;
 
 struct World : test::World {
   Hash cfg{context, "cfg"};
-  Elements& elements = cfg.elements();
+  Elements& elements = cfg;
 
   std::vector<bool> set(const Texts& names, const std::string& value = "v", bool relist = false) {
     std::vector<Element> batch;
@@ -94,13 +94,13 @@ TEST_CASE("elements: one that expires costs no trip more, has one copy, and is n
   two.copies = 2;
   Hash copied(two, "cfg");
   CHECK_THROWS_AS(copied.set(batch, false, hour), InvalidInput);
-  CHECK_THROWS_WITH_AS(copied.elements().recopy(),
+  CHECK_THROWS_WITH_AS(copied.recopy(),
                        "1 element expires, which one copy alone can keep; set them again without a ttl, or "
                        "remove them",
                        Failure);
   CHECK(world.fetched().size() == 200);
   world.cfg.set(batch);
-  CHECK(copied.elements().recopy().found);
+  CHECK(copied.recopy().found);
 }
 
 TEST_CASE("elements: behind a batch of new ones one trip is saved, and one that exists costs one more") {
@@ -177,10 +177,10 @@ TEST_CASE("table: has 1, remove 1, add of an existing member 1 round trip") {
   CHECK(World::answers(blocked.add(Texts{"10.1.2.3"})) == std::vector{true});
   Table again(world.context, "blocked");
   CHECK(world.trips.trips_of([&] { CHECK(again.add(Texts{"10.1.2.3"})[0].yes == false); }) == 1);
-  CHECK(world.trips.trips_of([&] { CHECK(blocked.has(Texts{"10.1.2.3"})[0].yes); }) == 1);
+  CHECK(world.trips.trips_of([&] { CHECK(blocked.get(Texts{"10.1.2.3"})[0].yes); }) == 1);
   CHECK(world.trips.execute(Request::get("table:blocked:v:10.1.2.3")).value == "1");
-  CHECK(world.trips.trips_of([&] { blocked.elements().remove(Texts{"10.1.2.3"}); }) == 1);
-  CHECK_FALSE(blocked.has(Texts{"10.1.2.3"})[0].yes);
+  CHECK(world.trips.trips_of([&] { blocked.remove(Texts{"10.1.2.3"}); }) == 1);
+  CHECK_FALSE(blocked.get(Texts{"10.1.2.3"})[0].yes);
 }
 
 TEST_CASE(

@@ -94,10 +94,10 @@ TEST_CASE(
   for (std::size_t i = 0; i < 1500; ++i) fields.push_back({std::to_string(i) + std::string(150, 'n'), "v"});
   for (const ElementResult& one : Hash(world.context, "cfg").set(fields)) CHECK_FALSE(one.failure);
   for (const std::size_t copies : {2U, 3U, 1U}) {
-    Hash(world.with(copies), "cfg").elements().recopy();
+    Hash(world.with(copies), "cfg").recopy();
     std::size_t count = 0;
     Hash cfg(world.with(copies), "cfg");
-    CHECK(cfg.elements().fetch([&](Elements::Found&) { ++count; }).complete());
+    CHECK(cfg.fetch([&](Elements::Found&) { ++count; }).complete());
     CHECK(count == fields.size());
   }
 }

@@ -127,13 +127,12 @@ const std::map<std::string, Verb> hash_verbs{
        world.cfg(copies).set(std::vector<Element>{{"a", "x"}}, true);
      }},
     {"get", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).get(Texts{"a"}); }},
-    {"remove", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).elements().remove(Texts{"a"}); }},
-    {"fetch", [](KeptWorld& world,
-                 std::size_t copies) { world.cfg(copies).elements().fetch([](Elements::Found&) {}); }},
-    {"clear", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).elements().clear(); }},
-    {"compact", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).elements().compact(); }},
-    {"accept", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).elements().accept(); }},
-    {"where", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).elements().index_keys(); }},
+    {"remove", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).remove(Texts{"a"}); }},
+    {"fetch", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).fetch([](Elements::Found&) {}); }},
+    {"clear", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).clear(); }},
+    {"compact", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).compact(); }},
+    {"accept", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).accept(); }},
+    {"where", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).index_keys(); }},
 };
 
 const std::map<std::string, Verb> log_verbs{
@@ -216,9 +215,9 @@ TEST_CASE("kept: what is missing costs one more trip, once") {
   KeptWorld world;
   world.blocked(1).add(Texts{"a"});
   Table blocked = world.blocked(1);
-  CHECK(world.trips.trips_of([&] { CHECK(blocked.has(Texts{"a"}).front().yes); }) == 1);
-  CHECK(world.trips.trips_of([&] { CHECK_FALSE(blocked.has(Texts{"b"}).front().yes); }) == 2);
-  CHECK(world.trips.trips_of([&] { CHECK_FALSE(blocked.has(Texts{"c"}).front().yes); }) == 1);
+  CHECK(world.trips.trips_of([&] { CHECK(blocked.get(Texts{"a"}).front().yes); }) == 1);
+  CHECK(world.trips.trips_of([&] { CHECK_FALSE(blocked.get(Texts{"b"}).front().yes); }) == 2);
+  CHECK(world.trips.trips_of([&] { CHECK_FALSE(blocked.get(Texts{"c"}).front().yes); }) == 1);
 }
 
 TEST_CASE("kept: while the other number's servers do not answer, a second structure begins and harms none") {

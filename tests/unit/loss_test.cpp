@@ -43,7 +43,7 @@ struct World : test::World {
 
 Elements::Listing listing(const Context& context) {
   Hash cfg(context, "cfg");
-  return cfg.elements().fetch([](Elements::Found&) {});
+  return cfg.fetch([](Elements::Found&) {});
 }
 
 }  // namespace
@@ -109,16 +109,16 @@ TEST_CASE(
     CHECK(listing(world.context).complete());
     REQUIRE(world.damage(":i:", "\"f7\"") == copies);
     CHECK_FALSE(listing(world.context).complete());
-    CHECK_FALSE(cfg.elements().compact());
+    CHECK_FALSE(cfg.compact());
     CHECK_FALSE(listing(world.context).complete());
     const std::size_t other = copies % 3 + 1;
-    CHECK_THROWS_AS(Hash(world.with(other), "cfg").elements().recopy(), Failure);
+    CHECK_THROWS_AS(Hash(world.with(other), "cfg").recopy(), Failure);
     CHECK_FALSE(listing(world.context).complete());
-    CHECK(cfg.elements().get(Texts{"f7"}).front().yes);
-    cfg.elements().accept();
+    CHECK(cfg.get(Texts{"f7"}).front().yes);
+    cfg.accept();
     CHECK(listing(world.context).complete());
-    CHECK(cfg.elements().compact());
-    CHECK(Hash(world.with(other), "cfg").elements().recopy().found);
+    CHECK(cfg.compact());
+    CHECK(Hash(world.with(other), "cfg").recopy().found);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "common/primitives/several/recopying.hpp"
 #include "common/structures/array/array.hpp"
 #include "common/structures/elements/hash.hpp"
+#include "common/structures/elements/index.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::recopy_test {
@@ -55,7 +56,7 @@ bool refused(const std::function<void()>& act, std::size_t kept) {
 Map fetched(const Context& context) {
   Map map;
   Hash cfg(context, "cfg");
-  const auto listing = cfg.elements().fetch([&](Elements::Found& found) { map[found.name] = found.value; });
+  const auto listing = cfg.fetch([&](Elements::Found& found) { map[found.name] = found.value; });
   CHECK(listing.complete());
   return map;
 }
@@ -67,7 +68,7 @@ void set(const Context& context, const std::string& name, const std::string& val
 }
 
 bool removed(const Context& context, const std::string& name) {
-  const auto result = Hash(context, "cfg").elements().remove(std::span(&name, 1)).front();
+  const auto result = Hash(context, "cfg").remove(std::span(&name, 1)).front();
   if (result.failure) throw Failure(*result.failure);
   return result.yes;
 }
@@ -139,7 +140,7 @@ TEST_CASE("recopy: a hash is whole under every number, and refused under the one
     std::size_t before = 1;
     for (const std::size_t copies : numbers) {
       CAPTURE(copies);
-      const auto recopied = Hash(world.with(copies), "cfg").elements().recopy();
+      const auto recopied = Hash(world.with(copies), "cfg").recopy();
       CHECK(recopied.found);
       CHECK(recopied.from == before);
       CHECK(refused([&] { fetched(world.with(before)); }, copies));
@@ -155,7 +156,7 @@ TEST_CASE("recopy: a hash is whole under every number, and refused under the one
 TEST_CASE("recopy: nothing that is not there, and no number of copies that there are no servers for") {
   RecopyWorld world;
   CHECK_FALSE(Array(world.with(2), "jobs").recopy().found);
-  CHECK_FALSE(Hash(world.with(2), "cfg").elements().recopy().found);
+  CHECK_FALSE(Hash(world.with(2), "cfg").recopy().found);
   Array(world.with(1), "jobs").change(Texts{"\"a\""}, {}, ArrayEncoding::json);
   CHECK_THROWS_AS(Array(world.with(2), "jobs").recopy(), Failure);
 }
@@ -176,8 +177,7 @@ TEST_CASE("recopy: what a server that does not answer may have is not told to be
     const Context deaf{faults, world.clock, world.random, {}, 2};
     std::optional<Failure> failure;
     try {
-      static_cast<void>(array ? Array(deaf, "jobs", small).recopy().found
-                              : Hash(deaf, "cfg").elements().recopy().found);
+      static_cast<void>(array ? Array(deaf, "jobs", small).recopy().found : Hash(deaf, "cfg").recopy().found);
     } catch (const Failure& caught) {
       failure = caught;
     }
@@ -235,7 +235,7 @@ TEST_CASE("recopy: a hash's mover dies before any of its trips, and clients go o
       for (const auto& [name, value] : wanted) set(world.with(from), name, value);
       world.dying.before(trip, [] { throw Died(); });
       try {
-        Hash(world.dying_in(to), "cfg").elements().recopy();
+        Hash(world.dying_in(to), "cfg").recopy();
         done = true;
       } catch (const Died&) {
       }
@@ -255,7 +255,7 @@ TEST_CASE("recopy: a hash's mover dies before any of its trips, and clients go o
           },
           [&] { wanted.erase("f2"); });
       attempt([&] { set(world.other(from), "new", "1"); }, [&] { wanted["new"] = "1"; });
-      Hash(world.other(to), "cfg").elements().recopy();
+      Hash(world.other(to), "cfg").recopy();
       CHECK(fetched(world.other(to)) == wanted);
       CHECK(refused([&] { fetched(world.other(from)); }, to));
     }
@@ -298,7 +298,7 @@ TEST_CASE("recopy: what clients change between any two trips of the mover is whe
           if (array)
             Array(world.dying_in(to), "jobs", small).recopy();
           else
-            Hash(world.dying_in(to), "cfg").elements().recopy();
+            Hash(world.dying_in(to), "cfg").recopy();
         } catch (const Failure& failure) {
           // It was taken for dead.
           CHECK(failure.code() == ErrorCode::try_again);
@@ -318,10 +318,10 @@ TEST_CASE("recopy: a hash that lists nothing keeps its number") {
   set(world.with(1), "f", "v");
   CHECK(removed(world.with(1), "f"));
   world.clock.advance(std::chrono::seconds(200));
-  Hash(world.with(1), "cfg").elements().compact();
-  CHECK(Hash(world.with(2), "cfg").elements().recopy().found);
+  Hash(world.with(1), "cfg").compact();
+  CHECK(Hash(world.with(2), "cfg").recopy().found);
   CHECK(refused([&] { set(world.with(1), "f", "v"); }, 2));
-  CHECK(Hash(world.with(2), "cfg").elements().recopy().from == 2);
+  CHECK(Hash(world.with(2), "cfg").recopy().from == 2);
 }
 
 TEST_CASE("recopy: a mover that dies before it sees that another change is done leaves nothing behind") {
@@ -329,7 +329,7 @@ TEST_CASE("recopy: a mover that dies before it sees that another change is done 
   Array(world.with(1), "jobs", small).replace(numbered(200));
   set(world.with(1), "f", "v");
   Array(world.with(2), "jobs", small).recopy();
-  Hash(world.with(2), "cfg").elements().recopy();
+  Hash(world.with(2), "cfg").recopy();
   for (const std::size_t copies : {2U, 3U}) {
     // It looked when there was one copy.
     Recopying(world.other(copies), "array", "jobs").begin(1, false, copies);
@@ -341,7 +341,7 @@ TEST_CASE("recopy: a mover that dies before it sees that another change is done 
     CHECK(Array(world.with(2), "jobs", small).fetch().elements == numbered(200));
     CHECK(fetched(world.with(2)) == Map{{"f", "v"}});
     Recopying(world.other(copies), "hash", "cfg").begin(1, false, copies);
-    CHECK(Hash(world.with(2), "cfg").elements().recopy().from == 2);
+    CHECK(Hash(world.with(2), "cfg").recopy().from == 2);
   }
 }
 
@@ -363,7 +363,7 @@ TEST_CASE("recopy: a copy that missed a write never replaces the newer one that 
   });
   Context to_one = unlucky;
   to_one.copies = 1;
-  Hash(to_one, "cfg").elements().recopy();
+  Hash(to_one, "cfg").recopy();
   CHECK(fetched(world.with(1)) == Map{{"f", "newer"}});
 }
 
@@ -384,12 +384,12 @@ TEST_CASE(
         const Map wanted = fields(5);
         for (const auto& [name, value] : wanted) set(world.with(from), name, value);
         world.dying.before(trip, [&] { world.memory.server(server).flush(); });
-        static_cast<void>(attempt([&] { Hash(world.dying_in(to), "cfg").elements().recopy(); }));
+        static_cast<void>(attempt([&] { Hash(world.dying_in(to), "cfg").recopy(); }));
         trips = world.dying.trips();
-        static_cast<void>(attempt([&] { Hash(world.other(to), "cfg").elements().recopy(); }));
+        static_cast<void>(attempt([&] { Hash(world.other(to), "cfg").recopy(); }));
         if (from == 1) continue;  // what its only server lost is lost
         if (to > 1) CHECK(fetched(world.other(to)) == wanted);
-        if (to == 1) CHECK_NOTHROW(Hash(world.other(to), "cfg").elements().fetch([](Elements::Found&) {}));
+        if (to == 1) CHECK_NOTHROW(Hash(world.other(to), "cfg").fetch([](Elements::Found&) {}));
       }
     }
   }
@@ -403,7 +403,7 @@ TEST_CASE("recopy: what is removed under the new number, after its mover died, s
     for (const auto& [name, value] : fields(3)) set(world.with(2), name, value);
     world.dying.before(trip, [] { throw Died(); });
     try {
-      Hash(world.dying_in(1), "cfg").elements().recopy();
+      Hash(world.dying_in(1), "cfg").recopy();
       done = true;
     } catch (const Died&) {
     }
@@ -414,7 +414,7 @@ TEST_CASE("recopy: what is removed under the new number, after its mover died, s
       CHECK(failure.code() == ErrorCode::bad_data);  // it had not begun
       continue;
     }
-    Hash(world.other(1), "cfg").elements().recopy();
+    Hash(world.other(1), "cfg").recopy();
     CHECK(fetched(world.other(1)) == Map{{"f0", "v0"}, {"f2", "v2"}});
   }
 }
@@ -434,7 +434,7 @@ TEST_CASE("recopy: one mover after the other dies, wherever, and nothing is lost
           test::Rival dying(world.memory);
           dying.before(trip, [] { throw Died(); });
           try {
-            Hash(Context{dying, world.clock, world.random, {}, to}, "cfg").elements().recopy();
+            Hash(Context{dying, world.clock, world.random, {}, to}, "cfg").recopy();
           } catch (const Died&) {
             return false;
           }
@@ -442,7 +442,7 @@ TEST_CASE("recopy: one mover after the other dies, wherever, and nothing is lost
         };
         first_done = change(first);
         second_done = change(second) || first_done;
-        Hash(world.other(to), "cfg").elements().recopy();
+        Hash(world.other(to), "cfg").recopy();
         CHECK(fetched(world.other(to)) == Map{{"f", "v"}});
       }
     }
@@ -467,12 +467,12 @@ TEST_CASE("recopy: a fetch under the new number sees all, whenever the mover sta
         }
       });
       try {
-        Hash(world.dying_in(to), "cfg").elements().recopy();
+        Hash(world.dying_in(to), "cfg").recopy();
       } catch (const Failure& failure) {
         CHECK(failure.code() == ErrorCode::try_again);
       }
       trips = world.dying.trips();
-      Hash(world.other(to), "cfg").elements().recopy();
+      Hash(world.other(to), "cfg").recopy();
       CHECK(fetched(world.other(to)) == wanted);
     }
   }
@@ -490,7 +490,7 @@ TEST_CASE(
     if (array)
       Array(world.with(1), "jobs", small).recopy();
     else
-      Hash(world.with(1), "cfg").elements().recopy();
+      Hash(world.with(1), "cfg").recopy();
     test::ScriptedFaults faults(world.memory);
     faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
       if (request.key != root) return std::nullopt;
@@ -512,7 +512,7 @@ TEST_CASE("recopy: what was done of a batch is not refused with the rest") {
   RecopyWorld world;
   set(world.with(1), "there", "1");
   world.dying.before(8, [] { throw Died(); });
-  CHECK_THROWS_AS(Hash(world.dying_in(2), "cfg").elements().recopy(), Died);
+  CHECK_THROWS_AS(Hash(world.dying_in(2), "cfg").recopy(), Died);
   const std::vector<Element> batch{{"there", "2"}, {"new", "2"}};
   const auto results = Hash(world.other(1), "cfg").set(batch);
   CHECK_FALSE(results[0].failure);
@@ -527,7 +527,7 @@ TEST_CASE("recopy: an index that lists nothing, made by what was executed late, 
   const Replicas copies(world.with(2));
   for (std::size_t copy = 0; copy < copies.size(); ++copy)
     ElementIndex(copies.at(copy), "hash2:cfg", nullptr, true).say_unfinished(true);
-  Hash(world.with(3), "cfg").elements().recopy();
+  Hash(world.with(3), "cfg").recopy();
   CHECK(fetched(world.with(3)) == Map{{"f", "v"}});
   CHECK(refused([&] { set(world.with(2), "f", "v"); }, 3));
 }
@@ -540,7 +540,7 @@ TEST_CASE("recopy: what a client changed before it moved, and removed when its m
   };
   const auto move = [](RecopyWorld& world, const test::Spoiled::Spoil& look) {
     test::Spoiled watched(world.dying, look);
-    Hash(Context{watched, world.clock, world.random, {}, 2}, "cfg").elements().recopy();
+    Hash(Context{watched, world.clock, world.random, {}, 2}, "cfg").recopy();
   };
   std::size_t removal = 0;
   const auto calm = world_of_two();
@@ -556,7 +556,7 @@ TEST_CASE("recopy: what a client changed before it moved, and removed when its m
     world->dying.before(trip, [] { throw Died(); });
     CHECK_THROWS_AS(move(*world, nullptr), Died);
     if (!attempt([&] { return removed(world->other(1), "f0"); }).failure()) {
-      Hash(world->other(2), "cfg").elements().recopy();
+      Hash(world->other(2), "cfg").recopy();
       CHECK(fetched(world->other(2)) == Map{{"f1", "v1"}});
     }
   }
@@ -585,11 +585,11 @@ TEST_CASE("recopy: what a mover stored is executed late: it undoes nothing, whoe
           return test::Mishap::lost_request;
         });
         const auto given_up = attempt([&] {
-          Hash(Context{faults, world.clock, world.random, {}, by_way_of}, "cfg").elements().recopy();
+          Hash(Context{faults, world.clock, world.random, {}, by_way_of}, "cfg").recopy();
         });
         CHECK(given_up.failure());
         REQUIRE(stored);
-        Hash(world.other(by_way_of), "cfg").elements().recopy();
+        Hash(world.other(by_way_of), "cfg").recopy();
         set(world.other(by_way_of), "f", "later");
         late_done = true;
         world.dying.before(late, [&] {
@@ -599,14 +599,14 @@ TEST_CASE("recopy: what a mover stored is executed late: it undoes nothing, whoe
         const bool both = dead == late;
         if (!both) world.dying.before(dead, [] { throw Died(); });
         try {
-          Hash(world.dying_in(to), "cfg").elements().recopy();
+          Hash(world.dying_in(to), "cfg").recopy();
           dead_done = !both;
         } catch (const Died&) {
           // Between the removal from a single copy and the next store it is not promised.
           if (by_way_of == 1 && !holds(world, "later")) continue;
         }
         dead_done = dead_done || late_done;
-        Hash(world.other(to), "cfg").elements().recopy();
+        Hash(world.other(to), "cfg").recopy();
         CHECK(fetched(world.other(to)) == Map{{"f", "later"}});
       }
     }

@@ -112,7 +112,7 @@ TEST_CASE("recopying: a hash for whose new index there is no room stays as it wa
         return stored++ < room ? std::nullopt : std::optional(Mishap::refused);
       });
       try {
-        done = Hash(world.with(to), "cfg").elements().recopy().found;
+        done = Hash(world.with(to), "cfg").recopy().found;
       } catch (const Failure& failure) {
         CHECK(failure.code() == ErrorCode::refused);
       }
@@ -121,18 +121,18 @@ TEST_CASE("recopying: a hash for whose new index there is no room stays as it wa
       // that.
       bool stays = false;
       try {
-        stays = Hash(other(from), "cfg").elements().compact();
+        stays = Hash(other(from), "cfg").compact();
       } catch (const Failure& failure) {
         CHECK(failure.code() == ErrorCode::bad_data);
       }
       stayed += stays ? 1 : 0;
       const std::size_t kept = stays ? from : to;
       std::size_t found = 0;
-      CHECK(Hash(other(kept), "cfg").elements().fetch([&](Elements::Found&) { ++found; }).complete());
+      CHECK(Hash(other(kept), "cfg").fetch([&](Elements::Found&) { ++found; }).complete());
       CHECK(found == fields.size());
       const std::vector<std::string> one{"f7"};
       try {
-        Hash(other(stays ? to : from), "cfg").elements().get(one);
+        Hash(other(stays ? to : from), "cfg").get(one);
         FAIL("it is not kept in so many copies");
       } catch (const Failure& failure) {
         CHECK(std::string(failure.what()).find("is kept in " + std::to_string(kept)) != std::string::npos);
@@ -141,7 +141,7 @@ TEST_CASE("recopying: a hash for whose new index there is no room stays as it wa
         for (const auto& [key, item] : world.memory.server(server).items())
           CHECK((!key.starts_with(base) || item.value.empty()));
       }
-      CHECK(Hash(other(to), "cfg").elements().recopy().from == kept);
+      CHECK(Hash(other(to), "cfg").recopy().from == kept);
     }
     CHECK(stayed > 16);
   }

@@ -1,7 +1,7 @@
 // Many items for one verb: the words of its command line, or the lines of standard input or of a file.
 //
 //   const Batch<Element> batch{.parse = bare_element, .run = [&](Window<Element>& window) {
-//     answer_each(window, table.has(names_of(window.items)), print);
+//     answer_each(window, table.get(names_of(window.items)), print);
 //   }};
 //   return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
 //

@@ -23,28 +23,11 @@
 
 namespace mcds {
 
-class Hash {
+// set: yes: there was no such field before; get: there is one, with the value.
+class Hash : public Elements {
  public:
   // Throws InvalidInput for a name that no key can contain.
-  Hash(const Context& context, std::string_view name) : elements_(context, "hash", name) {}
-
-  // yes: there was no such field before.
-  std::vector<ElementResult> set(std::span<const Element> fields, bool relist = false,
-                                 std::optional<Duration> ttl = {}) {
-    return elements_.set(fields, relist, ttl);
-  }
-  // The same in two steps, see Elements::begin_set.
-  Elements::Answers begin_set(std::span<const Element> fields, bool relist = false,
-                              std::optional<Duration> ttl = {}) {
-    return elements_.begin_set(fields, relist, ttl);
-  }
-  // yes: there is one, with the value.
-  std::vector<ElementResult> get(std::span<const std::string> fields) const { return elements_.get(fields); }
-  // remove, fetch, clear, compact, keys: as for tables.
-  Elements& elements() { return elements_; }
-
- private:
-  Elements elements_;
+  Hash(const Context& context, std::string_view name) : Elements(context, "hash", name) {}
 };
 
 }  // namespace mcds

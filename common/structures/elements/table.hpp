@@ -22,32 +22,19 @@
 
 namespace mcds {
 
-class Table {
+// get: yes: it is a member.
+class Table : public Elements {
  public:
   // Throws InvalidInput for a name that no key can contain.
-  Table(const Context& context, std::string_view name) : elements_(context, "table", name) {}
+  Table(const Context& context, std::string_view name) : Elements(context, "table", name) {}
 
   static Element member(std::string name) { return {std::move(name), "1"}; }
   // yes: it was no member before.
   std::vector<ElementResult> add(std::span<const std::string> names) {
     std::vector<Element> members;
     for (const std::string& name : names) members.push_back(member(name));
-    return elements_.set(members);
+    return set(members);
   }
-  // The same of what member() makes, in two steps: see Elements::begin_set.
-  Elements::Answers begin_add(std::span<const Element> members, bool relist = false,
-                              std::optional<Duration> ttl = {}) {
-    return elements_.begin_set(members, relist, ttl);
-  }
-  // yes: it is a member.
-  std::vector<ElementResult> has(std::span<const std::string> members) const {
-    return elements_.get(members);
-  }
-  // remove, fetch, clear, compact, keys: as for hashes.
-  Elements& elements() { return elements_; }
-
- private:
-  Elements elements_;
 };
 
 }  // namespace mcds

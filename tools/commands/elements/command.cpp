@@ -77,8 +77,7 @@ ExitStatus check(Session& session, const ElementsOptions& options) {
   add_losses(answer, listing);
   answer.number("count", listing.present).number("listed", listing.names);
   answer.number("lines", listing.lines).number("shards", listing.shards);
-  if (!is_only(session.copies()))
-    answer.number("healed", listing.healed).boolean("copies_whole", listing.copies_whole);
+  if (listing.healed) answer.number("healed", *listing.healed).boolean("copies_whole", listing.copies_whole);
   std::vector<JsonObject> divergent;
   for (const auto& one : listing.divergent) {
     divergent.emplace_back(options.element, one.name).strings("values", one.values);

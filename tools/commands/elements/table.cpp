@@ -25,14 +25,14 @@ ExitStatus members(Session& session, const ElementsOptions& options, const char*
 ExitStatus add(Session& session, const ElementsOptions& options) {
   return members(session, options, "added", ExitStatus::ok,
                  [](Table& table, std::span<const Element> window, const ElementsOptions& how) {
-                   return table.begin_add(window, how.relist, how.ttl);
+                   return table.begin_set(window, how.relist, how.ttl);
                  });
 }
 
 ExitStatus has(Session& session, const ElementsOptions& options) {
   return members(session, options, "has", ExitStatus::no,
                  [](Table& table, std::span<const Element> window, const ElementsOptions&) {
-                   return known(table.has(names_of(window)));
+                   return known(table.get(names_of(window)));
                  });
 }
 
