@@ -1,9 +1,11 @@
+// Key names, taken apart from their end.
 #include "common/primitives/structure_names.hpp"
 
 #include <array>
 #include <utility>
 
 #include "common/base/bytes.hpp"
+#include "common/primitives/parts.hpp"
 
 namespace mcds {
 
@@ -140,31 +142,89 @@ bool take_parts(View structure, View& name) {
   return take_visitor_parts(name);
 }
 
-}  // namespace
+// <name>:<C>x<N>:<i>.<k>
+bool take_further_part(View& text) {
+  const auto without_number = [](View from, char mark) -> std::optional<View> {
+    const std::size_t end = from.find_last_not_of("0123456789");
+    if (end == View::npos || end + 1 == from.size() || from[end] != mark) return std::nullopt;
+    return from.substr(0, end);
+  };
+  const auto first = without_number(text, '.');
+  auto before = first;
+  for (const char mark : {':', 'x', ':'}) before = before ? without_number(*before, mark) : before;
+  if (before) text = *first;
+  return before.has_value();
+}
 
-std::optional<StructureName> structure_named(std::string_view key) {
+// Takes off `text` what makes it a part of what is left.
+bool take_own_part(View structure, View& text) {
+  if (structure == "lock") return take_word(text, "fence");
+  if (structure == "array") return take_segment(text);
+  if (structure == "eventlog") return take_further_part(text);
+  if (structure != "table" && structure != "hash") return false;
+  View journal = text;
+  if (!take_segment(journal)) return false;
+  View index = journal;
+  take_number(index);
+  if (!index.ends_with(":i")) return false;
+  text = journal;
+  return true;
+}
+
+struct Words {
+  View structure, number, rest;
+};
+
+// `<structure>[<number>]:<rest>`
+std::optional<Words> words_of(View key) {
   for (const View word : words) {
     if (!key.starts_with(word.front()) || !key.starts_with(word)) continue;
     const View rest = key.substr(word.size());
     const std::size_t colon = rest.find_first_not_of("0123456789");
     if (colon == View::npos || rest[colon] != ':' || colon + 1 == rest.size()) continue;
-    StructureName result{word, rest.substr(colon + 1)};
-    if (rest.substr(0, colon) == "0" &&
-        (word == "array" || word == "table" || word == "hash" || word == "counter" || word == "eventlog")) {
-      result.copies = 2;
-      result.of_recopy = true;
-      take_recopy_parts(result.name);
-      return result;
-    }
-    if (colon > 0) {
-      const auto copies = parse_u64(rest.substr(0, colon));
-      if (!copies || *copies < 2 || *copies > 99) return std::nullopt;
-      result.copies = static_cast<std::size_t>(*copies);
-    }
-    result.is_root = take_parts(word, result.name);
-    return result;
+    return Words{word, rest.substr(0, colon), rest.substr(colon + 1)};
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+PlacedKey placed(std::string key, std::string_view key_prefix) {
+  View whole = key;
+  if (!whole.starts_with(key_prefix)) return {std::move(key)};
+  whole.remove_prefix(key_prefix.size());
+  auto found = words_of(whole);
+  if (!found || !take_own_part(found->structure, found->rest)) return {std::move(key)};
+  const auto end = static_cast<std::size_t>(found->rest.data() + found->rest.size() - key.data());
+  std::string with = key.substr(0, end);
+  return {std::move(key), std::move(with)};
+}
+
+bool is_segment(const PlacedKey& key) {
+  constexpr View segment_mark = ":s:";
+  return !key.with.empty() && key.key.compare(key.with.size(), segment_mark.size(), segment_mark) == 0;
+}
+
+std::optional<StructureName> structure_named(std::string_view key) {
+  const auto found = words_of(key);
+  if (!found) return std::nullopt;
+  const auto& [word, number, rest] = *found;
+  StructureName result{word, rest};
+  const bool recopies =
+      word == "array" || word == "table" || word == "hash" || word == "counter" || word == "eventlog";
+  if (number == "0" && recopies) {
+    result.copies = 2;
+    result.of_recopy = true;
+    take_recopy_parts(result.name);
+    return result;
+  }
+  if (!number.empty()) {
+    const auto copies = parse_u64(number);
+    if (!copies || *copies < 2 || *copies > 99) return std::nullopt;
+    result.copies = static_cast<std::size_t>(*copies);
+  }
+  result.is_root = take_parts(word, result.name);
+  return result;
 }
 
 std::optional<NameInNamespace> structure_in(View key, View key_prefix) {
