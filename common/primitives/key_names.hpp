@@ -10,6 +10,7 @@
 //   element_key("table:blocked:v", <9000 bytes>)          table:blocked:v:~5feceb66ffc86f38d952786c6d696c79
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,10 @@ std::string structure_key(const Context& context, std::string_view structure, st
 
 // The same for a structure whose keys say in how many copies it is kept (kept.hpp): `hash2:cfg` for two.
 std::string copied_key(const Context& context, std::string_view structure, std::string_view name);
+
+// The same request for the server where versions before 0.2 put a part: by its own bytes; nullopt: it is the
+// same server.
+std::optional<Request> by_its_own_bytes(const Cluster& cluster, Request of_part);
 
 // A whole key given by the user (`--key`): checked and prefixed with the namespace, nothing else.
 std::string whole_key(std::string_view key_prefix, std::string_view key);

@@ -164,7 +164,7 @@ void Journal::remove_segments(std::span<const SegmentName> segments) const {
   std::vector<Request> elsewhere;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (replies[i].outcome != Outcome::not_found) continue;
-    if (auto request = by_its_own_bytes(context_, std::move(batch[i])))
+    if (auto request = by_its_own_bytes(context_.cluster, std::move(batch[i])))
       elsewhere.push_back(std::move(*request));
   }
   if (!elsewhere.empty()) static_cast<void>(context_.cluster.execute(elsewhere));

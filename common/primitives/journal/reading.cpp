@@ -28,13 +28,6 @@ std::string segment_key(const std::string& root, const std::string& id) {
   return root + ":s:" + id;
 }
 
-std::optional<Request> by_its_own_bytes(const Context& context, Request request) {
-  const std::size_t server = context.cluster.server_of(request);
-  request.with.clear();
-  if (context.cluster.server_of(request) == server) return std::nullopt;
-  return request;
-}
-
 std::string encode_all(std::span<const JournalLine> lines) {
   std::string text;
   for (const JournalLine& line : lines) append_line(text, line);
@@ -74,7 +67,7 @@ void JournalReading::read_segments(const Context& context) {
   std::vector<std::size_t> missing;
   for (const std::size_t i : places) {
     if (present[i] || root.segments[i].lines == 0) continue;
-    auto request = by_its_own_bytes(context, std::move(batch[i]));
+    auto request = by_its_own_bytes(context.cluster, std::move(batch[i]));
     if (!request) continue;
     elsewhere.push_back(std::move(*request));
     missing.push_back(i);

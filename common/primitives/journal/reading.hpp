@@ -9,6 +9,7 @@
 
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/journal/journal.hpp"
+#include "common/primitives/key_names.hpp"
 
 namespace mcds {
 
@@ -22,9 +23,6 @@ constexpr std::size_t largest_journal = std::size_t{128} << 20;
 constexpr std::size_t segments_per_trip = 64;
 
 std::string segment_key(const std::string& root, const std::string& id);
-// The same request for the server where versions before 0.2 put the segment; nullopt if it is the same
-// server.
-std::optional<Request> by_its_own_bytes(const Context& context, Request request);
 std::string encode_all(std::span<const JournalLine> lines);
 
 // The reading of one journal.

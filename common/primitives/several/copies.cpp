@@ -19,10 +19,7 @@ std::vector<std::size_t> copy_servers(const Context& context, std::string_view k
   return copy_servers(context.cluster.placement(), context.copies, key);
 }
 
-namespace {
-
-std::vector<Request> for_copies(const Context& context, std::vector<Request> requests) {
-  // With one copy there is nothing to direct: the requests go as they are.
+std::vector<Request> to_copies(const Context& context, std::vector<Request> requests) {
   if (is_only(context.copies)) return requests;
   std::vector<Request> batch;
   batch.reserve(requests.size() * context.copies);
@@ -33,10 +30,8 @@ std::vector<Request> for_copies(const Context& context, std::vector<Request> req
   return batch;
 }
 
-}  // namespace
-
 CopyReplies execute_copies(const Context& context, std::span<const Request> requests) {
-  return {context.cluster.execute(for_copies(context, {requests.begin(), requests.end()})), context.copies};
+  return {context.cluster.execute(to_copies(context, {requests.begin(), requests.end()})), context.copies};
 }
 
 std::vector<Reply> execute_copies(const Context& context, const Request& request) {

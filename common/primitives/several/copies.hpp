@@ -48,12 +48,14 @@ class CopyReplies {
   std::size_t copies_;
 };
 
+// Each of them to each of its copies; to an only one as it is.
+std::vector<Request> to_copies(const Context& context, std::vector<Request> requests);
 // One batch.
 CopyReplies execute_copies(const Context& context, std::span<const Request> requests);
 std::vector<Reply> execute_copies(const Context& context, const Request& request);
 
-// Reads one of them, with its cas unique, and `with_age` what is left of it; not so of an only copy, which who
-// reads it does not write: some servers of other makers know no gets.
+// Reads one of them, with its cas unique, and `with_age` what is left of it; not so of an only copy, which
+// who reads it does not write: some servers of other makers know no gets.
 Request read_of_copy(const Context& context, std::string key, bool with_age = false);
 
 // The failure of `reply`'s copy, or nothing.

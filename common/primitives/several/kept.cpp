@@ -251,8 +251,8 @@ std::optional<Kept::Place> Kept::only(const std::vector<Place>& places) const {
                                            in_words(places[1].copies) +
                                            "; fetch each with --copies, and empty one of them");
   }
-  // The keys are the same.
-  if (places.front().unmarked && is_only(context_.copies) && unmarked_ == Unmarked::continues) {
+  const bool same_keys = key_for(context_.copies) == unmarked_key();
+  if (places.front().unmarked && same_keys && unmarked_ == Unmarked::continues) {
     throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ +
                                            "' was written before 0.2, which is changed to one copy in two "
                                            "steps: to another number first");
@@ -307,6 +307,23 @@ void Kept::refuse_unmarked() const {
                 "the " + structure_ + " '" + name_ +
                     "' was kept in several copies by an earlier version; convert it with: mcds " +
                     structure_ + " recopy " + name_ + " --copies " + std::to_string(context_.copies));
+}
+
+bool take_back(Cluster& cluster, std::span<const Request> gets, const IsOurs& is_ours, bool in_order) {
+  const auto there = cluster.execute(gets);
+  std::vector<Request> removals;
+  for (std::size_t i = 0; i < gets.size(); ++i) {
+    if (expect_read(cluster, there[i]).outcome == Outcome::miss) continue;
+    if (there[i].cas.value == 0 || !is_ours(i, there[i])) return false;
+    removals.push_back(Request::remove_if(gets[i].key, there[i].cas).on(there[i].server));
+  }
+  const std::size_t at_once = in_order ? 1 : removals.size();
+  for (std::size_t from = 0; from < removals.size(); from += at_once) {
+    for (const Reply& gone : cluster.execute(std::span(removals).subspan(from, at_once))) {
+      if (expect(cluster, gone).outcome == Outcome::exists) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace mcds

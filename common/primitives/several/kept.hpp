@@ -118,6 +118,12 @@ class Kept {
   std::optional<std::uint32_t> done_;  // the last change that is, as of the last look
 };
 
+// What Kept::confirm() needs: removes what is there of `gets`, each by compare-and-delete, as long as
+// `is_ours` says that nobody else has put anything there. `in_order`: one after the other. False: something
+// is left.
+using IsOurs = std::function<bool(std::size_t get, const Reply& there)>;
+bool take_back(Cluster& cluster, std::span<const Request> gets, const IsOurs& is_ours, bool in_order = false);
+
 }  // namespace mcds
 
 // Key layout

@@ -346,18 +346,17 @@ Array::Changed Array::written(const Writing& writing) const {
 bool Array::take_back(const Writing& writing) const {
   std::unordered_set<std::string_view> ours;
   for (const JournalLine& line : writing.lines) ours.insert(line.id);
-  const auto taken = copies_.each([&](std::size_t copy) {
-    if (writing.copies[copy].is_unknown() || writing.copies[copy].unanswered) return false;
-    Cluster& cluster = copies_.at(copy).cluster;
-    const Reply there = expect_read(cluster, cluster.execute(Request::gets(kept_.key())));
-    if (there.outcome == Outcome::miss) return true;
+  const auto is_ours = [&](std::size_t, const Reply& there) {
     const auto root = decode_journal_root(there.value);
     if (!root || !root->segments.empty()) return false;
     const auto lines = decode_journal_lines(root->tail);
-    if (std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return !ours.contains(line.id); }))
-      return false;
-    const Reply removed = cluster.execute(Request::remove_if(kept_.key(), there.cas));
-    return expect(cluster, removed).outcome == Outcome::deleted;
+    return std::ranges::all_of(lines, [&](const JournalLine& line) { return ours.contains(line.id); });
+  };
+  const Request get = Request::gets(kept_.key());
+  const auto taken = copies_.each([&](std::size_t copy) {
+    const Writing::Copy& one = writing.copies[copy];
+    return !one.is_unknown() && !one.unanswered &&
+           mcds::take_back(copies_.at(copy).cluster, std::span(&get, 1), is_ours);
   });
   return taken.count(std::identity()) == copies_.size();
 }
@@ -443,18 +442,11 @@ Array::Changed Array::cas_json(const Step& step) {
       cas_update(context_, json_key_, unless_applied(decide, "change of the array"));
   changed.created = changed.created && changed.found;
   changed.server = result.server;
-  if (changed.created) kept_.confirm([&] { return take_back_json(written); });
+  if (!changed.created) return changed;
+  const Request get = Request::gets(json_key_);
+  const auto is_ours = [&](std::size_t, const Reply& there) { return there.value == written; };
+  kept_.confirm([&] { return mcds::take_back(context_.cluster, std::span(&get, 1), is_ours); });
   return changed;
-}
-
-// As long as nobody has changed it.
-bool Array::take_back_json(const std::string& created) const {
-  Cluster& cluster = context_.cluster;
-  const Reply there = expect_read(cluster, cluster.execute(Request::gets(json_key_)));
-  if (there.outcome != Outcome::hit) return true;
-  if (there.value != created || there.cas.value == 0) return false;
-  const Reply removed = cluster.execute(Request::remove_if(json_key_, there.cas));
-  return expect(cluster, removed).outcome == Outcome::deleted;
 }
 
 Array::Contents Array::fetch(std::optional<ArrayEncoding> encoding) const {

@@ -119,7 +119,6 @@ class Array {
   std::optional<Compacted> compact_copies();
   Changed update_json(const Step& step, bool lock);
   Changed cas_json(const Step& step);
-  bool take_back_json(const std::string& created) const;
   void expect_no_journal() const;
   // Of several copies none is JSON. A client that used fewer may have left such an array: it is looked for,
   // so that it is not taken for nothing, and its server need not answer.

@@ -508,17 +508,12 @@ class CounterOperation final : public CounterCopies {
   }
 
   // False: something may be left.
-  bool take_back(const CounterRecord& ours) {
-    read();
-    std::vector<Request> batch;
-    for (const Copy& copy : copies_) {
-      if (copy.failure || copy.held || (copy.found && !(copy.record && ours.covers(*copy.record))))
-        return false;
-      if (copy.found) batch.push_back(Request::remove_if(key_, copy.cas).on(copy.server));
-    }
-    const auto replies = context_.cluster.execute(batch);
-    return std::all_of(replies.begin(), replies.end(), [](const Reply& reply) {
-      return reply.outcome == Outcome::deleted || reply.outcome == Outcome::not_found;
+  bool take_back(const CounterRecord& ours) const {
+    std::vector<Request> gets;
+    for (const Copy& copy : copies_) gets.push_back(Request::gets(key_).on(copy.server));
+    return mcds::take_back(context_.cluster, gets, [&](std::size_t, const Reply& there) {
+      const auto record = CounterRecord::parse(there.value, copies_.size());
+      return record && ours.covers(*record);
     });
   }
 

@@ -118,18 +118,10 @@ bool Elements::take_back(std::span<const Element> elements) const {
     gets.push_back(Request::gets(key_of(element.name)));
     names.insert(element.name);
   }
-  const CopyReplies replies = execute_copies(context_, gets);
-  std::vector<Request> removals;
-  for (std::size_t i = 0; i < gets.size(); ++i) {
-    for (const Reply& reply : replies[i]) {
-      if (expect_read(context_.cluster, reply).outcome == Outcome::miss) continue;
-      if (reply.value != elements[i].value) return false;
-      removals.push_back(Request::remove_if(gets[i].key, reply.cas).on(reply.server));
-    }
-  }
-  for (const Reply& reply : context_.cluster.execute(removals)) {
-    if (expect(context_.cluster, reply).outcome != Outcome::deleted) return false;
-  }
+  const auto is_ours = [&](std::size_t get, const Reply& there) {
+    return there.value == elements[get / copies_.size()].value;
+  };
+  if (!mcds::take_back(context_.cluster, to_copies(context_, std::move(gets)), is_ours)) return false;
   const auto taken = copies_.each([&](std::size_t copy) { return index(copy).take_back(names); });
   return taken.count(std::identity()) == copies_.size();
 }
@@ -139,12 +131,16 @@ std::vector<ElementResult> Elements::get(std::span<const std::string> names) con
   return any_missing(results) && elsewhere() ? get_here(names) : results;
 }
 
-std::vector<ElementResult> Elements::get_here(std::span<const std::string> names) const {
+// What is lost somewhere may be on its way to another number of copies: then it is not to be restored here.
+std::vector<VersionedItem> Elements::read_here(std::span<const std::string> names) const {
   std::vector<VersionedItem> items = versions_.read(keys_of(names));
-  // Lost there, or on its way to another number of copies: then it is not to be restored here.
-  if (std::any_of(items.begin(), items.end(), [](const auto& item) { return item.lost_somewhere(); }) &&
-      elsewhere())
-    return get_here(names);
+  const bool lost = std::ranges::any_of(items, std::mem_fn(&VersionedItem::lost_somewhere));
+  if (lost && elsewhere()) return read_here(names);
+  return items;
+}
+
+std::vector<ElementResult> Elements::get_here(std::span<const std::string> names) const {
+  std::vector<VersionedItem> items = read_here(names);
   std::vector<ElementResult> results;
   results.reserve(items.size());
   for (VersionedItem& item : items) {
@@ -201,10 +197,7 @@ std::vector<ElementResult> Elements::remove_only(std::span<const std::string> na
 
 // Where it is absent there is nothing to be removed. With two copies one that does not answer may have it.
 std::vector<ElementResult> Elements::remove_here(std::span<const std::string> names) const {
-  std::vector<VersionedItem> items = versions_.read(keys_of(names));
-  if (std::any_of(items.begin(), items.end(), [](const auto& item) { return item.lost_somewhere(); }) &&
-      elsewhere())
-    return remove_here(names);
+  std::vector<VersionedItem> items = read_here(names);
   std::vector<ElementResult> results(items.size());
   const auto unanswered = versions_.settle(items, [](const VersionedItem& item) { return !item.live(); });
   std::vector<VersionedRemoval> removals;

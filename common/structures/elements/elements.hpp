@@ -62,8 +62,8 @@ class Elements {
     std::size_t names = 0;          // different ones
     std::size_t shards = 0;         // that exist, of all copies
     std::size_t present = 0;
-    std::size_t healed = 0;    // elements that were added to copies which had lost them
-    bool copies_whole = true;  // every copy answered, and has by now what any of them has
+    std::optional<std::size_t> healed = {};  // of several: elements that a copy had lost and got again
+    bool copies_whole = true;                // every copy answered, and has by now what any of them has
     struct Divergent {
       std::string name;
       std::vector<std::string> values;  // each copy's
@@ -121,6 +121,7 @@ class Elements {
   std::vector<std::string> keys_of(std::span<const std::string> names) const;
   ElementIndex& index(std::size_t copy) const;
   std::vector<bool> present(std::span<const std::string> names) const;
+  std::vector<VersionedItem> read_here(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_here(std::span<const std::string> names) const;
   void remove_again(std::span<const std::string> names, const std::vector<std::size_t>& places,
                     std::vector<ElementResult>& results) const;

@@ -208,7 +208,7 @@ class Elements::Fetching {
       for (std::size_t copy = 0; copy < compared_; ++copy) {
         const VersionedCopy& now = items[i].copies[copy];
         if (now.failure || unanswered[i]) healable_[copy] = false;
-        if (lacking[i * compared_ + copy] && now.live()) ++listing_.healed;
+        if (lacking[i * compared_ + copy] && now.live()) ++healed_;
       }
     }
     if (elements_.context_.clock.steady() - before > ElementIndex::grace / 2) list_unlisted();
@@ -267,6 +267,7 @@ class Elements::Fetching {
         listing_.lost.insert(listing_.lost.begin(), elements_.index(0).manifest_key());
       return;
     }
+    listing_.healed = healed_;
     if (listing_.complete()) accept_healed();
     listing_.copies_whole =
         listing_.copies_whole && std::find(healable_.begin(), healable_.end(), false) == healable_.end();
@@ -315,6 +316,7 @@ class Elements::Fetching {
   std::vector<std::set<std::size_t>> absent_;  // per copy: shards that others have
   std::vector<bool> damaged_;                  // copies that said so, or that we made so
   std::vector<bool> healable_;                 // copies that answered all along
+  std::size_t healed_ = 0;
   std::size_t largest_ = first_window;
   std::size_t shard_ = 0;
   Listing listing_;

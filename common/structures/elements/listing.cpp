@@ -6,6 +6,7 @@
 
 #include "common/base/json.hpp"
 #include "common/primitives/item_size.hpp"
+#include "common/primitives/several/kept.hpp"
 #include "common/structures/elements/index_lines.hpp"
 
 namespace mcds {
@@ -246,32 +247,26 @@ void ElementIndex::finish_list(Listing& listing, const std::map<std::size_t, The
 }
 
 bool ElementIndex::take_back(const std::set<std::string>& names) const {
-  std::set<std::string> ours;
+  std::set<std::string> ours, listed;
   for (const std::string& name : names) ours.insert(quote_bytes(name));
   std::vector<Request> gets;
   for (std::string& key : keys()) gets.push_back(Request::gets(std::move(key)));
-  const auto replies = context_.cluster.execute(gets);
-  std::vector<Request> removals;
-  std::set<std::string> listed;
-  for (std::size_t i = gets.size(); i-- > 0;) {
-    if (expect_read(context_.cluster, replies[i]).outcome == Outcome::miss) continue;
-    const auto root = decode_journal_root(replies[i].value);
-    if (!root || !root->segments.empty()) return false;
-    const std::set<std::string>& allowed = i == 0 ? listed : ours;
+  std::reverse(gets.begin(), gets.end());
+  const auto is_ours = [&](std::size_t get, const Reply& there) {
+    const auto root = decode_journal_root(there.value);
+    const bool manifest = get == index_shards;
+    const std::set<std::string>& allowed = manifest ? listed : ours;
+    bool known = root && root->segments.empty();
+    if (!known) return false;
     for (const JournalLine& line : decode_journal_lines(root->tail)) {
-      bool known = true;
       for_each_quoted(line.element, [&](std::string_view quoted) {
         known = known && (line.change != Change::add || allowed.contains(std::string(quoted)));
       });
-      if (!known) return false;
     }
-    if (i != 0) listed.insert(manifest_entry(i - 1, root->incarnation));
-    removals.push_back(Request::remove_if(gets[i].key, replies[i].cas));
-  }
-  for (const Request& removal : removals) {
-    if (expect(context_.cluster, context_.cluster.execute(removal)).outcome != Outcome::deleted) return false;
-  }
-  return true;
+    if (!manifest) listed.insert(manifest_entry(index_shards - 1 - get, root->incarnation));
+    return known;
+  };
+  return mcds::take_back(context_.cluster, gets, is_ours, true);
 }
 
 void ElementIndex::mark_lossy(std::size_t shard) const {

@@ -8,7 +8,6 @@
 #include "common/base/json.hpp"
 #include "common/primitives/in_use.hpp"
 #include "common/primitives/record.hpp"
-#include "common/primitives/several/number.hpp"
 
 namespace mcds {
 
@@ -163,13 +162,6 @@ std::optional<PartName> PartName::parse(std::string_view text) {
       dot == std::string_view::npos ? std::optional<std::int64_t>(0) : parse_index(text.substr(dot + 1));
   if (!chunk || !part) return std::nullopt;
   return PartName{*chunk, *part};
-}
-
-std::optional<Request> LogKeys::misplaced(const Cluster& cluster, Request of_part) const {
-  if (!is_only(copies_)) return std::nullopt;
-  const std::size_t server = cluster.server_of(of_part);
-  of_part.with.clear();
-  return cluster.server_of(of_part) == server ? std::nullopt : std::optional(std::move(of_part));
 }
 
 void append_event_line(std::string& out, const EventId& id, std::string_view data, EventData kind) {

@@ -18,7 +18,8 @@
 #include <vector>
 
 #include "common/base/random.hpp"
-#include "common/cluster/cluster.hpp"
+#include "common/primitives/key_names.hpp"
+#include "common/primitives/several/number.hpp"
 #include "common/structures/eventlog/event.hpp"
 
 namespace mcds {
@@ -58,9 +59,10 @@ class LogKeys {
   Request append(const PartName& name, const std::string& lines) const {
     return of_part(Request::append(part(name), lines), name);
   }
-  // The same where versions before 0.2 put a further part, by its own bytes; nullopt: it is no other server,
-  // or that of another copy.
-  std::optional<Request> misplaced(const Cluster& cluster, Request of_part) const;
+  // Where it may be misplaced; nullopt: nowhere else, or where another copy's lies.
+  std::optional<Request> misplaced(const Cluster& cluster, Request of_part) const {
+    return is_only(copies_) ? by_its_own_bytes(cluster, std::move(of_part)) : std::nullopt;
+  }
   std::string directory(std::int64_t group) const { return ring_ + ":dir:" + std::to_string(group); }
   std::string conf() const { return log_ + ":conf"; }
   // Names the log and its shape: what a cursor belongs to.

@@ -19,8 +19,8 @@ class PartWriter {
   // The largest append: batches stay below it.
   static constexpr std::size_t batch_size = std::size_t{256} << 10;
 
-  // `context` must outlive it; it writes one of the keys' copies. With several, a part is created although the
-  // directory's server cannot be reached; otherwise it must be named to be missed. `guessed`: so is the
+  // `context` must outlive it; it writes one of the keys' copies. With several, a part is created although
+  // the directory's server cannot be reached; otherwise it must be named to be missed. `guessed`: so is the
   // shape, until append() has stored something, or settle() is called.
   PartWriter(Context& context, const RingShape& shape, const LogKeys& keys, bool guessed)
       : context_(&context), shape_(shape), keys_(keys), guessed_(guessed) {}

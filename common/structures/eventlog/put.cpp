@@ -159,26 +159,23 @@ struct LogWriter::Parts {
   // What a log that began with these lines consists of, as long as nobody else has added anything.
   bool take_back(std::string_view text, std::span<const std::optional<Failure>> failures) const {
     const PartName name{chunk, 0};
+    const std::vector<Request> gets{Request::gets(place.keys.part(name)),
+                                    Request::gets(place.keys.directory(name.chunk / chunks_per_directory)),
+                                    Request::gets(place.keys.conf())};
     const auto taken = place.copies.each([&](std::size_t copy) {
-      if (failures[copy]) return false;
-      Cluster& cluster = place.copies.at(copy).cluster;
-      const std::vector<Request> gets{Request::gets(place.keys.part(name)),
-                                      Request::gets(place.keys.directory(name.chunk / chunks_per_directory)),
-                                      Request::gets(place.keys.conf())};
-      const auto replies = cluster.execute(gets);
-      for (const Reply& reply : replies) expect_read(cluster, reply);
-      const auto header = parse_part_header(replies[0].value, name);
-      if (!header || replies[0].value.substr(header->size) != text) return false;
-      LogDirectory directory;
-      directory.add(replies[1].value);
-      if (directory.lines() != 1 || !directory.knows(name, header->incarnation)) return false;
-      if (parse_in_use(replies[2].value, place.context.clock.wall()).size() > 1) return false;
-      for (std::size_t i = 0; i < gets.size(); ++i) {
-        if (replies[i].outcome == Outcome::miss) continue;
-        const Request removal = Request::remove_if(gets[i].key, replies[i].cas);
-        if (expect(cluster, cluster.execute(removal)).outcome != Outcome::deleted) return false;
-      }
-      return true;
+      std::string incarnation;
+      const auto is_ours = [&](std::size_t get, const Reply& there) {
+        if (get == 2) return parse_in_use(there.value, place.context.clock.wall()).size() <= 1;
+        if (get == 1) {
+          LogDirectory directory;
+          directory.add(there.value);
+          return directory.lines() == 1 && directory.knows(name, incarnation);
+        }
+        const auto header = parse_part_header(there.value, name);
+        if (header) incarnation = header->incarnation;
+        return header && there.value.substr(header->size) == text;
+      };
+      return !failures[copy] && mcds::take_back(place.copies.at(copy).cluster, gets, is_ours, true);
     });
     return taken.count(std::identity()) == place.copies.size();
   }
