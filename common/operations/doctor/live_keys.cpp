@@ -115,7 +115,7 @@ class KeyReader {
   // Copies and what is on its way lie where their structure looks: the names of some do not say that they
   // are.
   bool may_be_copy(const LiveKey& key, const NameInNamespace& ours) const {
-    if (ours.name.copies > 1 || ours.name.of_recopy) return true;
+    if (!is_only(ours.name.copies)) return true;
     static constexpr std::array unsaid{"lock", "visitors", "cache", "cachetag"};
     constexpr std::size_t usual_copies = 3;
     if (std::ranges::find(unsaid, ours.name.structure) == unsaid.end() || placement_.replicates())
