@@ -130,6 +130,7 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
   const auto as_told = [&] {
     return Appended{.created = reply.created,
                     .sealed = sealed,
+                    .repeated = lookups != 0,
                     .incarnation = reply.created ? attempt.incarnation : std::string(),
                     .server = reply.server};
   };
@@ -144,6 +145,7 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
       try {
         if (auto appended = look_up(attempt)) {
           appended->sealed = sealed;
+          appended->repeated = lookups > 1;
           return *appended;
         }
       } catch (const NotApplied&) {

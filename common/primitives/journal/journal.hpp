@@ -60,6 +60,7 @@ class Journal {
     bool created = false;     // there was no journal
     bool declined = false;    // `may_create` said no, or it is being taken elsewhere: nothing was appended
     bool sealed = false;      // it was full: worth compacting
+    bool repeated = false;    // what got no reply before may yet be executed
     std::string incarnation;  // when created
     std::size_t server = 0;
   };

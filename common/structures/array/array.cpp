@@ -355,7 +355,7 @@ bool Array::take_back(const Writing& writing) const {
   const Request get = Request::gets(kept_.key());
   const auto taken = copies_.each([&](std::size_t copy) {
     const Writing::Copy& one = writing.copies[copy];
-    return !one.is_unknown() && !one.unanswered &&
+    return !one.is_unknown() && !one.unanswered && !(one.has_it() && one.appended.value().repeated) &&
            mcds::take_back(copies_.at(copy).cluster, std::span(&get, 1), is_ours);
   });
   return taken.count(std::identity()) == copies_.size();
