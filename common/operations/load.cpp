@@ -1,12 +1,20 @@
 #include "common/operations/load.hpp"
 
+#include <algorithm>
 #include <deque>
+#include <unordered_map>
 
+#include "common/base/bytes.hpp"
 #include "common/base/pace.hpp"
+#include "common/base/result.hpp"
+#include "common/cluster/decorators.hpp"
 #include "common/cluster/statistics.hpp"
 #include "common/operations/move/expiry.hpp"
+#include "common/operations/move/roots.hpp"
 #include "common/operations/never_saved.hpp"
 #include "common/operations/store.hpp"
+#include "common/primitives/in_use.hpp"
+#include "common/primitives/journal/journal.hpp"
 #include "common/primitives/parts.hpp"
 
 namespace mcds {
@@ -20,6 +28,33 @@ constexpr std::int64_t latest_end = Exptime::latest - 24 * 3600;
 // What an item takes beside its key and value, at most.
 constexpr std::size_t item_overhead = 80;
 
+// Has what was read of the file, as if that were a server.
+class FileAsCluster final : public Decorator {
+ public:
+  using Cluster::execute;
+  using Decorator::Decorator;
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    std::vector<Reply> replies;
+    for (const Request& request : batch) {
+      const auto found = values.find(request.key);
+      Reply reply = Reply::of(found == values.end() ? Outcome::miss : Outcome::hit, server_of(request));
+      if (found != values.end()) reply.value = found->second;
+      replies.push_back(std::move(reply));
+    }
+    return replies;
+  }
+
+  std::unordered_map<std::string, std::string> values;
+};
+
+// Whether what is in use by the one is by the other.
+bool has_all_in_use(std::string_view value, std::string_view wanted, WallTime now) {
+  const std::vector<InUse> there = parse_in_use(value, now);
+  return std::ranges::all_of(parse_in_use(wanted, now), [&](const InUse& one) {
+    return std::ranges::find(there, one.what, &InUse::what) != there.end();
+  });
+}
+
 class Loading {
  public:
   // Asks the servers for their time and their largest item.
@@ -27,6 +62,7 @@ class Loading {
       : context_(context),
         options_(std::move(options)),
         watch_(std::move(watch)),
+        file_(context.cluster),
         pace_(options_.rate, context.clock.steady()),
         largest_batch_(pace_.largest_batch()) {
     const std::size_t servers = context_.cluster.placement().pool().size();
@@ -48,17 +84,57 @@ class Loading {
   }
 
   void take(const SavedItem& item) {
-    if (!options_.selection.has(item.key)) return;
+    const SavedAs as = as_of(item);
+    if (!is_selected(item, as)) return;
     ++report_.items;
-    const SavedAs as = saved_as(item.key, options_.selection.key_prefix, context_.copies);
-    if (const char* why = never_saved(as, item.key, item.value, item.flags)) {
-      ++report_.passed_over[why];
+    if (as.what == Savable::never) {
+      ++report_.passed_over[as.why];
       return;
     }
     if (evicts_) {
       ++report_.no_room;
       return;
     }
+    if (!held_.empty() && as.root != held_of_) place_held();
+    if (as.what == Savable::structure && !options_.dry_run && !replaces(as) && take_journal(item, as)) return;
+    place(item);
+  }
+
+  const LoadReport& finish() {
+    place_held();
+    finish_all();
+    for (const auto& [manifest, entries] : stale_) forget_in(manifest, entries);
+    return report_;
+  }
+
+ private:
+  struct Held {
+    std::string key, with;
+    std::uint32_t flags;
+    std::int64_t ends_s;
+    std::string value;
+  };
+
+  // `one`: a saved item, or a request that stores it.
+  SavedAs as_of(const auto& one) const {
+    return judged(saved_as(one.key, options_.selection.key_prefix, context_.copies), one.key, one.value,
+                  one.flags);
+  }
+
+  // Of a structure all or nothing. An element in another namespace may also be an application's item.
+  bool is_selected(const SavedItem& item, const SavedAs& as) const {
+    const bool ours = as.element || (as.grouped && as.what != Savable::item);
+    if (ours && selects(options_.selection, as)) return true;
+    return (!ours || (as.element && !as.exact)) && options_.selection.has(item.key);
+  }
+
+  // An index lists what there is and what was; the elements themselves are replaced.
+  bool replaces(const SavedAs& as) const {
+    const bool index = as.what == Savable::structure && (as.structure == "table" || as.structure == "hash");
+    return options_.overwrite && !index;
+  }
+
+  void place(const SavedItem& item) {
     for (const Owner& place : places_of(item)) {
       const auto exptime = exptime_on(place.server, item.ends_s);
       if (!exptime) {
@@ -79,13 +155,51 @@ class Loading {
     if (next_.size() >= largest_batch_ || next_bytes_ >= batch_bytes) begin();
   }
 
-  const LoadReport& finish() {
-    begin();
-    while (!writing_.empty()) finish_one();
-    return report_;
+  // A journal that has outgrown an item: its segments wait for its root, because what is there may be united
+  // with it instead. False: it is none of this.
+  bool take_journal(const SavedItem& item, const SavedAs& as) {
+    const PlacedKey placed_key = placed(item.key, as.key_prefix);
+    if (is_segment(placed_key)) {
+      held_of_ = as.root;
+      held_.push_back({item.key, placed_key.with, item.flags, item.ends_s, std::string(item.value)});
+      return true;
+    }
+    const std::vector<Held> its = segments_of(item.key);
+    if (its.empty()) return false;
+    for (const Held& segment : its) file_.values[segment.key] = segment.value;
+    finish_all();
+    const std::size_t server = places_of(item).front().server;
+    const Reply seen = context_.cluster.execute(Request::get(item.key).on(server));
+    if (seen.outcome == Outcome::hit && seen.value != item.value) {
+      LoadedServer& counted = report_.servers[server];
+      counted.there += its.size();
+      ++(compare(Request::add(item.key, std::string(item.value), Exptime::never()).on(server), seen)
+             ? counted.there
+             : counted.failed);
+    } else {
+      for (const Held& segment : its) place({segment.key, segment.flags, segment.ends_s, segment.value});
+      place(item);
+      finish_all();
+    }
+    file_.values.clear();
+    return true;
   }
 
- private:
+  // Takes them from those that are held.
+  std::vector<Held> segments_of(const std::string& root) {
+    const auto others = std::stable_partition(held_.begin(), held_.end(),
+                                              [&](const Held& segment) { return segment.with == root; });
+    std::vector<Held> its(std::move_iterator(held_.begin()), std::move_iterator(others));
+    held_.erase(held_.begin(), others);
+    return its;
+  }
+
+  // Whose root is not in the file, or is another.
+  void place_held() {
+    for (const Held& segment : held_) place({segment.key, segment.flags, segment.ends_s, segment.value});
+    held_.clear();
+  }
+
   // nullopt: it has ended.
   std::optional<Exptime> exptime_on(std::size_t server, std::int64_t ends_s) const {
     const WallTime now = context_.clock.wall();
@@ -106,8 +220,9 @@ class Loading {
   std::vector<Owner> places_of(const SavedItem& item) const {
     if (options_.on) return {{*options_.on}};
     const Placement& placement = context_.cluster.placement();
-    const SavedAs as = saved_as(item.key, options_.selection.key_prefix, context_.copies);
-    if (as.what != Savable::item)
+    const SavedAs as = as_of(item);
+    // Nothing but the name tells an element.
+    if (as.what != Savable::item || (as.element && as.exact))
       return {{placement.server_of(placed(item.key, std::string(as.key_prefix)).placed_by())}};
     if (placement.has_plain_owners()) return {{placement.server_of(item.key)}};
     std::vector<Owner> places = placement.owners_of(item.key).list;
@@ -146,12 +261,23 @@ class Loading {
     evicts_ = now && evictions_ && *now > *evictions_;  // a server that does not say is no full one
   }
 
+  void finish_all() {
+    begin();
+    while (!writing_.empty()) finish_one();
+  }
+
   void finish_one() {
     const auto pending = std::move(writing_.front());
     writing_.pop_front();
     std::vector<Reply> replies = pending->finish();
     if (options_.overwrite) replace_what_is_there(pending->batch(), replies);
-    for (std::size_t i = 0; i < replies.size(); ++i) count(pending->batch()[i], replies[i]);
+    const std::vector<bool> failed = unite_what_is_there(pending->batch(), replies);
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      if (failed[i])
+        ++report_.servers[replies[i].server].failed;
+      else
+        count(pending->batch()[i], replies[i]);
+    }
     watch_.progress(done_ += replies.size());
   }
 
@@ -159,12 +285,90 @@ class Loading {
     std::vector<std::size_t> places;
     std::vector<Request> items;
     for (std::size_t i = 0; i < replies.size(); ++i) {
-      if (replies[i].outcome != Outcome::not_stored) continue;
+      if (replies[i].outcome != Outcome::not_stored || !replaces(as_of(batch[i]))) continue;
       places.push_back(i);
       items.push_back(batch[i]);
     }
     std::vector<Reply> stored = store(context_.cluster, items, Op::replace);
     for (std::size_t i = 0; i < places.size(); ++i) replies[places[i]] = std::move(stored[i]);
+  }
+
+  // Which could not be, and were told.
+  std::vector<bool> unite_what_is_there(std::span<const Request> batch, std::span<const Reply> replies) {
+    std::vector<bool> failed(replies.size());
+    std::vector<std::size_t> places;
+    std::vector<Request> gets;
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      if (replies[i].outcome != Outcome::not_stored || !is_of_structure(batch[i])) continue;
+      places.push_back(i);
+      gets.push_back(Request::get(batch[i].key).on(replies[i].server));
+    }
+    if (gets.empty()) return failed;
+    const std::vector<Reply> seen = context_.cluster.execute(gets);
+    for (std::size_t i = 0; i < places.size(); ++i) failed[places[i]] = !compare(batch[places[i]], seen[i]);
+    return failed;
+  }
+
+  // A counter of digits is an item like others, but what it had counted is lost.
+  bool is_of_structure(const Request& request) const {
+    const SavedAs as = as_of(request);
+    if (replaces(as)) return false;
+    return as.what == Savable::structure || as.what == Savable::counter ||
+           (as.structure == "counter" && as.exact && parse_u64(request.value));
+  }
+
+  // With what is there instead. False: that is not known, or could not be changed.
+  bool compare(const Request& request, const Reply& seen) {
+    if (seen.failed()) {
+      fail(request.key, seen.server, error_code_of_silence(*seen.failure), seen.failure->message);
+      return false;
+    }
+    if (seen.outcome != Outcome::hit || seen.value == request.value) return true;
+    const SavedAs as = as_of(request);
+    if (!moving::Roots::is_of(as.kind, request.value) || !moving::Roots::is_of(as.kind, seen.value)) {
+      const bool conf =
+          request.key.ends_with(":conf") && has_all_in_use(seen.value, request.value, context_.clock.wall());
+      if (!conf) report_.other_structures.insert(full_name(as));
+      return true;
+    }
+    file_.values[request.key] = request.value;
+    const auto united = attempt([&] {
+      const Context file{file_, context_.clock, context_.random, "", 1};
+      moving::Roots(file, context_.cluster)
+          .unite({request.key, seen.server, seen.server}, as.kind, request.value);
+    });
+    file_.values.erase(request.key);
+    if (const auto& failure = united.failure()) {
+      watch_.failed(request.key, *failure);
+      return false;
+    }
+    ++report_.united;
+    note_incarnations(as, request, seen.value);
+    return true;
+  }
+
+  // What a shard had goes on in the one that is there, and is not lost with the incarnation that the manifest
+  // names.
+  void note_incarnations(const SavedAs& as, const Request& request, std::string_view there) {
+    constexpr std::string_view mark = ":i:";
+    const std::string_view part = std::string_view(request.key).substr(as.root.size());
+    if ((as.structure != "table" && as.structure != "hash") || !part.starts_with(mark)) return;
+    const auto saved = decode_journal_root(request.value), now = decode_journal_root(there);
+    if (saved && now && saved->incarnation != now->incarnation)
+      stale_[std::string(as.root) + ":i"].insert(std::string(part.substr(mark.size())) + ':' +
+                                                 saved->incarnation);
+  }
+
+  void forget_in(const std::string& manifest, const std::set<std::string>& entries) {
+    const auto done = attempt([&] {
+      Journal(context_, manifest).compact([&](std::vector<JournalLine> lines) {
+        std::erase_if(lines, [&](const JournalLine& line) {
+          return line.change == Change::add && entries.contains(line.element);
+        });
+        return lines;
+      });
+    });
+    if (const auto& failure = done.failure()) watch_.failed(manifest, *failure);
   }
 
   void count(const Request& request, const Reply& reply) {
@@ -186,6 +390,7 @@ class Loading {
   Context context_;
   LoadOptions options_;
   LoadWatch watch_;
+  FileAsCluster file_;
   Pace pace_;
   std::size_t largest_batch_;
   moving::Clocks clocks_;
@@ -193,6 +398,9 @@ class Loading {
   std::vector<Request> next_;
   std::size_t next_bytes_ = 0;
   std::deque<std::unique_ptr<Pending>> writing_;
+  std::vector<Held> held_;                              // segments
+  std::string held_of_;                                 // of this structure
+  std::map<std::string, std::set<std::string>> stale_;  // what manifests are to name no longer
   std::uint64_t done_ = 0;
   std::optional<std::uint64_t> evictions_;  // of `on`, before the first item
   bool evicts_ = false;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct LoadReport {
   std::uint64_t items = 0;                           // read, of the selection
   std::uint64_t expired = 0;                         // ended since they were saved
   std::uint64_t no_room = 0;                         // not loaded: others would have been evicted for them
+  std::uint64_t united = 0;                          // of those there: journals and logs that got old lines
+  std::set<std::string> other_structures;            // there with what cannot be united: `counter hits`
   std::map<std::string, std::uint64_t> passed_over;  // keys, by reason
 
   LoadedServer sum() const {
@@ -63,9 +66,15 @@ LoadReport load_saved(const Context& context, const LoadOptions& options, const 
 // Items are stored by `add`, so what clients wrote since stays; with `overwrite` by `set`. Each is stored
 // with what is left of its time, and what has ended is passed over. Never loaded, whoever wrote the file:
 // locks, fences, votes, marks, and what is kept in several copies (never_saved.hpp).
+// Of structures what is there already gets what it lacks, as by a move (move/roots.hpp): journals, the parts
+// of event logs and their directories. A journal's segments go only where its root does not name others; of
+// an index whose shard goes on under another incarnation, the manifest loses the old one. Counters and other
+// values that differ stay, and are named.
 // What would end later than a server can hold, in 2038, ends a day before that.
 // Round trips: one for each batch of up to 512 items; batches overlap. `while_room`: two for each of up to
-// 64, so that no more than one batch is loaded at the cost of others. Memory: a few batches.
+// 64, so that no more than one batch is loaded at the cost of others. One more for a journal with segments;
+// for a batch with structures of which something is there; and those of each union. Memory: a few batches,
+// and the segments of one structure.
 // When things fail
 //   crash          run it again: what is there already stays.
 //   lost reply     the item is counted as unknown; run it again.

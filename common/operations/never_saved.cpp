@@ -1,9 +1,54 @@
 #include "common/operations/never_saved.hpp"
 
+#include <algorithm>
+
 #include "common/base/bytes.hpp"
+#include "common/operations/move/map.hpp"
+#include "common/operations/move/roots.hpp"
+#include "common/primitives/record.hpp"
+#include "common/primitives/several/number.hpp"
+#include "common/primitives/several/versions.hpp"
 #include "common/primitives/structure_names.hpp"
+#include "common/structures/cache/record.hpp"
 
 namespace mcds {
+
+namespace {
+
+using moving::Kind;
+
+bool is_probe(std::string_view key, std::string_view key_prefix) {
+  return key.starts_with(key_prefix) && key.substr(key_prefix.size()).starts_with("mcds:probe:");
+}
+
+// Locks can have an application's keys, and so can their fences, which begin with a time in microseconds.
+bool is_of_lock(std::string_view key, std::string_view value) {
+  constexpr std::size_t microseconds_digits = 16;
+  return is_lock_value(value) ||
+         (key.ends_with(":fence") && value.size() == microseconds_digits && parse_u64(value));
+}
+
+// Its first line, if that has its checksum, begins with one of these words.
+bool begins_with(std::string_view value, std::initializer_list<std::string_view> words) {
+  const auto line = unseal(value.substr(0, value.find('\n')));
+  return line && std::ranges::any_of(words, [&](std::string_view word) { return line->starts_with(word); });
+}
+
+bool is_of_visitors(const SavedAs& as, std::string_view key, std::string_view value) {
+  if (as.is_root) return parse_u64(value).has_value();
+  if (key.ends_with(":conf")) return begins_with(value, {"P1 "});
+  // A visitor's mark; with several copies a time stands first.
+  const bool marked = value.starts_with('V') && (value.size() == 17 || value.size() == 33);
+  return marked && std::ranges::all_of(value.substr(1), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+bool is_word(const char* why, std::string_view word) {
+  return why != nullptr && why == word;
+}
+
+}  // namespace
 
 bool is_guarded(std::string_view key, std::string_view key_prefix, std::string_view value) {
   const auto ours = structure_in(key, key_prefix);
@@ -14,37 +59,92 @@ bool is_guarded(std::string_view key, std::string_view key_prefix, std::string_v
 }
 
 SavedAs saved_as(std::string_view key, std::string_view key_prefix, std::size_t copies) {
-  if (is_vote(key) || key.find("mcds:probe:") != std::string_view::npos)
-    return {.what = Savable::never, .why = "votes"};
+  if (is_vote(key) || is_probe(key, key_prefix)) return {.what = Savable::never, .why = "votes"};
   const auto ours = structure_in(key, key_prefix);
   if (!ours) return {};
   const std::string_view structure = ours->name.structure;
-  SavedAs as{.structure = structure, .name = ours->name.name, .key_prefix = ours->key_prefix};
+  // JSON is as good as an application's own.
+  if (structure == "array" && key.ends_with(":json")) return {};
+  SavedAs as{.what = structure == "counter" ? Savable::counter : Savable::structure,
+             .structure = structure,
+             .name = ours->name.name,
+             .key_prefix = ours->key_prefix,
+             .kind = moving::kind_of(*ours, key.substr(ours->key_prefix.size())),
+             .several = !is_only(ours->name.copies_or(1)),
+             .exact = ours->key_prefix.size() == key_prefix.size(),
+             .is_root = ours->name.is_root};
+  as.root = key.substr(0, static_cast<std::size_t>(as.name.data() + as.name.size() - key.data()));
+  if (ours->name.of_recopy)
+    as.why = "marks";
+  else if (structure == "lock" || (structure == "cache" && !as.is_root))
+    as.why = "locks";
+  else if (structure == "array" && key.ends_with(":json:lock"))
+    as.why = "locks";
+  else if (structure == "cache" || structure == "cachetag")
+    as.why = "cache";
+  else if (as.several || (structure == "visitors" && !is_only(copies)))
+    as.why = "copies";
+  if (as.why != nullptr) as.what = Savable::never;
+  as.grouped = structure != "lock" && structure != "cache" && structure != "cachetag" &&
+               structure != "counter" && !is_word(as.why, "locks");
+  as.element = (structure == "table" || structure == "hash") && key.substr(as.root.size()).starts_with(":v:");
+  if (ours->name.of_recopy)
+    as.tells = as.root == key;
+  else
+    as.tells = as.is_root || as.kind == Kind::journal || as.kind == Kind::directory;
+  return as;
+}
+
+bool is_of(const SavedAs& as, std::string_view key, std::string_view value, std::uint32_t flags) {
+  if (as.structure.empty())
+    return as.what == Savable::never && (!is_vote(key) || value == "V0" || value.starts_with("V1"));
+  if (is_word(as.why, "marks"))
+    return as.root == key && (begins_with(value, {"M1 "}) || is_removal(value, flags));
+  // Whoever took it may have written anything; in another namespace, a token alone tells, too.
+  if (as.structure == "lock") return as.exact || (value.size() == 16 && parse_hex64(value));
+  if (is_word(as.why, "locks")) return false;
+  if (as.kind == Kind::journal || as.kind == Kind::log_part || as.kind == Kind::directory)
+    return moving::Roots::is_of(as.kind, value);
+  if (as.structure == "cache") return decode_cache_record(value).has_value();
+  if (as.structure == "cachetag")
+    return (value.size() == 19 && parse_u64(value)) || (as.several && is_removal(value, flags));
+  if (as.structure == "counter") return begins_with(value, {"C1 ", "C2 ", "C3 ", "H ", "S1 "});
+  if (as.structure == "eventlog") return begins_with(value, {"P1 "});
+  if (as.structure == "visitors") return is_of_visitors(as, key, value);
+  // Of several copies the flags are a version.
+  return as.element ? as.several && flags != 0 : begins_with(value, {"+ ", "- ", "! ", "= "});  // a segment
+}
+
+SavedAs judged(SavedAs as, std::string_view key, std::string_view value, std::uint32_t flags) {
   const auto never = [&](const char* why) {
     as.what = Savable::never;
     as.why = why;
     return as;
   };
-  if (ours->name.of_recopy) return never("marks");
-  if (structure == "lock" || (structure == "cache" && !ours->name.is_root)) return never("locks");
-  if (structure == "array" && key.ends_with(":json:lock")) return never("locks");
-  if (structure == "cache" || structure == "cachetag") return never("cache");
-  const bool unnumbered = structure == "counter" || structure == "visitors";
-  if (!is_only(ours->name.copies_or(unnumbered ? copies : 1))) return never("copies");
-  as.what = structure == "counter" ? Savable::counter : Savable::structure;
+  if (is_of_lock(key, value)) return never("locks");
+  if (as.what == Savable::item) return as;
+  if (!is_of(as, key, value, flags)) {
+    as.what = Savable::item;
+    as.why = nullptr;
+  } else if (as.what == Savable::counter && begins_with(value, {"C2 ", "C3 "})) {
+    return never("copies");
+  } else if (as.what == Savable::counter && begins_with(value, {"H "})) {
+    return never("marks");
+  }
   return as;
 }
 
-const char* never_saved(const SavedAs& as, std::string_view key, std::string_view value,
-                        std::uint32_t flags) {
-  if (as.what == Savable::never) return as.why;
-  // Under any name: locks can have an application's keys.
-  if (is_lock_value(value)) return "locks";
-  constexpr std::size_t microseconds_digits = 16;
-  if (key.ends_with(":fence") && value.size() == microseconds_digits && parse_u64(value)) return "locks";
-  // Of what does not say its copies by its key, the flags do: they are its version then.
-  const bool unnumbered = as.what == Savable::counter || as.structure == "visitors";
-  return unnumbered && flags != 0 ? "copies" : nullptr;
+bool selects(const KeySelection& selection, const SavedAs& as) {
+  const std::string root(as.root);
+  if (selection.has(root)) return true;
+  if (as.structure == "table" || as.structure == "hash") return selection.has(root + ":i");
+  return (as.structure == "eventlog" || as.structure == "visitors") && selection.has(root + ":conf");
+}
+
+std::string full_name(const SavedAs& as) {
+  std::string name(as.key_prefix);
+  append_all(name, {as.structure, " ", as.name});
+  return name;
 }
 
 }  // namespace mcds

@@ -1,10 +1,14 @@
-// What must not be put back from a file: a lock that its holder gave up would be held again, and a copy of
-// something that is kept several times would undo what the others know.
+// What a key and its value are to a file of items. What is not as mcds writes it is an application's,
+// whatever its key is called. What must not be put back from a file: a lock that its holder gave up would be
+// held again, and a copy of something that is kept several times would undo what the others know.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include "common/cluster/keys/selection.hpp"
+#include "common/operations/move/spool.hpp"
 
 namespace mcds {
 
@@ -13,20 +17,37 @@ namespace mcds {
 // of a cache's rebuild, the value tells a lock from an application's key of such a name.
 bool is_guarded(std::string_view key, std::string_view key_prefix, std::string_view value);
 
-// What a key is to a file of items. `items`: an application's. `structure`: one of ours that may be saved.
+// `items`: an application's. `structure`: one of ours that may be saved; `counter`: one that is a single key.
 enum class Savable { item, counter, structure, never };
 
 struct SavedAs {
   Savable what = Savable::item;
   const char* why = nullptr;         // never: a word
-  std::string_view structure = {};   // structure, counter: `table`, …
+  std::string_view structure = {};   // `table`, …; also of what turns out to be no structure
   std::string_view name = {};        // of it
   std::string_view key_prefix = {};  // its namespace
+  std::string_view root = {};        // the key up to the end of that name
+  moving::Kind kind = moving::Kind::plain;
+  bool several = false;  // its key says that there are several copies
+  bool exact = false;    // the structure's name stands right behind the session's namespace
+  bool grouped = false;  // one of several keys, of which some say what all are
+  bool tells = false;    // this is one of those
+  bool is_root = false;  // by which it is known
+  bool element = false;  // of a table or hash: in one copy it may have any value
 };
-// By its name alone. `copies`: in how many the session keeps what does not say it itself.
+// What it is by its name, if its value is what that is made of. `copies`: in how many the session keeps what
+// does not say it itself.
 SavedAs saved_as(std::string_view key, std::string_view key_prefix, std::size_t copies);
 
-// By what was read of it, too; nullptr: it may be saved.
-const char* never_saved(const SavedAs& as, std::string_view key, std::string_view value, std::uint32_t flags);
+// Whether the value is what mcds stores under such a key.
+bool is_of(const SavedAs& as, std::string_view key, std::string_view value, std::uint32_t flags);
+// What it is by its value, too.
+SavedAs judged(SavedAs as, std::string_view key, std::string_view value, std::uint32_t flags);
+
+// Of a structure all keys or none: the selection is about its name, or the key by which it is known.
+bool selects(const KeySelection& selection, const SavedAs& as);
+
+// `table blocked`, its namespace in front.
+std::string full_name(const SavedAs& as);
 
 }  // namespace mcds

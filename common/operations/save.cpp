@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <deque>
+#include <unordered_set>
 
 #include "common/base/bytes.hpp"
 #include "common/base/pace.hpp"
@@ -23,12 +24,6 @@ constexpr int rounds = 3;                // for structures that change
 constexpr std::size_t spool_count = 16;  // of their keys, one in memory at a time
 constexpr std::size_t most_named = 100;
 
-std::string full_name(const SavedAs& as) {
-  std::string name(as.key_prefix);
-  append_all(name, {as.structure, " ", as.name});
-  return name;
-}
-
 // Two for each doubling of the time since the last use.
 std::size_t heat_of(std::int64_t idle_s) {
   const auto seconds = static_cast<std::uint64_t>(std::max<std::int64_t>(idle_s, 0)) + 1;
@@ -37,8 +32,8 @@ std::size_t heat_of(std::int64_t idle_s) {
   return std::min<std::size_t>(power * 2 + (upper ? 1 : 0), 63);
 }
 
-Spooled spooled(const LiveKey& key) {
-  Spooled record{.from = static_cast<std::uint16_t>(key.server)};
+Spooled spooled(const LiveKey& key, std::size_t place = 0) {
+  Spooled record{.from = static_cast<std::uint16_t>(key.server), .to = static_cast<std::uint16_t>(place)};
   record.size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(key.size_bytes, UINT32_MAX));
   if (key.expires_at >= 0)
     record.expires_s = static_cast<std::uint32_t>(std::clamp<std::int64_t>(key.expires_at, 1, UINT32_MAX));
@@ -75,6 +70,10 @@ class Saving {
 
   SaveReport run() {
     report_.dumps = read_([this](const LiveKey& key) { return take(key); });
+    for (std::optional<Spool>& candidates : candidates_) {
+      if (candidates) tell_apart(all_of(*candidates));
+      candidates.reset();
+    }
     std::uint64_t keys = 0;
     for (const auto& spool : spools_) keys += spool ? spool->count() : 0;
     for (const auto& [structure, group] : groups_) keys += group.keys;
@@ -117,44 +116,116 @@ class Saving {
   using Names = std::map<std::uint64_t, std::string>;
 
   bool take(const LiveKey& key) {
-    if (!options_.selection.has(key.key)) return true;
-    ++report_.servers[key.server].keys;
     const SavedAs as = as_of(key.key);
-    if (as.what == Savable::never) {
-      ++report_.passed_over[as.why];
-    } else if (as.what != Savable::item && !options_.structures) {
-      ++report_.passed_over["structures"];
-    } else if (as.what == Savable::structure) {
-      add_to(groups_, key_hash::xxh3(full_name(as)), key);
-    } else {
-      const auto& clock = clocks_[key.server];
-      const WallTime now = started_ + std::chrono::duration_cast<std::chrono::microseconds>(
-                                          clock ? clock->ahead : Duration::zero());
-      // What of a key is elsewhere than its clients look may be an old value, and the first one in the file
-      // is loaded: it goes behind all others.
-      const bool elsewhere = context_.cluster.placement().server_of(key.key) != key.server;
-      auto& spool = spools_[heat_of(seconds_of(now) - key.last_accessed_at) + (elsewhere ? heats : 0)];
-      if (!spool) spool.emplace();
-      spool->add(spooled(key));
+    const bool selected = options_.selection.has(key.key);
+    if (as.grouped && (selected || as.tells || selects(options_.selection, as))) {
+      auto& candidates = candidates_[id_of(as) % spool_count];
+      if (!candidates) candidates.emplace();
+      candidates->add(spooled(key, place_of(key)));
+    } else if (!as.grouped && selected) {
+      ++report_.servers[key.server].keys;
+      add_item(spooled(key, place_of(key)));
     }
     return true;
+  }
+
+  // Where an item stands in the file.
+  std::size_t place_of(const LiveKey& key) const {
+    const auto& clock = clocks_[key.server];
+    const WallTime now = started_ + std::chrono::duration_cast<std::chrono::microseconds>(
+                                        clock ? clock->ahead : Duration::zero());
+    // What of a key is elsewhere than its clients look may be an old value, and the first one in the file
+    // is loaded: it goes behind all others.
+    const bool elsewhere = context_.cluster.placement().server_of(key.key) != key.server;
+    return heat_of(seconds_of(now) - key.last_accessed_at) + (elsewhere ? heats : 0);
+  }
+
+  void add_item(const Spooled& record) {
+    auto& spool = spools_[record.to];
+    if (!spool) spool.emplace();
+    spool->add(record);
+  }
+
+  static Records all_of(Spool& spool) {
+    Records records;
+    spool.rewind();
+    for (auto record = spool.next(); record; record = spool.next()) records.push_back(std::move(*record));
+    return records;
+  }
+
+  // Keys that are called as those of structures are: what is under some of them says what all of them are.
+  void tell_apart(Records records) {
+    std::unordered_set<std::uint64_t> selected;
+    for (const Spooled& record : records) {
+      const SavedAs as = as_of(record.key);
+      if (options_.selection.has(record.key) || selects(options_.selection, as)) selected.insert(id_of(as));
+    }
+    std::erase_if(records,
+                  [&](const Spooled& record) { return !selected.contains(id_of(as_of(record.key))); });
+    const std::unordered_set<std::uint64_t> ours = ours_among(records);
+    for (const Spooled& record : records) {
+      const SavedAs as = as_of(record.key);
+      const std::uint64_t id = id_of(as);
+      const bool of_structure = ours.contains(id);
+      if (!(of_structure ? selects(options_.selection, as) : options_.selection.has(record.key))) continue;
+      ++report_.servers[record.from].keys;
+      if (!of_structure) {
+        add_item(record);
+      } else if (as.what == Savable::never || !options_.structures) {
+        ++report_.passed_over[as.what == Savable::never ? as.why : "structures"];
+      } else {
+        add_to(groups_, id, record);
+      }
+    }
+  }
+
+  // Which structures there are.
+  std::unordered_set<std::uint64_t> ours_among(const Records& records) {
+    std::unordered_set<std::uint64_t> ours;
+    std::deque<Reading> reading;
+    Records some;
+    std::size_t bytes = 0;
+    const auto read_some = [&] {
+      begin(std::exchange(some, {}), reading);
+      bytes = 0;
+      for (; !reading.empty(); reading.pop_front()) {
+        const std::vector<Reply> replies = reading.front().pending->finish();
+        for (std::size_t i = 0; i < replies.size(); ++i) {
+          const std::string& key = reading.front().records[i].key;
+          const SavedAs as = as_of(key);
+          if (replies[i].outcome == Outcome::hit && is_of(as, key, replies[i].value, replies[i].flags))
+            ours.insert(id_of(as));
+        }
+      }
+    };
+    for (const Spooled& record : records) {
+      if (!as_of(record.key).tells) continue;
+      bytes += reckoned_size(record);
+      some.push_back(record);
+      if (some.size() >= batch_items || bytes >= batch_bytes) read_some();
+    }
+    read_some();
+    return ours;
   }
 
   SavedAs as_of(std::string_view key) const {
     return saved_as(key, options_.selection.key_prefix, context_.copies);
   }
+  static std::uint64_t id_of(const SavedAs& as) { return key_hash::xxh3(as.root); }
   std::string structure_of(const Spooled& record) const { return full_name(as_of(record.key)); }
   // Why it may not be saved as it is now.
   const char* why_not(const Spooled& record, const Reply& reply) const {
-    return never_saved(as_of(record.key), record.key, reply.value, reply.flags);
+    const SavedAs as = judged(as_of(record.key), record.key, reply.value, reply.flags);
+    if (as.what == Savable::never) return as.why;
+    return as.what == Savable::item || options_.structures ? nullptr : "structures";
   }
 
-  void add_to(Groups& groups, std::uint64_t structure, const LiveKey& key) const {
+  void add_to(Groups& groups, std::uint64_t structure, const Spooled& record) const {
     Group& group = groups[structure];
     ++group.keys;
-    group.sum += key_hash::xxh3(std::to_string(key.server) + ' ' + std::to_string(key.cas) + ' ' +
-                                std::string(key.key));
-    group.comparable = group.comparable && key.cas != 0;
+    group.sum +=
+        key_hash::xxh3(std::to_string(record.from) + ' ' + std::to_string(record.cas) + ' ' + record.key);
+    group.comparable = group.comparable && record.cas != 0;
   }
 
   void write_structures() {
@@ -165,13 +236,11 @@ class Saving {
       std::vector<Spool> spools(spool_count);
       names.clear();
       const auto again = read_([&](const LiveKey& key) {
-        if (!options_.selection.has(key.key)) return true;
         const SavedAs as = as_of(key.key);
-        if (as.what != Savable::structure) return true;
-        const std::uint64_t structure = key_hash::xxh3(full_name(as));
-        if (!groups_.contains(structure)) return true;
-        add_to(now, structure, key);
-        spools[structure % spool_count].add(spooled(key));
+        if (!as.grouped || !groups_.contains(id_of(as))) return true;
+        const Spooled record = spooled(key);
+        add_to(now, id_of(as), record);
+        spools[id_of(as) % spool_count].add(record);
         return true;
       });
       const bool complete = std::ranges::all_of(again, &LiveKeysOfServer::complete);
@@ -182,13 +251,10 @@ class Saving {
           unchanged.emplace(structure, group);
       }
       for (Spool& spool : spools) {
-        Records records;
-        spool.rewind();
-        for (auto record = spool.next(); record; record = spool.next()) records.push_back(std::move(*record));
+        Records records = all_of(spool);
         for (const Spooled& record : records) {
-          const std::string name = structure_of(record);
-          const std::uint64_t structure = key_hash::xxh3(name);
-          if (!unchanged.contains(structure)) names.emplace(structure, name);
+          const SavedAs as = as_of(record.key);
+          if (!unchanged.contains(id_of(as))) names.emplace(id_of(as), full_name(as));
         }
         write_part(std::move(records), unchanged, saved, names);
       }
@@ -215,7 +281,7 @@ class Saving {
     };
     std::vector<Keyed> keyed;
     for (Spooled& record : records) {
-      const std::uint64_t structure = key_hash::xxh3(structure_of(record));
+      const std::uint64_t structure = id_of(as_of(record.key));
       if (!unchanged.contains(structure)) continue;
       const int rank = rank_of(record, options_.selection.key_prefix);
       keyed.push_back({structure, std::move(record), rank});
@@ -260,7 +326,7 @@ class Saving {
       // What has ended since is what the structure itself counts with.
       if (!end_of(records[i])) continue;
       if (replies[i].outcome != Outcome::hit || replies[i].cas.value != records[i].cas ||
-          why_not(records[i], replies[i]) != nullptr || !SavedWriter::can_save(records[i].key))
+          !SavedWriter::can_save(records[i].key))
         return false;
     }
     ++report_.structures;
@@ -376,6 +442,8 @@ class Saving {
   static constexpr std::size_t heats = 64;
   // By the time since the last use; then the same of what is elsewhere.
   std::array<std::optional<moving::Spool>, 2 * heats> spools_;
+  // What is called as structures are, each with all its keys, until its values tell.
+  std::array<std::optional<moving::Spool>, spool_count> candidates_;
   Groups groups_;
   std::uint64_t done_ = 0;
   SaveReport report_;

@@ -57,12 +57,17 @@ SaveReport save_pool(const Context& context, const SaveOptions& options, const S
 
 // What is saved: an application's items; with `structures` also ours that are kept in one copy. Never locks,
 // fences, votes, marks, nor what is kept in several copies (never_saved.hpp).
+//   What a key is, its value tells. Of keys that are called as those of one structure are, those by which it
+// is known, its shards and directories are read first: if none is of ours, all are an application's. So
+// elements whose index is on a server that is not saved are items, too.
+//   A selection is about the structure: all its keys are saved, or none.
 //   An item is saved as it was at some moment of the run. What is deleted after that comes back when the file
 //   is loaded, and what is written after that is not in it.
 //   A structure is saved as it was at one moment, or not at all, and named: its keys are listed twice, and
 //   between the first listing and the reading of each nothing of it may have changed, by the items' cas. One
 //   that is written all the time is tried three times.
-// Round trips: one for each batch of up to 512 items; batches overlap. Memory: a few batches; keys are on
-// disk, in files without a name.
+// Round trips: one for each batch of up to 512 items; batches overlap. One more for each batch of those keys
+// that tell what a structure is. Memory: a few batches, and a sixteenth of the keys that are called as those
+// of structures are; the others are on disk, in files without a name.
 // When things fail: a key whose server does not answer is reported; one that was listed and is gone is
 // counted, as expired or as vanished.

@@ -324,7 +324,7 @@ def structures(world):
     forbidden(world, paths)
     file = world.file("structures")
     done = run("item", "save", file)
-    check(done.returncode == 0 and summary(done)["saved"] == 0, f"save without --structures: {done}")
+    check(done.returncode == 0 and summary(done)["saved"] == 1, f"save without --structures: {done}")  # a number
     done = run("item", "save", file, "--structures")
     check(done.returncode == 0 and summary(done)["torn"] == 0 and summary(done)["structures"] >= 5, f"save --structures: {done}")
     bad = [key for key in keys_in(file) if re.search(rb"lock|fence|votes|[a-z][023]:|^cache|fortress", key)]
@@ -370,6 +370,153 @@ def forbidden(world, paths):
     run("table", "add", "dropped", "x")
     done = run("table", "drop", "dropped")
     check(done.returncode == 0, f"drop: {done}")
+
+
+def restarted_with(world, path, *commands):
+    """For `item keep`: the server comes back empty, and clients write to it before anything is loaded."""
+    script = world.file("gap.sh")
+    words = [" ".join(shlex.quote(word) for word in (MCDS, *command)) for command in commands]
+    with open(script, "w", encoding="ascii") as file:
+        file.write("\n".join(["#!/bin/sh", f"{shlex.quote(sys.executable)} -c " + shlex.quote(
+            f"import sys; sys.path[:0] = {sys.path!r}; sys.argv = {sys.argv[:2]!r}\nimport item_save_test as test\ntest.flush({path!r})"),
+                              *(f"{line} >&2" for line in words), ""]))
+    return ["--on", f"unix:{path}", "--", "sh", script]
+
+
+def named_like_structures(world):
+    """An application's keys were taken for structures, cache entries and locks by their names, and were neither saved nor loaded."""
+    (path,) = world.start()
+    names = (b"myapp:cache:page%d", b"cache:page%d", b"shop:counter:%d", b"site:visitors:%d", b"user:table:%d", b"table:user:v:%d", b"t:array:%d",
+             b"u:hash:%d", b"z:eventlog:%d", b"account:lock:%d", b"app:cachetag:%d", b"v:hash0:%d", b"my:lockserver:votes:%d", b"plain:%d")
+    items = {name % i: (b"app value", 0, 0) for name in names for i in range(50)}
+    items |= {b"counter:hits": (b"5", 2, 0), b"shop:counter:sold": (b"7", 0, 0)}  # as Python clients store numbers
+    store(path, items)
+    world.run([path], "array", "add", "jobs", "1")
+    world.run([path], "table", "add", "members", "ann")
+    for words, structures_there in ((["--structures"], 0), ([], 4)):
+        file = world.file("named")
+        done = world.run([path], "item", "save", file, *words)
+        line = summary(done)
+        check(done.returncode == 0 and line["saved"] == len(items) + 4 - structures_there and line["passed_over"].get("structures", 0) == structures_there
+              and set(line["passed_over"]) <= {"structures"}, f"save {words}: {done}")
+        flush(path)
+        done = world.run([path], "item", "load", file)
+        found = stored(path, items)
+        check(done.returncode == 0 and found == items, f"load {words}: {len(found)} of {len(items)}: {done}")
+    done = world.run([path], "item", "load", "-", "--overwrite", text=b"add myapp:cache:page1 0 0 5\r\nhello\r\n")
+    check(summary(done)["loaded"] == 1 and stored(path, [b"myapp:cache:page1"])[b"myapp:cache:page1"][0] == b"hello", f"load of a dump: {done}")
+    done = world.run([path], "item", "keep", "--full-ttl", *restarted_with(world, path))
+    found = stored(path, items)
+    check(done.returncode == 0 and len(found) == len(items) and "file" not in summary(done), f"keep: {len(found)} of {len(items)}: {done}")
+    # What is not in the file is lost, and that is said.
+    world.run([path], "array", "add", "jobs", "1")
+    done = world.run([path], "item", "keep", *restarted_with(world, path))
+    line = summary(done)
+    check(done.returncode == 2 and os.path.exists(line.get("file", "")) and b"lacks: 1 keys (structures)" in done.stderr, f"keep of a structure: {done}")
+
+
+def written_before_the_load(world):
+    """What clients wrote to a structure in the gap made all that it had before be dropped; it is united, or named and kept in the file."""
+    (path,) = world.start("-m", "512")
+    run = lambda *words, text=b"": world.run([path], *words, text=text)  # noqa: E731
+    large = b"\n".join(b"%d " % i + b"x" * 900 for i in range(3000))
+    run("array", "add", "jobs", "j1", "j2")
+    run("array", "add", "large", "-", text=large)
+    run("eventlog", "put", "log", "-", text=b"e1\ne2\ne3\n")
+    run("table", "add", "members", "-", text=b"".join(b"m%d\n" % i for i in range(40)))
+    run("table", "add", "many", "-", text=b"".join(b"%d%s\n" % (i, b"x" * 500) for i in range(20_000)))
+    run("hash", "set", "fields", "a", "1")
+    gap = [["array", "add", "jobs", "late"], ["array", "add", "large", "late"], ["eventlog", "put", "log", "late"], ["table", "add", "members", "late"],
+           ["table", "add", "many", "late"], ["hash", "set", "fields", "late", "2"]]
+    done = run("item", "keep", "--structures", *restarted_with(world, path, *gap))
+    line = summary(done)
+    check(done.returncode == 0 and line["united"] > 6 and line["structures_there"] == 0 and "file" not in line, f"keep: {done}")
+    values = json.loads(run("array", "fetch", "jobs").stdout)["values"]
+    check(values == ["j1", "j2", "late"], f"array: {values}")
+    values = json.loads(run("array", "fetch", "large").stdout)["values"]
+    check(len(values) == 3001 and values[-1] == "late", f"array with segments: {len(values)}, {values[-1:]}")
+    for name, count in (("members", 41), ("many", 20_001)):
+        checked = json.loads(run("table", "check", name).stdout)
+        check((checked["complete"], checked["count"]) == (True, count), f"table: {checked}")
+    done = run("hash", "fetch", "fields", "-o", "value")
+    check(done.returncode == 0 and sorted(done.stdout.splitlines()) == [b"a\t1", b"late\t2"], f"hash: {done}")
+    done = run("eventlog", "fetch", "log", "-o", "value")
+    check(sorted(done.stdout.split()) == [b"e1", b"e2", b"e3", b"late"] and done.stderr == b"", f"event log: {done}")
+    listed = run("item", "list", "-o", "value").stdout.splitlines()
+    segments = [key for key in listed if b"array:large:s:" in key]
+    named = json.loads(run("where", "array:large", "--probe").stdout)
+    check(len(segments) <= 8, f"segments that nothing names: {len(segments)}, {named}")
+    counted_before_the_load(run, world, path)
+
+
+def counted_before_the_load(run, world, path):
+    """Two counts cannot be told from one that was loaded twice: the newer stays."""
+    flush(path)
+    run("counter", "incr", "hits", "100")
+    run("counter", "incr", "sure", "100", "--exact")
+    run("visitors", "hit", "site")
+    run("visitors", "hit", "site")
+    gap = [["counter", "incr", "hits"], ["counter", "incr", "sure", "--exact"], ["visitors", "hit", "site"]]
+    done = run("item", "keep", "--structures", *restarted_with(world, path, *gap))
+    line = summary(done)
+    check(done.returncode == 2 and line["structures_there"] == 3 and b"counter hits, counter sure, visitors site" in done.stderr, f"keep of counters: {done}")
+    done = run("item", "load", line["file"])
+    named = [told["structure"] for told in map(json.loads, done.stdout.splitlines()) if "structure" in told]
+    check(done.returncode == 2 and named == ["counter hits", "counter sure", "visitors site"], f"load of counters: {done}")
+    done = run("item", "load", line["file"], "--overwrite")
+    check(done.returncode == 0 and run("counter", "get", "hits", "sure", "-o", "value").stdout.split() == [b"100", b"100"], f"load --overwrite: {done}")
+
+
+def loaded_over_another(world):
+    """Loaded where a structure of that name goes on, on several servers; and again, which changes nothing more."""
+    paths = world.start(count=3)
+    run = lambda *words, text=b"": world.run(paths, *words, text=text)  # noqa: E731
+    run("table", "add", "t", "-", text=b"".join(b"m%d\n" % i for i in range(30)))
+    run("hash", "set", "h", "f1", "v1")
+    run("array", "add", "a", "1", "2")
+    run("eventlog", "put", "e", "one")
+    file = world.file("over")
+    run("item", "save", file, "--structures")
+    flush(*paths)
+    run("table", "add", "t", "other")
+    run("hash", "set", "h", "f1", "newer")
+    run("array", "add", "a", "3")
+    run("eventlog", "put", "e", "two")
+    for turn in range(2):
+        done = run("item", "load", file)
+        check(done.returncode == 0, f"load {turn}: {done}")
+        checked = json.loads(run("table", "check", "t").stdout)
+        check((checked["complete"], checked["count"]) == (True, 31), f"load {turn}: table: {checked}")
+        check(run("hash", "get", "h", "f1", "-o", "value").stdout == b"newer", f"load {turn}: the newer field does not stay")
+        values = json.loads(run("array", "fetch", "a").stdout)["values"]
+        check(values == ["1", "2", "3"], f"load {turn}: array: {values}")
+        done = run("eventlog", "fetch", "e", "-o", "value")
+        check(done.stdout.split() == [b"one", b"two"] and done.stderr == b"", f"load {turn}: event log: {done}")
+    done = run("item", "load", file, "--overwrite")
+    checked = json.loads(run("table", "check", "t").stdout)
+    check(done.returncode == 0 and (checked["complete"], checked["count"]) == (True, 31), f"load --overwrite: {checked}, {done}")
+    check(run("hash", "get", "h", "f1", "-o", "value").stdout == b"v1" and b'"3"' not in run("array", "fetch", "a").stdout, "load --overwrite: not replaced")
+
+
+def selected_structures(world):
+    """A pattern for the name of a structure saved its root with a chance part of the rest, and called that a structure."""
+    (path,) = world.start()
+    run = lambda *words, text=b"": world.run([path], *words, text=text)  # noqa: E731
+    run("array", "add", "large2", "-", text=b"\n".join(b"%d " % i + b"x" * 900 for i in range(3000)))
+    run("table", "add", "todo", "-", text=b"".join(b"m%d\n" % i for i in range(40)))
+    run("eventlog", "put", "log", "one", "two")
+    store(path, {b"array:app:v": (b"x", 0, 0), b"todo:v:1": (b"x", 0, 0)})
+    everything = run("item", "list", "-o", "value").stdout.splitlines()
+    whole, part = world.file("all"), world.file("part")
+    run("item", "save", whole, "--structures")
+    for words, start in ((["--match", "array:*2"], b"array:large2"), (["--match", "table:todo"], b"table:todo"), (["--prefix", "table:todo:i"], b"table:todo"),
+                         (["--match", "eventlog:log:conf"], b"eventlog:log"), (["--match", "table:todo:v:*"], b"nothing"), (["--match", "*:v*"], b"nothing")):
+        wanted = [key for key in everything if key.startswith(start) or (words[1] == "*:v*" and key in (b"array:app:v", b"todo:v:1"))]
+        done = run("item", "save", part, "--structures", *words)
+        saved = keys_in(part)[1:-1]
+        check(done.returncode == 0 and sorted(saved) == sorted(wanted), f"save {words}: {len(saved)} of {len(wanted)} keys: {done}")
+        done = run("item", "load", whole, "--dry-run", *words)
+        check(summary(done)["would_load"] == len(wanted), f"load {words}: {len(wanted)}: {done}")
 
 
 def written_meanwhile(world):
@@ -762,7 +909,7 @@ def answers(path):
 
 
 def main():
-    parts = (there_and_back, what_clients_read_wins, what_is_there_stays, damaged_files, compressed, structures, many_torn, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept, kept_while_there_is_room, stored_by_the_binary_protocol)
+    parts = (there_and_back, what_clients_read_wins, what_is_there_stays, damaged_files, compressed, structures, many_torn, named_like_structures, written_before_the_load, loaded_over_another, selected_structures, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept, kept_while_there_is_room, stored_by_the_binary_protocol)
     for part in [part for part in parts if not sys.argv[2:] or part.__name__ in sys.argv[2:]]:
         with tempfile.TemporaryDirectory() as directory:
             world = World(directory)

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "common/operations/never_saved.hpp"
+#include "common/primitives/journal/lines.hpp"
+#include "common/primitives/record.hpp"
 
 namespace mcds {
 
@@ -59,6 +61,20 @@ Read read(std::string_view file, std::size_t piece = 4096) {
     result.items[item->key] = {item->flags, item->ends_s, std::string(item->value)};
   result.end = reader.end();
   return result;
+}
+
+std::string why_never(std::string_view key, std::string_view value, std::size_t copies = 1,
+                      std::uint32_t flags = 0) {
+  const SavedAs as = judged(saved_as(key, "", copies), key, value, flags);
+  return as.what == Savable::never ? as.why : "";
+}
+
+Savable saved_by_value(std::string_view key, std::string_view value) {
+  return judged(saved_as(key, "", 1), key, value, 0).what;
+}
+
+std::string small_journal() {
+  return journal_header("b7c1e0f2a94d4f6e") + encode({Change::add, "b7c1e0f2a94d4f6e.0", "\"x\""});
 }
 
 }  // namespace
@@ -116,27 +132,85 @@ TEST_CASE("only what stores an item is a record") {
 
 TEST_CASE("locks, fences, votes, marks and what has copies are never saved, under any name") {
   const std::string lock = R"(b7c1e0f2a94d4f6e {"host":"web3"})";
-  const auto why = [](std::string_view key, std::string_view value, std::uint32_t flags = 0,
-                      std::size_t copies = 1) -> std::string {
-    const char* word = never_saved(saved_as(key, "", copies), key, value, flags);
-    return word == nullptr ? "" : word;
+  CHECK(why_never("lock:night", lock) == "locks");
+  CHECK(why_never("lock:night", "a word of another program") == "locks");
+  CHECK(why_never("app:lock:night", lock) == "locks");
+  CHECK(why_never("app:lock:night", "b7c1e0f2a94d4f6e") == "locks");
+  CHECK(why_never("app:lock:night:fence", "1795234747290139") == "locks");
+  CHECK(why_never("fortress", lock) == "locks");
+  CHECK(why_never("fortress:fence", "1795234747290139") == "locks");
+  CHECK(why_never("array:jobs:json:lock", lock) == "locks");
+  CHECK(why_never("cache:report:rebuild", lock) == "locks");
+  CHECK(why_never("lockserver:votes:1", "V0") == "votes");
+  CHECK(why_never("app:lockserver:votes:1", "V1 1795234747290139") == "votes");
+  CHECK(why_never("table0:blocked", seal("M1 1 2 b7c1e0f2a94d4f6e") + '\n') == "marks");
+  CHECK(why_never("table0:dropped", "", 1, 0x80000004) == "marks");
+  CHECK(why_never("counter:hits", seal("H 0 5")) == "marks");
+  CHECK(why_never("array2:jobs", small_journal()) == "copies");
+  CHECK(why_never("table2:jobs:v:x", "1", 1, 5) == "copies");
+  CHECK(why_never("counter2:hits", seal("C3 1 2 3")) == "copies");
+  CHECK(why_never("counter:hits", seal("C2 1 2 3")) == "copies");
+  CHECK(why_never("visitors:site:300:5966666", "7", 2) == "copies");
+  CHECK(why_never("cache:page", seal("P1 b7c1e0f2a94d4f6e") + '\n') == "cache");
+  CHECK(why_never("cachetag:x", "1234567890123456789") == "cache");
+}
+
+TEST_CASE("an application's keys are its own, whatever they are called") {
+  for (const char* key : {"myapp:cache:page1",
+                          "cache:page1",
+                          "shop:counter:1",
+                          "counter:1",
+                          "counter2:1",
+                          "site:visitors:1",
+                          "visitors:today",
+                          "visitors:site:300:5966666",
+                          "user:table:1",
+                          "table:users:v:1",
+                          "table2:users:i:3",
+                          "u:hash:9",
+                          "x:array:1",
+                          "array:x:s:b7c1e0f2a94d4f6e",
+                          "z:eventlog:1",
+                          "eventlog:z:conf",
+                          "eventlog:z:60x60:dir:3",
+                          "y:array0:q",
+                          "v:hash0:q",
+                          "account:lock:5",
+                          "app:cachetag:x",
+                          "mylockserver:votes:1",
+                          "page:1"}) {
+    CHECK_MESSAGE(saved_by_value(key, "app value") == Savable::item, key);
+  }
+  // A number is a number, with the flags of any client.
+  CHECK(saved_by_value("counter:hits", "7") == Savable::item);
+  CHECK(saved_by_value("shop:counter:7:limit:1000:5", "7") == Savable::item);
+  // What is as mcds writes it is not, in any namespace.
+  CHECK(saved_by_value("app:array:jobs", small_journal()) == Savable::structure);
+  CHECK(saved_by_value("app:table:users:i", small_journal()) == Savable::structure);
+  CHECK(saved_by_value("app:table:users:i:3", small_journal()) == Savable::structure);
+  CHECK(saved_by_value("array:x:s:b7c1e0f2a94d4f6e", seal("+ b7c1e0f2a94d4f6e.0 1") + '\n') ==
+        Savable::structure);
+  CHECK(saved_by_value("eventlog:z:conf", seal("P1 60x60 1795240800") + '\n') == Savable::structure);
+  CHECK(saved_by_value("eventlog:z:60x60:29913978", seal("E1 29913978 b7c1e0f2a94d4f6e") + '\n') ==
+        Savable::structure);
+  CHECK(saved_by_value("visitors:site:300:5966666", "7") == Savable::structure);
+  CHECK(saved_by_value("counter:hits", seal("C1 1 5 -")) == Savable::counter);
+}
+
+TEST_CASE("a structure is selected by its name or the key by which it is known, and with it all its parts") {
+  const auto selected = [](std::string_view key, const char* pattern) {
+    return selects({.pattern = pattern}, saved_as(key, "", 1));
   };
-  CHECK(why("lock:night", lock) == "locks");
-  CHECK(why("app:lock:night:fence", "1795234747290139") == "locks");
-  CHECK(why("fortress", lock) == "locks");
-  CHECK(why("fortress:fence", "1795234747290139") == "locks");
-  CHECK(why("array:jobs:json:lock", lock) == "locks");
-  CHECK(why("cache:report:rebuild", lock) == "locks");
-  CHECK(why("lockserver:votes:1", "x") == "votes");
-  CHECK(why("table0:blocked", "M1 1 2 …") == "marks");
-  CHECK(why("array2:jobs", "J1") == "copies");
-  CHECK(why("counter:hits", "7", 5) == "copies");
-  CHECK(why("counter:hits", "7", 0, 2) == "copies");
-  CHECK(why("counter:hits", "7").empty());
-  CHECK(why("table:blocked:v:x", "1").empty());
-  CHECK(why("page:1", "hello", 7).empty());
-  CHECK(saved_as("page:1", "", 1).what == Savable::item);
-  CHECK(saved_as("table:blocked:i:3", "", 1).name == "blocked");
+  for (const char* key : {"table:blocked:i", "table:blocked:i:3", "table:blocked:v:x"}) {
+    CHECK(selected(key, "table:blocked"));
+    CHECK(selected(key, "*:i"));
+    CHECK(!selected(key, "*:v:*"));
+  }
+  CHECK(selected("array:jobs:s:b7c1e0f2a94d4f6e", "array:*bs"));
+  CHECK(!selected("array:jobs", "*:s:*"));
+  CHECK(selected("eventlog:z:60x60:29913978", "eventlog:z:conf"));
+  CHECK(saved_as("app:table:blocked:i:3", "", 1).name == "blocked");
+  CHECK(saved_as("app:table:blocked:i:3", "", 1).root == "app:table:blocked");
 }
 
 }  // namespace mcds

@@ -265,6 +265,7 @@ stored boolean whether it was stored
 stores_per_s number stores
 structure string the key of a structure
 structures integer arrays, tables, hashes, logs, visitors and counters that were saved
+structures_there integer structures that are there with other content, and were left as they are
 table bytes the table
 tag bytes the tag
 tags bytes[] the entry's tags
@@ -281,7 +282,7 @@ touched boolean whether it has the new ttl
 trips integer most requests to one server
 ttl_s number time until it expires
 unfinished boolean true: it ended early, by a failure
-united integer journals to which the old lines were added
+united integer journals and logs to which the old lines were added
 unknown integer|object[] what is not known
 up boolean whether it answers
 updated integer items that had changed since they were copied

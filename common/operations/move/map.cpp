@@ -5,7 +5,6 @@
 
 #include "common/base/bytes.hpp"
 #include "common/primitives/parts.hpp"
-#include "common/primitives/structure_names.hpp"
 
 namespace mcds::moving {
 
@@ -63,6 +62,12 @@ void describe(const NameInNamespace& ours, View rest, bool named_namespace, Fate
 }
 
 }  // namespace
+
+Kind kind_of(const NameInNamespace& ours, std::string_view rest) {
+  Fate fate;
+  describe(ours, rest, false, fate);
+  return fate.kind;
+}
 
 Spooled record_of(const LiveKey& key, const Fate& fate) {
   Spooled record{static_cast<std::uint16_t>(key.server), static_cast<std::uint16_t>(fate.to), fate.kind};

@@ -11,6 +11,7 @@
 #include "common/cluster/keys/live.hpp"
 #include "common/operations/move/spool.hpp"
 #include "common/placement/placement.hpp"
+#include "common/primitives/structure_names.hpp"
 
 namespace mcds::moving {
 
@@ -28,6 +29,9 @@ struct Fate {
   std::size_t to = 0;     // of the new pool
   std::uint8_t copy = 0;  // of those of this key that move
 };
+
+// Of a key of ours, by its name. `rest`: without its namespace.
+Kind kind_of(const NameInNamespace& ours, std::string_view rest);
 
 // Of what has to go from where it was listed.
 Spooled record_of(const LiveKey& key, const Fate& fate);

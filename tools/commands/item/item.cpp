@@ -78,7 +78,8 @@ void declare_save(Command& command, const ItemOptionsPtr& options) {
 void declare_load(Command& command, const ItemOptionsPtr& options) {
   command.verb("load", "put back what item save or memcached-tool dump printed", item_load, options)
       .answer("server @loaded")
-      .answer("file items @loaded expired:integer passed_over whole @speed")
+      .answer("structure loaded:boolean reason")
+      .answer("file items @loaded united structures_there expired:integer passed_over whole @speed")
       .answer("server would_load")
       .answer("file items would_load expired:integer passed_over whole @speed")
       .answer("file items bytes whole about?")
@@ -101,7 +102,7 @@ void declare_keep(Command& command, const ItemOptionsPtr& options) {
       .example("mcds item keep --on 10.0.0.1:11211 -- systemctl restart memcached")
       .answer(
           "server before:integer saved torn passed_over restarted away_s loaded written_meanwhile "
-          "expired:integer failed no_room after file?")
+          "united structures_there expired:integer failed no_room after file?")
       .field("before integer items on the server before")
       .example("mcds item keep --on 10.0.0.1:11211 --file kept.saved -- sh upgrade")
       .option("--on", "SERVER", "the server that the command restarts", &options->on)

@@ -113,6 +113,21 @@ class Keeper {
     file.keep();
     line_.number("before", before_.items).number("saved", saved).number("torn", done.report.torn.size());
     add_passed_over(line_, done.report.passed_over);
+    tell_lacking(done.report);
+  }
+
+  // Locks, votes and marks must go with the server. All else that is not in the file is lost with it.
+  void tell_lacking(const SaveReport& report) {
+    std::string lacking;
+    const auto add = [&](std::uint64_t count, const std::string& what) {
+      append_all(lacking, {lacking.empty() ? "" : ", ", std::to_string(count), " ", what});
+    };
+    for (const auto& [why, count] : report.passed_over) {
+      if (why != "locks" && why != "votes" && why != "marks") add(count, "keys (" + why + ")");
+    }
+    if (!report.torn.empty()) add(report.torn.size(), "structures that changed while they were read");
+    lacks_ = !lacking.empty();
+    if (lacks_) session_.output().warning("what the server has and " + file_ + " lacks: " + lacking);
   }
 
   ExitStatus tell_kept(const ChildResult& child) {
@@ -158,6 +173,7 @@ class Keeper {
     }
     const LoadedServer all = done.report.sum();
     line_.number("loaded", all.loaded).number("written_meanwhile", all.there);
+    add_structures(line_, done.report);
     line_.number("expired", done.report.expired).number("failed", all.failed + all.unknown);
     line_.number("no_room", done.report.no_room);
     const auto after = Process::of(cluster_->execute(Request::stats(on_)));
@@ -165,11 +181,30 @@ class Keeper {
     if (done.report.no_room != 0)
       session_.output().warning(std::to_string(done.report.no_room) + " items had no room; they are in " +
                                 file_ + ": " + load_command());
+    tell_there(done.report.other_structures);
+    if (lacks_) done.status = worse(done.status, ExitStatus::problem);
     const bool kept = !options_.file.empty() || done.status != ExitStatus::ok || done.report.no_room != 0;
     if (kept) line_.bytes("file", file_);
     session_.output().answer(line_, std::to_string(all.loaded));
     if (!kept) unlink(file_.c_str());
     return done.status;
+  }
+
+  void tell_there(const std::set<std::string>& structures) {
+    constexpr std::size_t most_named = 20;
+    if (structures.empty()) return;
+    std::string names;
+    std::size_t count = 0;
+    for (const std::string& name : structures) {
+      if (++count > most_named) break;
+      append_all(names, {names.empty() ? "" : ", ", name});
+    }
+    if (count > most_named) names += ", ...";
+    session_.output().warning(
+        std::to_string(structures.size()) +
+        " structures were written to before they could be loaded, and stay as they are; "
+        "what they had is in " +
+        file_ + ": " + names);
   }
 
   // To this server, whatever list the shell that it is typed in has.
@@ -187,6 +222,7 @@ class Keeper {
   const std::string file_;
   LoadOptions load_;
   Process before_;
+  bool lacks_ = false;  // the file, what is lost with the server
   std::unique_ptr<Cluster> cluster_;
   JsonObject line_;
 };

@@ -76,9 +76,16 @@ void print(Session& session, const ItemOptions& options, const LoadDone& done) {
     add(line, done.report.servers[i]);
     session.output().answer(line, {});
   }
+  for (const std::string& name : done.report.other_structures) {
+    if (session.output().mode() == OutputMode::value) break;
+    JsonObject line;
+    session.output().answer(line.bytes("structure", name).boolean("loaded", false).bytes("reason", "there"),
+                            {});
+  }
   JsonObject line = JsonObject("file", options.file).number("items", done.report.items);
   const LoadedServer all = done.report.sum();
   add(line, all);
+  if (!options.dry_run) add_structures(line, done.report);
   line.number("expired", done.report.expired);
   add_passed_over(line, done.report.passed_over);
   add_whole(line, done.file);
@@ -133,6 +140,7 @@ LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& optio
   session.output().tell_errors();
   done.file = reader.end();
   done.status = worse(done.status, judge(session, done.file, file));
+  if (!done.report.other_structures.empty()) done.status = worse(done.status, ExitStatus::problem);
   return done;
 }
 

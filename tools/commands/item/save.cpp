@@ -72,6 +72,10 @@ void SavingFile::keep() {
   file_.keep();
 }
 
+void add_structures(JsonObject& line, const LoadReport& report) {
+  line.number("united", report.united).number("structures_there", report.other_structures.size());
+}
+
 void add_passed_over(JsonObject& line, const std::map<std::string, std::uint64_t>& passed_over) {
   JsonObject reasons;
   for (const auto& [why, count] : passed_over) reasons.number(why, count);

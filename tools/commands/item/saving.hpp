@@ -63,7 +63,8 @@ SaveDone save_items(Session& session, const ItemOptions& options, const SavedWri
                     const SavingFile* file);
 
 struct LoadDone {
-  ExitStatus status = ExitStatus::ok;  // 2 for a file that is cut off or damaged
+  ExitStatus status =
+      ExitStatus::ok;  // 2 for a file that is cut off or damaged, or structures that are there
   LoadReport report;
   SavedReader::End file;
   Duration took{};
@@ -72,6 +73,7 @@ struct LoadDone {
 LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file,
                     const HeldSignals* held = nullptr);
 
+void add_structures(JsonObject& line, const LoadReport& report);
 void add_passed_over(JsonObject& line, const std::map<std::string, std::uint64_t>& passed_over);
 
 }  // namespace mcds
