@@ -827,7 +827,7 @@ def kept_while_there_is_room(world):
     done = world.run([path], "item", "keep", "--on", f"unix:{path}", "--", sys.executable, script)
     line, found = summary(done), stored(path, new)
     check(done.returncode == 0 and line["no_room"] > 0 and line["loaded"] + line["no_room"] == line["saved"] == len(items), f"keep, full: {done}")
-    check(os.path.exists(line.get("file", "")) and f"{line['no_room']} items had no room; they are in {line['file']}" in done.stderr,
+    check(os.path.exists(line.get("file", "")) and f"{line['no_room']} items had no room; they are in {line['file']}".encode() in done.stderr,
           f"keep, full: what was not loaded is kept: {done}")
     check(len(found) >= len(new) - 64, f"keep, full: {len(found)} of {len(new)} newer items are left: {done}")
     file = world.file("late.saved")
