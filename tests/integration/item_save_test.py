@@ -704,7 +704,7 @@ def ends_midway(world):
 
 def kept(world):
     (path,) = world.start()
-    items = {b"key:%d" % i: (b"x" * 100, 0, [0, NOW + 120, NOW + 86400][i % 3]) for i in range(5000)}
+    items = {b"key:%d" % i: (b"x" * 100, 0, [0, NOW + 500, NOW + 86400][i % 3]) for i in range(5000)}
     restart = ["sh", "-c", f'kill {{}}; while kill -0 {{}} 2>/dev/null; do sleep 0.02; done; rm -f {path}; exec memcached -s {path} -d -u root -t 1 '
                f'-P {world.file("pid")}']
 
