@@ -7,7 +7,6 @@
 #include "common/base/errors.hpp"
 #include "common/placement/asked.hpp"
 #include "common/placement/distribution.hpp"
-#include "common/placement/failover.hpp"
 #include "common/placement/mcrouter/routes.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/placement/rewrite.hpp"

@@ -9,7 +9,6 @@
 
 #include "common/structures/cache/cache.hpp"
 #include "tools/commands/cache/options.hpp"
-#include "tools/commands/lock/holder.hpp"
 #include "tools/commands/lock/lease_keeper.hpp"
 #include "tools/commands/run_report.hpp"
 

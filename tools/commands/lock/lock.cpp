@@ -4,7 +4,7 @@
 
 #include "common/base/result.hpp"
 #include "tools/cli/child.hpp"
-#include "tools/commands/lock/holder.hpp"
+#include "tools/commands/lock/lease_keeper.hpp"
 #include "tools/commands/lock/options.hpp"
 
 namespace mcds {

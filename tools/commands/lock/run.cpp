@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 
-#include "tools/commands/lock/holder.hpp"
 #include "tools/commands/lock/lease_keeper.hpp"
 #include "tools/commands/lock/options.hpp"
 #include "tools/commands/run_report.hpp"

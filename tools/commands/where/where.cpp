@@ -1,6 +1,6 @@
 // mcds where: which server has a key, for any client. Asks no server, unless --probe or --guess say so.
 #include "common/placement/asked.hpp"
-#include "common/placement/failover.hpp"
+#include "common/placement/distribution.hpp"
 #include "common/primitives/parts.hpp"
 #include "tools/commands/where/options.hpp"
 
