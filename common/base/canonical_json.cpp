@@ -109,18 +109,13 @@ std::string canonical_object(JsonReader& reader) {
 // The value that begins with `token`, of a text that a JsonReader has passed.
 std::string canonical_value(JsonReader& reader, std::string_view token) {
   switch (token.front()) {
-    case '{':
-      return canonical_object(reader);
-    case '[':
-      return canonical_array(reader);
-    case '"':
-      return json_quote(json_string_bytes(token));
+    case '{': return canonical_object(reader);
+    case '[': return canonical_array(reader);
+    case '"': return json_quote(json_string_bytes(token));
     case 't':
     case 'f':
-    case 'n':
-      return std::string(token);
-    default:
-      return canonical_number(token);
+    case 'n': return std::string(token);
+    default: return canonical_number(token);
   }
 }
 

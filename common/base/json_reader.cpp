@@ -141,20 +141,16 @@ std::optional<JsonToken> JsonReader::next() {
   if (rest_.empty() || state_ == State::done || state_ == State::wrong) return fault();
   const char c = rest_.front();
   switch (state_) {
-    case State::value_or_end:
-      return c == ']' ? close() : take_value();
+    case State::value_or_end: return c == ']' ? close() : take_value();
     case State::key_or_end:
       if (c == '}') return close();
       [[fallthrough]];
-    case State::key:
-      return c == '"' ? take(string_size(rest_), State::colon, true) : fault();
-    case State::colon:
-      return c == ':' ? take(1, State::value) : fault();
+    case State::key: return c == '"' ? take(string_size(rest_), State::colon, true) : fault();
+    case State::colon: return c == ':' ? take(1, State::value) : fault();
     case State::comma_or_end:
       if (c == ',') return take(1, in_object_[depth_ - 1] ? State::key : State::value);
       return c == (in_object_[depth_ - 1] ? '}' : ']') ? close() : fault();
-    default:
-      return take_value();
+    default: return take_value();
   }
 }
 

@@ -27,16 +27,11 @@ std::unique_ptr<Pending> Cluster::begin(std::vector<Request> batch) {
 
 ErrorCode error_code_of(const ReplyFailure& failure) {
   switch (failure.kind) {
-    case ReplyFailure::Kind::unreachable:
-      return ErrorCode::unavailable;
-    case ReplyFailure::Kind::refused:
-      return ErrorCode::refused;
-    case ReplyFailure::Kind::denied:
-      return ErrorCode::access_denied;
-    case ReplyFailure::Kind::not_a_number:
-      return ErrorCode::bad_data;
-    case ReplyFailure::Kind::unknown:
-      break;
+    case ReplyFailure::Kind::unreachable: return ErrorCode::unavailable;
+    case ReplyFailure::Kind::refused: return ErrorCode::refused;
+    case ReplyFailure::Kind::denied: return ErrorCode::access_denied;
+    case ReplyFailure::Kind::not_a_number: return ErrorCode::bad_data;
+    case ReplyFailure::Kind::unknown: break;
   }
   return ErrorCode::unknown_outcome;
 }

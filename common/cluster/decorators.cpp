@@ -212,20 +212,13 @@ std::vector<Reply> Tracing::execute(std::span<const Request> batch) {
 std::string_view wire_name(Op op, Reply::Protocol protocol) {
   const bool meta = protocol == Reply::Protocol::meta;
   switch (op) {
-    case Op::probe:
-      return meta ? "mg" : "gets";
-    case Op::remove:
-      return "delete";
-    case Op::remove_if:
-      return meta ? "md" : "cas";
-    case Op::incr_or_create:
-      return meta ? "ma" : "incr";
-    case Op::append_or_create:
-      return "append";
-    case Op::add_and_get:
-      return "add";
-    default:
-      return name_of(op);
+    case Op::probe: return meta ? "mg" : "gets";
+    case Op::remove: return "delete";
+    case Op::remove_if: return meta ? "md" : "cas";
+    case Op::incr_or_create: return meta ? "ma" : "incr";
+    case Op::append_or_create: return "append";
+    case Op::add_and_get: return "add";
+    default: return name_of(op);
   }
 }
 

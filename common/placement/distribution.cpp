@@ -175,8 +175,7 @@ std::optional<std::size_t> server_after_failures(const Rule& rule, const Distrib
     case Failover::lost:
     case Failover::unknown:
     case Failover::rebuilt:
-    case Failover::next_route:
-      break;
+    case Failover::next_route: break;
   }
   return down[home] ? std::nullopt : std::optional(home);
 }

@@ -219,8 +219,7 @@ std::uint64_t hsieh(std::string_view key) {
       h ^= h << 10;
       h += h >> 1;
       break;
-    default:
-      break;
+    default: break;
   }
   h ^= h << 3;
   h += h >> 5;

@@ -54,8 +54,7 @@ std::vector<Member> members_of(const Rule& rule, const Pool& pool, const Resolve
                        weight_of(rule, server), index});
   }
   switch (rule.order) {
-    case Order::as_given:
-      break;
+    case Order::as_given: break;
     case Order::natural:
       std::ranges::stable_sort(members,
                                [](const Member& a, const Member& b) { return natural(a.name, b.name); });
@@ -65,9 +64,7 @@ std::vector<Member> members_of(const Rule& rule, const Pool& pool, const Resolve
         return by_host_and_port(pool[a.index], pool[b.index]);
       });
       break;
-    case Order::shorter_name_first:
-      std::ranges::stable_sort(members, shorter_name_first);
-      break;
+    case Order::shorter_name_first: std::ranges::stable_sort(members, shorter_name_first); break;
   }
   return members;
 }

@@ -69,26 +69,19 @@ class Writer {
     const Elements own{
         quote_bytes(std::string(1, static_cast<char>('0' + client_.index())) + std::to_string(next_++))};
     switch (letter) {
-      case 'a':
-        return change("append", own, {});
-      case 'm':
-        return change("move", own, {quote_bytes("b")});
-      case 'd':
-        return change("remove", {}, {quote_bytes("b")});
-      case 'k':
-        return take(own);
-      case 'p':
-        return replace("replace", own);
-      case 'z':
-        return replace("clear", {});
+      case 'a': return change("append", own, {});
+      case 'm': return change("move", own, {quote_bytes("b")});
+      case 'd': return change("remove", {}, {quote_bytes("b")});
+      case 'k': return take(own);
+      case 'p': return replace("replace", own);
+      case 'z': return replace("clear", {});
       case 'c':
         client_.operation("compact", [&] {
           if (setting_.compact) return setting_.compact(context_), "done";
           return array_.compact() ? "done" : "nothing to do";
         });
         return;
-      default:
-        return fetch();
+      default: return fetch();
     }
   }
 

@@ -70,18 +70,12 @@ class Teller {
 
   void act(char letter) {
     switch (letter) {
-      case 'i':
-        return incr();
-      case 't':
-        return take();
-      case 'd':
-        return decr();
-      case 'g':
-        return get();
-      case 's':
-        return set();
-      default:
-        return remove();
+      case 'i': return incr();
+      case 't': return take();
+      case 'd': return decr();
+      case 'g': return get();
+      case 's': return set();
+      default: return remove();
     }
   }
 

@@ -111,17 +111,13 @@ class User {
     switch (letter) {
       case 's':
         return set(structure_ == "table" ? "1" : std::to_string(client_.index()) + std::to_string(next_++));
-      case 'e':
-        return set(ending + std::to_string(client_.index()) + std::to_string(next_++));
+      case 'e': return set(ending + std::to_string(client_.index()) + std::to_string(next_++));
       case 'b':
         return set(structure_ == "table" ? "1" : std::to_string(client_.index()) + std::to_string(next_++),
                    true);
-      case 'g':
-        return get();
-      case 'r':
-        return remove();
-      case 'f':
-        return fetch();
+      case 'g': return get();
+      case 'r': return remove();
+      case 'f': return fetch();
       case 'o':
         client_.operation("set another", [&] {
           const Element other{"other", "1"};

@@ -72,18 +72,12 @@ std::vector<std::pair<Scenario, Bounds>> small_cases() {
 Request some_request(Random& random) {
   const std::string key(1, static_cast<char>('a' + random.below(3)));
   switch (random.below(7)) {
-    case 0:
-      return Request::set(key, std::to_string(random.below(9)), Exptime::never());
-    case 1:
-      return Request::add(key, std::to_string(random.below(9)), Exptime::after(1s, WallTime{}));
-    case 2:
-      return Request::remove(key);
-    case 3:
-      return Request::append_or_create(key, "1", "2", Exptime::never());
-    case 4:
-      return Request::incr_or_create(key, 1, 1, Exptime::never());
-    default:
-      return Request::get(key);
+    case 0: return Request::set(key, std::to_string(random.below(9)), Exptime::never());
+    case 1: return Request::add(key, std::to_string(random.below(9)), Exptime::after(1s, WallTime{}));
+    case 2: return Request::remove(key);
+    case 3: return Request::append_or_create(key, "1", "2", Exptime::never());
+    case 4: return Request::incr_or_create(key, 1, 1, Exptime::never());
+    default: return Request::get(key);
   }
 }
 

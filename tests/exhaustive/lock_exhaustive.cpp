@@ -46,20 +46,16 @@ class Holder {
  private:
   void act(char letter) {
     switch (letter) {
-      case 'a':
-        return acquire(0s);
-      case 'w':
-        return acquire(150ms);
+      case 'a': return acquire(0s);
+      case 'w': return acquire(150ms);
       case 'r':
-      case 't':
-        return renew(letter == 't');
+      case 't': return renew(letter == 't');
       case 'x':
         client_.operation("force", [&] { return told(lock_.force_release().result); });
         // Whoever is forced off is told by the next renewal only.
         tenures_.end_all(client_.begun());
         return;
-      default:
-        return release(letter == 'F');
+      default: return release(letter == 'F');
     }
   }
 

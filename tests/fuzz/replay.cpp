@@ -18,20 +18,11 @@ std::string changed(std::string text, const std::vector<std::string>& all, std::
     const std::size_t at = 1 + random() % (text.size() - 1);
     const std::string& other = all[random() % all.size()];
     switch (random() % 5) {
-      case 0:
-        text[at] = static_cast<char>(random());
-        break;
-      case 1:
-        text.insert(at, 1 + random() % 8, static_cast<char>(random()));
-        break;
-      case 2:
-        text.erase(at, 1 + random() % 8);
-        break;
-      case 3:
-        text.insert(at, other.substr(random() % other.size(), random() % 64));
-        break;
-      default:
-        text.resize(at + 1);
+      case 0: text[at] = static_cast<char>(random()); break;
+      case 1: text.insert(at, 1 + random() % 8, static_cast<char>(random())); break;
+      case 2: text.erase(at, 1 + random() % 8); break;
+      case 3: text.insert(at, other.substr(random() % other.size(), random() % 64)); break;
+      default: text.resize(at + 1);
     }
   }
   return text;

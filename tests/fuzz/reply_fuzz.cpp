@@ -17,22 +17,14 @@ using namespace mcds;
 std::vector<Request> requests_of(unsigned choice) {
   const Exptime never = Exptime::never();
   switch (choice % 8) {
-    case 0:
-      return {Request::get("a"), Request::get("b"), Request::get("c")};
-    case 1:
-      return {Request::gets("a"), Request::probe("b", 0)};
-    case 2:
-      return {Request::set("a", "v", never), Request::append("b", "v")};
-    case 3:
-      return {Request::incr("a", 1), Request::decr("a", 1)};
-    case 4:
-      return {Request::incr_or_create("a", 1, 1, never), Request::incr_or_create("b", 1, 1, never)};
-    case 5:
-      return {Request::remove("a"), Request::remove_if("a", CasUnique{1}), Request::touch("a", never)};
-    case 6:
-      return {Request::stats(0), Request::version(0)};
-    default:
-      return {Request::get("a"), Request::set("a", "v", never), Request::gets("a"), Request::get("b")};
+    case 0: return {Request::get("a"), Request::get("b"), Request::get("c")};
+    case 1: return {Request::gets("a"), Request::probe("b", 0)};
+    case 2: return {Request::set("a", "v", never), Request::append("b", "v")};
+    case 3: return {Request::incr("a", 1), Request::decr("a", 1)};
+    case 4: return {Request::incr_or_create("a", 1, 1, never), Request::incr_or_create("b", 1, 1, never)};
+    case 5: return {Request::remove("a"), Request::remove_if("a", CasUnique{1}), Request::touch("a", never)};
+    case 6: return {Request::stats(0), Request::version(0)};
+    default: return {Request::get("a"), Request::set("a", "v", never), Request::gets("a"), Request::get("b")};
   }
 }
 

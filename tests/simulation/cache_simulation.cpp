@@ -158,14 +158,9 @@ class Caller {
   void act() {
     try {
       switch (context_.random.below(6)) {
-        case 0:
-          ++world_.version;
-          return invalidate([&] { return cache_.expire(); });
-        case 1:
-          ++world_.version;
-          return invalidate([&] { return cache_.remove(); });
-        default:
-          return call();
+        case 0: ++world_.version; return invalidate([&] { return cache_.expire(); });
+        case 1: ++world_.version; return invalidate([&] { return cache_.remove(); });
+        default: return call();
       }
     } catch (const Failure&) {
       context_.clock.sleep_for(some(context_.random, seconds(2)));

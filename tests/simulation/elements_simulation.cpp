@@ -138,18 +138,15 @@ class Client {
     const bool own = context_.random.below(2) == 0;
     const std::string name = own ? own_ : shared_names[context_.random.below(shared_names.size())];
     switch (context_.random.below(6)) {
-      case 0:
-        return remove(name, own);
+      case 0: return remove(name, own);
       case 1:
         return scenario_.mistake == Mistake::compaction_without_grace ||
                        scenario_.mistake == Mistake::compaction_without_cas
                    ? compact_wrongly(context_, elements_,
                                      scenario_.mistake == Mistake::compaction_without_grace)
                    : static_cast<void>(elements_.compact());
-      case 2:
-        return look();
-      default:
-        return set({name, own_ + "/" + std::to_string(i)}, own);
+      case 2: return look();
+      default: return set({name, own_ + "/" + std::to_string(i)}, own);
     }
   }
 

@@ -102,12 +102,9 @@ class Client {
   void act(const std::string& value) {
     const std::string own = "own" + std::to_string(client_.index());
     switch (context_.random.below(4)) {
-      case 0:
-        return look("own" + std::to_string(context_.random.below(2)));
-      case 1:
-        return change(own, std::nullopt);
-      default:
-        return change(own, value);
+      case 0: return look("own" + std::to_string(context_.random.below(2)));
+      case 1: return change(own, std::nullopt);
+      default: return change(own, value);
     }
   }
 

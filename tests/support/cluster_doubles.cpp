@@ -13,8 +13,7 @@ Reply reply_of(Mishap mishap, std::size_t server) {
     case Mishap::refused:
       return Reply::failed_with(ReplyFailure::Kind::refused, "injected: SERVER_ERROR", server);
     case Mishap::lost_request:
-    case Mishap::lost_reply:
-      break;
+    case Mishap::lost_reply: break;
   }
   return Reply::failed_with(ReplyFailure::Kind::unknown, "injected: no reply", server);
 }

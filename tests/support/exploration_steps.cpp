@@ -16,12 +16,8 @@ Executed Exploration::Inside::execute(const Transition& transition, bool tells) 
   if (transition.is_fault()) --faults_left;
   ++steps;
   switch (transition.kind) {
-    case Transition::Kind::request:
-      execute_request(transition, done);
-      break;
-    case Transition::Kind::ghost:
-      execute_ghost(transition, done);
-      break;
+    case Transition::Kind::request: execute_request(transition, done); break;
+    case Transition::Kind::ghost: execute_ghost(transition, done); break;
     case Transition::Kind::wake: {
       ExploredClient& client = *clients[static_cast<std::size_t>(transition.client)];
       time.advance_to(*client.inside_->wakes);

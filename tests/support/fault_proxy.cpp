@@ -214,11 +214,8 @@ class FaultProxy::Loop {
     if (received_.size() < kept_requests) received_ += *bytes;
     if (link.answered) begin_trip(link);
     switch (link.fault) {
-      case Fault::lose_request:
-        break;
-      case Fault::hang_up:
-        link.over = true;
-        break;
+      case Fault::lose_request: break;
+      case Fault::hang_up: link.over = true; break;
       case Fault::cut_request:
         send_all(link.server, std::string_view(*bytes).substr(0, bytes->size() / 2));
         link.over = true;
@@ -231,8 +228,7 @@ class FaultProxy::Loop {
         link.unread += *bytes;
         answer_as_of_old(link);
         break;
-      default:
-        link.over = !send_all(link.server, *bytes);
+      default: link.over = !send_all(link.server, *bytes);
     }
   }
 
@@ -286,9 +282,7 @@ class FaultProxy::Loop {
 
   void reply(Link& link, std::string bytes) {
     switch (link.fault) {
-      case Fault::lose_reply:
-        link.answered = false;
-        return;
+      case Fault::lose_reply: link.answered = false; return;
       case Fault::cut_reply:
         send_all(link.client, std::string_view(bytes).substr(0, bytes.size() / 2));
         link.over = true;
@@ -306,8 +300,7 @@ class FaultProxy::Loop {
         if (link.held.empty()) link.due = std::chrono::steady_clock::now() + delay_;
         link.held += bytes;
         return;
-      default:
-        break;
+      default: break;
     }
     link.over = !send_all(link.client, bytes);
   }

@@ -64,12 +64,9 @@ std::vector<Reply> MemoryCluster::execute(std::span<const Request> batch) {
 Reply MemoryCluster::execute_one(const Request& request) {
   const std::size_t index = server_of(request);
   switch (states_.at(index)) {
-    case State::running:
-      return servers_[index].execute(request);
-    case State::dead:
-      return Reply::failed_with(ReplyFailure::Kind::unreachable, "connection refused", index);
-    case State::stopped:
-      break;
+    case State::running: return servers_[index].execute(request);
+    case State::dead: return Reply::failed_with(ReplyFailure::Kind::unreachable, "connection refused", index);
+    case State::stopped: break;
   }
   queued_[index].push_back(request);
   return Reply::failed_with(ReplyFailure::Kind::unknown, "no reply", index);

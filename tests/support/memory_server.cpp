@@ -105,8 +105,7 @@ bool MemoryServer::never_fits(const Request& request) const {
     case Op::replace:
     case Op::cas:
     case Op::append:
-    case Op::append_or_create:
-      return too_large(request, request.value.size());
+    case Op::append_or_create: return too_large(request, request.value.size());
     default:  // a set that is refused removes what was there
       return false;
   }
@@ -128,30 +127,22 @@ Reply MemoryServer::execute(const Request& request) {
   switch (request.op) {
     case Op::get:
     case Op::gets:
-    case Op::probe:
-      return fetch(request);
+    case Op::probe: return fetch(request);
     case Op::add:
     case Op::set:
     case Op::replace:
-    case Op::cas:
-      return store(request);
-    case Op::add_and_get:
-      return store_and_fetch(request);
+    case Op::cas: return store(request);
+    case Op::add_and_get: return store_and_fetch(request);
     case Op::append:
-    case Op::append_or_create:
-      return append(request);
+    case Op::append_or_create: return append(request);
     case Op::incr:
     case Op::decr:
-    case Op::incr_or_create:
-      return change(request);
-    case Op::touch:
-      return touch(request);
+    case Op::incr_or_create: return change(request);
+    case Op::touch: return touch(request);
     case Op::remove:
-    case Op::remove_if:
-      return remove(request);
+    case Op::remove_if: return remove(request);
     case Op::version:
-    case Op::stats:
-      break;
+    case Op::stats: break;
   }
   return describe(request);
 }

@@ -129,9 +129,7 @@ class Libmemcached {
       case Call::Kind::add_each:
         for (const Server& server : pool) add_one(server);
         break;
-      case Call::Kind::add_list:
-        add_all(pool);
-        break;
+      case Call::Kind::add_list: add_all(pool); break;
     }
   }
   void add_one(const Server& server) {

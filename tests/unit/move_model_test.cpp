@@ -145,19 +145,13 @@ struct Model : test::MoveWorld {
   void step() {
     switch (below(9)) {
       case 0:
-      case 1:
-        return move(false);
-      case 2:
-        return move(true);
+      case 1: return move(false);
+      case 2: return move(true);
       case 3:
-      case 4:
-        return prune();
-      case 5:
-        return below(3) == 0 ? restart() : touch();
-      case 6:
-        return below(4) == 0 ? remove_selected() : write();
-      default:
-        return write();
+      case 4: return prune();
+      case 5: return below(3) == 0 ? restart() : touch();
+      case 6: return below(4) == 0 ? remove_selected() : write();
+      default: return write();
     }
   }
 

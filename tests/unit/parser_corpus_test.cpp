@@ -58,18 +58,10 @@ TEST_CASE("parsers: a thousand mutations of every example are read or refused") 
         const std::string& other = all[random.bits() % all.size()];
         const std::size_t from = random.bits() % other.size();
         switch (random.bits() % 5) {
-          case 0:
-            changed.insert(at, other, from, random.bits() % 16);
-            break;
-          case 1:
-            changed.erase(at, random.bits() % 8);
-            break;
-          case 2:
-            changed.insert(at, "9007199254740993");
-            break;
-          case 3:
-            changed.insert(at, changed, at, random.bits() % 32);
-            break;
+          case 0: changed.insert(at, other, from, random.bits() % 16); break;
+          case 1: changed.erase(at, random.bits() % 8); break;
+          case 2: changed.insert(at, "9007199254740993"); break;
+          case 3: changed.insert(at, changed, at, random.bits() % 32); break;
           default:
             if (at < changed.size()) changed[at] = static_cast<char>(random.bits());
         }

@@ -35,16 +35,11 @@ std::vector<std::string> random_keys(std::mt19937& random) {
 
 std::string random_server(std::mt19937& random, int number) {
   switch (random() % 5) {
-    case 0:
-      return "10.0.0." + std::to_string(number);
-    case 1:
-      return "10.0.0." + std::to_string(number) + ":1121" + std::to_string(random() % 10);
-    case 2:
-      return "cache-" + std::to_string(number);
-    case 3:
-      return "[fe80::" + std::to_string(number) + "]:11211";
-    default:
-      return "unix:/run/m" + std::to_string(number) + ".sock";
+    case 0: return "10.0.0." + std::to_string(number);
+    case 1: return "10.0.0." + std::to_string(number) + ":1121" + std::to_string(random() % 10);
+    case 2: return "cache-" + std::to_string(number);
+    case 3: return "[fe80::" + std::to_string(number) + "]:11211";
+    default: return "unix:/run/m" + std::to_string(number) + ".sock";
   }
 }
 

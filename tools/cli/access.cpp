@@ -183,18 +183,15 @@ bool AccessSources::counts(Origin source, Member member, Origin list) const {
   const bool fallen_back = list == Origin::defaults || list == Origin::builtin;
   const bool of_config = fallen_back || list == Origin::named_pool || list == Origin::configured_pool;
   switch (source) {
-    case Origin::options:
-      return true;
+    case Origin::options: return true;
     case Origin::environment:
       return list == Origin::environment || (list == Origin::configured_pool && environment_pool_) ||
              (!environment_servers_ && !environment_pool_) || protects(member);
     case Origin::named_pool:
-    case Origin::configured_pool:
-      return list == source || fallen_back;
+    case Origin::configured_pool: return list == source || fallen_back;
     case Origin::defaults:
       return protects(member) || fallen_back || (of_config && !defaults_.servers && !defaults_.servers_from);
-    case Origin::builtin:
-      return false;
+    case Origin::builtin: return false;
   }
   return false;
 }

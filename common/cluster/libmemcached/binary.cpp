@@ -125,32 +125,21 @@ class Caller {
                              question.flags)};
     };
     switch (question.op) {
-      case Op::add:
-        return store(call_.add);
-      case Op::set:
-        return store(call_.set);
-      case Op::replace:
-        return store(call_.replace);
-      case Op::append:
-        return store(call_.append);
+      case Op::add: return store(call_.add);
+      case Op::set: return store(call_.set);
+      case Op::replace: return store(call_.replace);
+      case Op::append: return store(call_.append);
       case Op::cas:
       case Op::remove_if:
         return {call_.cas(client_, key.data(), key.size(), value.data(), value.size(), question.exptime,
                           question.flags, question.cas)};
       case Op::incr:
-      case Op::decr:
-        return count(question, key, found);
-      case Op::touch:
-        return {call_.touch(client_, key.data(), key.size(), question.exptime)};
-      case Op::remove:
-        return {call_.remove(client_, key.data(), key.size(), 0)};
-      case Op::version:
-        found = version();
-        return {call_.version(client_)};
-      case Op::stats:
-        return {call_.stats(client_, key.empty() ? nullptr : key.c_str(), add_line, &found)};
-      default:
-        return get(key, found);
+      case Op::decr: return count(question, key, found);
+      case Op::touch: return {call_.touch(client_, key.data(), key.size(), question.exptime)};
+      case Op::remove: return {call_.remove(client_, key.data(), key.size(), 0)};
+      case Op::version: found = version(); return {call_.version(client_)};
+      case Op::stats: return {call_.stats(client_, key.empty() ? nullptr : key.c_str(), add_line, &found)};
+      default: return get(key, found);
     }
   }
 
@@ -166,19 +155,13 @@ Asked asked_by(Op op) {
     case Op::get:
     case Op::gets:
     case Op::probe:
-    case Op::add_and_get:
-      return Asked::read;
-    case Op::add:
-      return Asked::add;
-    case Op::replace:
-      return Asked::replace;
-    case Op::append:
-      return Asked::append;
+    case Op::add_and_get: return Asked::read;
+    case Op::add: return Asked::add;
+    case Op::replace: return Asked::replace;
+    case Op::append: return Asked::append;
     case Op::cas:
-    case Op::remove_if:
-      return Asked::compare;
-    default:
-      return Asked::other;
+    case Op::remove_if: return Asked::compare;
+    default: return Asked::other;
   }
 }
 

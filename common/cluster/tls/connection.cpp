@@ -130,13 +130,9 @@ Connection::Step Connection::handshake() {
     return Step::done;
   }
   switch (library_.get_error(handle_.get(), result)) {
-    case SSL_ERROR_WANT_READ:
-      return Step::wants_to_read;
-    case SSL_ERROR_WANT_WRITE:
-      return Step::wants_to_write;
-    default:
-      note_failure();
-      return Step::failed;
+    case SSL_ERROR_WANT_READ: return Step::wants_to_read;
+    case SSL_ERROR_WANT_WRITE: return Step::wants_to_write;
+    default: note_failure(); return Step::failed;
   }
 }
 
@@ -205,9 +201,7 @@ void Connection::note_certificate(long code) {
       error_ +=
           "it or its CA's certificate has expired; renew it on the server, or correct this machine's clock";
       return;
-    case X509_V_ERR_CERT_NOT_YET_VALID:
-      error_ += "it is not valid yet; check this machine's clock";
-      return;
+    case X509_V_ERR_CERT_NOT_YET_VALID: error_ += "it is not valid yet; check this machine's clock"; return;
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
       error_ += "it is not for " + name_ +
@@ -223,8 +217,7 @@ void Connection::note_certificate(long code) {
                     ? "it is not signed by a CA of this system; give its CA with --tls-ca FILE"
                     : "the CA in " + context_.options().ca_file + " did not sign it; give the server's CA";
       return;
-    default:
-      error_ += library_.verify_cert_error_string(code);
+    default: error_ += library_.verify_cert_error_string(code);
   }
 }
 
@@ -247,11 +240,8 @@ void Connection::note_alert(int alert) {
     case SSL_AD_CERTIFICATE_UNKNOWN:
     case SSL_AD_UNKNOWN_CA:
     case SSL_AD_ACCESS_DENIED:
-    case SSL_AD_DECRYPT_ERROR:
-      denied_ = true;
-      break;
-    default:
-      break;
+    case SSL_AD_DECRYPT_ERROR: denied_ = true; break;
+    default: break;
   }
   const char* const text =
       library_.reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, alert + SSL_AD_REASON_OFFSET));

@@ -122,35 +122,26 @@ void encode_one(const Request& request, std::string& out, const Wording& wording
                               wording.meta && request.op == Op::probe ? " t l u\r\n" : "\r\n"});
     case Op::add:
     case Op::set:
-    case Op::replace:
-      return storage(out, name_of(request.op), request);
-    case Op::cas:
-      return storage(out, "cas", request, " " + text(request.cas.value));
+    case Op::replace: return storage(out, name_of(request.op), request);
+    case Op::cas: return storage(out, "cas", request, " " + text(request.cas.value));
     case Op::append:
-    case Op::append_or_create:
-      return storage(out, "append", request);
+    case Op::append_or_create: return storage(out, "append", request);
     case Op::incr:
     case Op::decr:
       return append_all(
           out, {request.op == Op::incr ? "incr " : "decr ", request.key, " ", text(request.delta), "\r\n"});
-    case Op::touch:
-      return append_all(out, {"touch ", request.key, " ", text(request.exptime), "\r\n"});
-    case Op::remove:
-      return append_all(out, {"delete ", request.key, "\r\n"});
+    case Op::touch: return append_all(out, {"touch ", request.key, " ", text(request.exptime), "\r\n"});
+    case Op::remove: return append_all(out, {"delete ", request.key, "\r\n"});
     case Op::remove_if:
       if (wording.meta && wording.compares_in_md)
         return append_all(out, {"md ", request.key, " C", text(request.cas.value), "\r\n"});
       return append_all(out,
                         {"cas ", request.key, " 0 ", long_ago, " 0 ", text(request.cas.value), "\r\n\r\n"});
-    case Op::incr_or_create:
-      return encode_incr_or_create(request, out, wording.incr_form);
-    case Op::version:
-      return append_all(out, {"version\r\n"});
-    case Op::stats:
-      return append_all(out, {request.key.empty() ? "stats" : "stats ", request.key, "\r\n"});
+    case Op::incr_or_create: return encode_incr_or_create(request, out, wording.incr_form);
+    case Op::version: return append_all(out, {"version\r\n"});
+    case Op::stats: return append_all(out, {request.key.empty() ? "stats" : "stats ", request.key, "\r\n"});
     case Op::get:
-    case Op::add_and_get:
-      break;  // several are one command
+    case Op::add_and_get: break;  // several are one command
   }
 }
 

@@ -316,16 +316,10 @@ bool Lane::read_greeting() {
       greeting_.reset();
       heard_ = true;
       return true;
-    case Greeting::Step::need_more:
-      break;
-    case Greeting::Step::turned_away:
-      refuse_all(Kind::unreachable, turned_away_message);
-      break;
-    case Greeting::Step::foreign:
-      refuse_all(greeting_->kind(), greeting_->complaint());
-      break;
-    case Greeting::Step::nonsense:
-      abandon(nonsense_message, Why::nonsense);
+    case Greeting::Step::need_more: break;
+    case Greeting::Step::turned_away: refuse_all(Kind::unreachable, turned_away_message); break;
+    case Greeting::Step::foreign: refuse_all(greeting_->kind(), greeting_->complaint()); break;
+    case Greeting::Step::nonsense: abandon(nonsense_message, Why::nonsense);
   }
   return false;
 }
@@ -353,14 +347,10 @@ void Lane::read_answer(bool closed, SteadyTime now) {
   const bool knows_words = finding == Inquiry::Finding::answered || finding == Inquiry::Finding::classic;
   if (knows_words && !login_closed_.empty()) return refuse_all(Kind::denied, login_closed_);
   switch (finding) {
-    case Inquiry::Finding::need_more:
-      return;
-    case Inquiry::Finding::closed:
-      return ask_next(now);
-    case Inquiry::Finding::answered:
-      return abandon(socket_.complaint());
-    case Inquiry::Finding::foreign:
-      return refuse_all(inquiry_->kind(), inquiry_->complaint());
+    case Inquiry::Finding::need_more: return;
+    case Inquiry::Finding::closed: return ask_next(now);
+    case Inquiry::Finding::answered: return abandon(socket_.complaint());
+    case Inquiry::Finding::foreign: return refuse_all(inquiry_->kind(), inquiry_->complaint());
     case Inquiry::Finding::classic:
       if (options_.protocol == ConnectOptions::Protocol::classic) return abandon(socket_.complaint());
       if (options_.protocol == ConnectOptions::Protocol::meta)

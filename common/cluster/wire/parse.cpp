@@ -175,12 +175,10 @@ Step read_storage(Op op, std::string_view line, Reply& reply) {
                                              Word{"EXISTS", Outcome::exists},
                                              Word{"NOT_FOUND", Outcome::not_found}};
   switch (op) {
-    case Op::add:
-      return by_word(line, added, reply);
+    case Op::add: return by_word(line, added, reply);
     case Op::replace:
     case Op::append:
-    case Op::append_or_create:
-      return by_word(line, replaced, reply);
+    case Op::append_or_create: return by_word(line, replaced, reply);
     case Op::remove_if:
     case Op::cas: {
       const std::span<const Word> words = op == Op::cas ? std::span<const Word>(compared) : removed_by_cas;
@@ -227,8 +225,7 @@ Step read_one_line(const Request& request, bool meta, std::string_view line, Rep
       return read_storage(request.op, line, reply);
     case Op::incr:
     case Op::decr:
-    case Op::incr_or_create:
-      return read_number(line, reply);
+    case Op::incr_or_create: return read_number(line, reply);
     case Op::touch:
       if (meta) return by_word(line.substr(0, line.find(' ')), touched_by_meta, reply);
       return by_word(line, touched, reply);
@@ -241,8 +238,7 @@ Step read_one_line(const Request& request, bool meta, std::string_view line, Rep
       reply.outcome = Outcome::hit;
       reply.value = line.substr(8);
       return Step::done;
-    default:
-      return read_storage(request.op, line, reply);
+    default: return read_storage(request.op, line, reply);
   }
 }
 
@@ -252,22 +248,17 @@ bool read_flag(std::string_view flag, const Request& request, Reply& reply) {
   const auto number = parse_u64(value);
   switch (flag[0]) {
     // An item that was written under a base64 key says its key so, and `b`.
-    case 'k':
-      return value == request.key || parse_base64(value) == request.key;
-    case 'O':
-      return value == opaque_of(request);
+    case 'k': return value == request.key || parse_base64(value) == request.key;
+    case 'O': return value == opaque_of(request);
     // Invalidated by another client, which will write it again. The value is still there.
     case 'W':
     case 'X':
     case 'Z':
-    case 'b':
-      return value.empty();
+    case 'b': return value.empty();
     case 'f':
       reply.flags = static_cast<std::uint32_t>(number.value_or(0));
       return number && *number <= UINT32_MAX;
-    case 'c':
-      reply.cas = {number.value_or(0)};
-      return number.has_value();
+    case 'c': reply.cas = {number.value_or(0)}; return number.has_value();
     case 'l':
       reply.age.idle = std::chrono::seconds(number.value_or(0));
       return number && *number <= static_cast<std::uint64_t>(latest_second);
@@ -276,8 +267,7 @@ bool read_flag(std::string_view flag, const Request& request, Reply& reply) {
       reply.age.ttl = std::chrono::seconds(ttl.value_or(0));
       return ttl && *ttl >= -1 && *ttl <= latest_second;
     }
-    default:
-      return false;
+    default: return false;
   }
 }
 

@@ -73,15 +73,11 @@ bool Roots::has_segments(std::string_view value) {
 
 bool Roots::is_of(Kind kind, std::string_view value) {
   switch (kind) {
-    case Kind::journal:
-      return decode_journal_root(value).has_value();
-    case Kind::log_part:
-      return value.starts_with("E1 ") && incarnation_of(value).size() == 16;
-    case Kind::directory:
-      return value.starts_with("N ") || value.starts_with("W ");
+    case Kind::journal: return decode_journal_root(value).has_value();
+    case Kind::log_part: return value.starts_with("E1 ") && incarnation_of(value).size() == 16;
+    case Kind::directory: return value.starts_with("N ") || value.starts_with("W ");
     case Kind::plain:
-    case Kind::locklike:
-      break;
+    case Kind::locklike: break;
   }
   return false;
 }

@@ -96,17 +96,13 @@ std::size_t RouteHash::child_of(std::string_view text, std::size_t children) con
   if (buckets > 0) salted = std::to_string(key_hash::furc(text, static_cast<std::size_t>(buckets)));
   salted += salt;
   switch (function) {
-    case Function::ch3:
-      return key_hash::furc(salted, children);
-    case Function::crc32:
-      return static_cast<std::size_t>(key_hash::crc31(salted)) % children;
-    case Function::weighted_ch3:
-      return weighted_ch3(salted, weights);
+    case Function::ch3: return key_hash::furc(salted, children);
+    case Function::crc32: return static_cast<std::size_t>(key_hash::crc31(salted)) % children;
+    case Function::weighted_ch3: return weighted_ch3(salted, weights);
     case Function::rendezvous:
     case Function::weighted_rendezvous:
       return rendezvous(salted, *this, function == Function::weighted_rendezvous);
-    case Function::const_shard:
-      return const_shard(salted, children);
+    case Function::const_shard: return const_shard(salted, children);
   }
   return 0;
 }

@@ -53,28 +53,20 @@ class RouteWalk {
   Owners follow(std::size_t index, std::string_view key) {
     const Route& route = routes_.routes_[index];
     switch (route.kind) {
-      case Route::Kind::server:
-        return at_server(route.server, key);
-      case Route::Kind::hash:
-        return follow(route.children[choose(route, key)], key);
+      case Route::Kind::server: return at_server(route.server, key);
+      case Route::Kind::hash: return follow(route.children[choose(route, key)], key);
       case Route::Kind::all:
       case Route::Kind::latest:
       case Route::Kind::random:
       case Route::Kind::failover:
-      case Route::Kind::miss_failover:
-        return several(route, key);
-      case Route::Kind::prefixes:
-        return by_prefix(route, key);
-      case Route::Kind::operations:
-        return by_operation(route, key);
-      case Route::Kind::modify_key:
-        return follow(route.children.front(), modified(route, key));
+      case Route::Kind::miss_failover: return several(route, key);
+      case Route::Kind::prefixes: return by_prefix(route, key);
+      case Route::Kind::operations: return by_operation(route, key);
+      case Route::Kind::modify_key: return follow(route.children.front(), modified(route, key));
       case Route::Kind::key_split:
         return renamed(route, key, route.replicas, replica_key, route.all_replicas);
-      case Route::Kind::shard_splits:
-        return renamed(route, key, splits_of(route, key), split_key, false);
-      case Route::Kind::nowhere:
-        break;
+      case Route::Kind::shard_splits: return renamed(route, key, splits_of(route, key), split_key, false);
+      case Route::Kind::nowhere: break;
     }
     if (down_ != nullptr) return {};
     throw InvalidInput("no server has this key: its route is " + route.text);
@@ -146,14 +138,10 @@ class RouteWalk {
 
   Owners by_operation(const Route& route, std::string_view key) {
     switch (routes_.operation_) {
-      case Operation::get:
-        return follow(route.children[0], key);
-      case Operation::set:
-        return follow(route.children[1], key);
-      case Operation::remove:
-        return follow(route.children[2], key);
-      case Operation::any:
-        break;
+      case Operation::get: return follow(route.children[0], key);
+      case Operation::set: return follow(route.children[1], key);
+      case Operation::remove: return follow(route.children[2], key);
+      case Operation::any: break;
     }
     if (route.text.empty()) return follow(route.children[1], key);
     throw InvalidInput(

@@ -48,10 +48,8 @@ std::size_t Continuum::find(std::uint64_t hash) const {
   const std::size_t at = first_at_or_after(hash);
   const bool exact = at < size && points_[at].value == hash;
   switch (search_) {
-    case Search::at_or_after:
-      return at == size ? 0 : at;
-    case Search::after:
-      return at + exact >= size ? 0 : at + exact;
+    case Search::at_or_after: return at == size ? 0 : at;
+    case Search::after: return at + exact >= size ? 0 : at + exact;
     case Search::at_or_before:
       if (exact) return at;
       return at == 0 ? size - 1 : at - 1;

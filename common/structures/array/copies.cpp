@@ -95,12 +95,9 @@ class Placing {
     switch (line.change) {
       case Change::add:
         return std::max({anchor_, cleared_, removed == removed_.end() ? 0 : removed->second + 1});
-      case Change::remove:
-        return added == added_.end() ? anchor_ : std::min(anchor_, added->second);
-      case Change::clear:
-        return anchor_ == 0 ? anchor_ : std::min(anchor_, any_added_);
-      default:
-        return anchor_;
+      case Change::remove: return added == added_.end() ? anchor_ : std::min(anchor_, added->second);
+      case Change::clear: return anchor_ == 0 ? anchor_ : std::min(anchor_, any_added_);
+      default: return anchor_;
     }
   }
 

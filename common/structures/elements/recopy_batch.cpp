@@ -232,16 +232,13 @@ void Elements::RecopyBatch::remove(std::vector<Piece>& pieces) {
   for (std::size_t i = first; i < replies.size(); ++i) {
     Piece& piece = *of[i - first];
     switch (replies[i].outcome) {
-      case Outcome::deleted:
-        break;
+      case Outcome::deleted: break;
       case Outcome::not_found:
         // By a client, or by another mover, who then has the mark.
         by_another = true;
         piece.gone = !change_.from_versions() && !piece.in_doubt;
         break;
-      case Outcome::exists:
-        piece.ready = piece.in_doubt = false;
-        break;
+      case Outcome::exists: piece.ready = piece.in_doubt = false; break;
       default:
         piece.ready = false;
         piece.in_doubt = true;

@@ -153,12 +153,9 @@ class CachedRun {
     copies_ = answer->copies;
     copies_told_as_ = "found";
     switch (answer->kind) {
-      case Cache::Answer::Kind::fresh:
-        return replay(*answer->record, "fresh");
-      case Cache::Answer::Kind::rebuild:
-        return rebuild(*answer->rebuild);
-      case Cache::Answer::Kind::busy:
-        break;
+      case Cache::Answer::Kind::fresh: return replay(*answer->record, "fresh");
+      case Cache::Answer::Kind::rebuild: return rebuild(*answer->rebuild);
+      case Cache::Answer::Kind::busy: break;
     }
     if (options_.on_busy == "run") return run_plainly("busy");
     if (answer->record && options_.on_busy == "stale") return replay(*answer->record, "stale");

@@ -131,14 +131,10 @@ std::string cell_of(const JsonObject& line, const Column& column) {
   const auto value = number(column.field);
   if (!value) return "-";
   switch (column.form) {
-    case Column::Form::number:
-      return short_number(*value, 1000);
-    case Column::Form::bytes:
-      return short_number(*value, 1024);
-    case Column::Form::share:
-      return format_fixed(*value * 100, 1) + '%';
-    case Column::Form::used:
-      break;
+    case Column::Form::number: return short_number(*value, 1000);
+    case Column::Form::bytes: return short_number(*value, 1024);
+    case Column::Form::share: return format_fixed(*value * 100, 1) + '%';
+    case Column::Form::used: break;
   }
   const auto limit = number("limit_bytes");
   return limit && *limit > 0 ? format_fixed(*value / *limit * 100, 0) + '%' : short_number(*value, 1024);

@@ -29,8 +29,7 @@ void check(const WhereOptions& options, const Placements& placements) {
 std::string doubt_of(const PruneEvidence& evidence, const WhereOptions& options, std::string_view profile) {
   const std::string keys = std::to_string(evidence.keys());
   switch (evidence.doubt(options.even_replicas)) {
-    case PruneEvidence::Doubt::none:
-      break;
+    case PruneEvidence::Doubt::none: break;
     case PruneEvidence::Doubt::unexplained:
       return "nothing is removed: only " + std::to_string(evidence.explained()) + " of " + keys +
              " keys are where " + std::string(profile) +
