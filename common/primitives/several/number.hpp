@@ -24,7 +24,8 @@ constexpr bool is_only(std::size_t copies) {
 // beside it, for how long word of what others may have missed stays.
 template <typename T>
 T of_several(std::size_t copies, T value) {
-  return is_only(copies) ? T{} : value;
+  if (is_only(copies)) value = T{};
+  return value;
 }
 
 // For what only one copy can do. Throws InvalidInput that says `why`.
