@@ -134,9 +134,17 @@ class Loading {
     return options_.overwrite && !index;
   }
 
+  // What is put into a structure later would end with what was loaded of it.
+  bool is_bounded(const SavedItem& item) const {
+    if (!options_.max_ttl || item.ends_s != 0) return options_.max_ttl.has_value();
+    const SavedAs as = as_of(item);
+    return as.what == Savable::item && !as.element;
+  }
+
   void place(const SavedItem& item) {
+    const bool bounded = is_bounded(item);
     for (const Owner& place : places_of(item)) {
-      const auto exptime = exptime_on(place.server, item.ends_s);
+      const auto exptime = exptime_on(place.server, item.ends_s, bounded);
       if (!exptime) {
         ++report_.expired;
         return;
@@ -201,11 +209,11 @@ class Loading {
   }
 
   // nullopt: it has ended.
-  std::optional<Exptime> exptime_on(std::size_t server, std::int64_t ends_s) const {
+  std::optional<Exptime> exptime_on(std::size_t server, std::int64_t ends_s, bool bounded) const {
     const WallTime now = context_.clock.wall();
     const std::int64_t now_s = std::chrono::floor<std::chrono::seconds>(now).time_since_epoch().count();
     if (ends_s != 0 && ends_s <= now_s) return std::nullopt;
-    if (options_.max_ttl && (ends_s == 0 || ends_s > now_s + options_.max_ttl->count()))
+    if (bounded && (ends_s == 0 || ends_s > now_s + options_.max_ttl->count()))
       ends_s = now_s + options_.max_ttl->count();
     if (ends_s == 0) return Exptime::never();
     ends_s = std::min(ends_s, latest_end);

@@ -467,6 +467,26 @@ def counted_before_the_load(run, world, path):
     check(done.returncode == 0 and run("counter", "get", "hits", "sure", "-o", "value").stdout.split() == [b"100", b"100"], f"load --overwrite: {done}")
 
 
+def structures_outlive_the_bound(world):
+    """--max-ttl is for items: what is put into a loaded structure would end with what was loaded of it."""
+    paths = world.start()
+    run = lambda *words: world.run(paths, *words)  # noqa: E731
+    for words in (("array", "add", "a", "1"), ("table", "add", "t", "m"), ("hash", "set", "h", "f", "v"), ("item", "set", "i", "x")):
+        run(*words)
+    file = world.file("bounded")
+    run("item", "save", file, "--structures")
+    flush(*paths)
+    check(run("item", "load", file, "--max-ttl", "1s").returncode == 0, "load with a bound")
+    for words in (("array", "add", "a", "2"), ("table", "add", "t", "n"), ("hash", "set", "h", "g", "w")):
+        check(run(*words).returncode == 0, f"{words} after the load")
+    while b'"found":true' in run("item", "get", "i").stdout:
+        time.sleep(0.1)
+    check(json.loads(run("array", "fetch", "a").stdout)["values"] == ["1", "2"], "an array ended with the bound")
+    for words, lines in ((("table", "fetch", "t"), {b"m", b"n"}), (("hash", "fetch", "h"), {b"f\tv", b"g\tw"})):
+        done = run(*words, "-o", "value")
+        check(done.returncode == 0 and set(done.stdout.split(b"\n")[:-1]) == lines, f"{words} after the bound: {done}")
+
+
 def loaded_over_another(world):
     """Loaded where a structure of that name goes on, on several servers; and again, which changes nothing more."""
     paths = world.start(count=3)
@@ -909,7 +929,7 @@ def answers(path):
 
 
 def main():
-    parts = (there_and_back, what_clients_read_wins, what_is_there_stays, damaged_files, compressed, structures, many_torn, named_like_structures, written_before_the_load, loaded_over_another, selected_structures, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept, kept_while_there_is_room, stored_by_the_binary_protocol)
+    parts = (there_and_back, what_clients_read_wins, what_is_there_stays, damaged_files, compressed, structures, many_torn, named_like_structures, written_before_the_load, structures_outlive_the_bound, loaded_over_another, selected_structures, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept, kept_while_there_is_room, stored_by_the_binary_protocol)
     for part in [part for part in parts if not sys.argv[2:] or part.__name__ in sys.argv[2:]]:
         with tempfile.TemporaryDirectory() as directory:
             world = World(directory)
