@@ -68,6 +68,7 @@ class Loading {
     const std::size_t servers = context_.cluster.placement().pool().size();
     report_.servers.resize(servers);
     largest_items_.resize(servers);
+    refuses_.resize(servers);
     clocks_.resize(servers);
     if (options_.dry_run) return;
     if (options_.while_room) {
@@ -78,8 +79,9 @@ class Loading {
     std::vector<Request> requests;
     for (std::size_t i = 0; i < servers; ++i) requests.push_back(Request::stats(i, "settings"));
     for (const Reply& reply : context_.cluster.execute(requests)) {
-      if (!reply.failed())
-        largest_items_[reply.server] = statistic_number(reply.value, "item_size_max").value_or(0);
+      if (reply.failed()) continue;
+      largest_items_[reply.server] = statistic_number(reply.value, "item_size_max").value_or(0);
+      refuses_[reply.server] = statistic(reply.value, "evictions") == "off";
     }
   }
 
@@ -142,7 +144,7 @@ class Loading {
   }
 
   void place(const SavedItem& item) {
-    const bool bounded = is_bounded(item);
+    const bool bounded = is_bounded(item), replaces_all = options_.overwrite && replaces(as_of(item));
     for (const Owner& place : places_of(item)) {
       const auto exptime = exptime_on(place.server, item.ends_s, bounded);
       if (!exptime) {
@@ -156,6 +158,7 @@ class Loading {
       if (!fits(item, place.server)) continue;
       const std::string& key = place.wire_key.empty() ? item.key : place.wire_key;
       Request request = Request::add(key, std::string(item.value), *exptime);
+      if (replaces_all && !refuses_[place.server]) request.op = Op::set;
       request.flags = item.flags;
       next_.push_back(std::move(request).on(place.server));
       next_bytes_ += item.key.size() + item.value.size();
@@ -403,6 +406,7 @@ class Loading {
   std::size_t largest_batch_;
   moving::Clocks clocks_;
   std::vector<std::uint64_t> largest_items_;  // of the servers; 0: unknown
+  std::vector<char> refuses_;                 // one that is full (-M): a set would lose what is there
   std::vector<Request> next_;
   std::size_t next_bytes_ = 0;
   std::deque<std::unique_ptr<Pending>> writing_;
