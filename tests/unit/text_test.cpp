@@ -87,11 +87,11 @@ TEST_CASE("times beyond the year 9999 are printed as its end") {
   CHECK(format_time(WallTime::min()) == "0000-01-01T00:00:00.000Z");
 }
 
-}  // namespace mcds::text_test
-
 TEST_CASE("text: a word for a shell is bare or in quotes") {
   CHECK(shell_word("/var/lib/kept-1.saved") == "/var/lib/kept-1.saved");
   CHECK(shell_word("") == "''");
   CHECK(shell_word("a b;$(c)") == "'a b;$(c)'");
   CHECK(shell_word("it's") == "'it'\\''s'");
 }
+
+}  // namespace mcds::text_test

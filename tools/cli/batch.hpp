@@ -97,7 +97,8 @@ class BatchLines {
 
   // Calls `take` with each line, and `send` before it waits for more input and at the end, even if the input
   // cannot be read to its end. A Failure that `take` throws is that line's, but for those of usage and
-  // output, which end the batch.
+  // output, which end the batch. A deadline that passes while input is read is told, and the result has it
+  // beside what became of the lines.
   LinesDone each(const std::function<void(std::string&& line)>& take, const std::function<void()>& send);
 
   // Of the line being taken, from 1.

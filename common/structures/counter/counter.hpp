@@ -190,6 +190,8 @@ void Counter::side_by_side(std::size_t count, const Work& work) const {
 //   full server  incr of an existing counter still works; creating one is refused.
 //   values       incr wraps at 2^64, as the server does. Servers before 1.6.22 misread some values of 2^63
 //                and above, so such values are refused as input.
+//   decr         counts text down that begins with a number, until it is put back; without a ttl where the
+//                protocol tells none, and not if somebody was faster.
 //   take         keeps the remaining ttl, to a second, only where the protocol reports it (meta).
 // Source
 //   "incr, or add, or incr again": the atomic counters of memcached's own protocol.txt.
