@@ -251,7 +251,14 @@ std::optional<std::string> json_bytes(std::string_view text, std::string_view na
 }
 
 std::string quote_bytes(std::string_view bytes) {
-  return is_utf8(bytes) ? json_quote(bytes) : "b\"" + base64(bytes) + '"';
+  std::string quoted;
+  append_quoted_bytes(quoted, bytes);
+  return quoted;
+}
+
+void append_quoted_bytes(std::string& out, std::string_view bytes) {
+  if (is_utf8(bytes)) return append_json_quoted(out, bytes);
+  append_all(out, {"b\"", base64(bytes), "\""});
 }
 
 std::optional<std::string> unquote_bytes(std::string_view text) {

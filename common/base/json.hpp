@@ -105,6 +105,7 @@ std::optional<std::string> json_unquote(std::string_view text);
 // Any bytes as one line of text: a JSON string if they are UTF-8, else b"<base64>", which no JSON text can
 // be.
 std::string quote_bytes(std::string_view bytes);
+void append_quoted_bytes(std::string& out, std::string_view bytes);
 // The bytes; nullopt when `text` is neither form.
 std::optional<std::string> unquote_bytes(std::string_view text);
 

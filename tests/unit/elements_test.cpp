@@ -171,6 +171,14 @@ TEST_CASE("elements: round trips do not grow with the number of elements") {
   CHECK(world.trips.trips_of([&] { world.elements.remove(many); }) == 1);
 }
 
+TEST_CASE("elements: all parts of a new index are named in one change, not in a trip each") {
+  World one;
+  CHECK(one.trips.trips_of([&] { one.set({"first"}); }) == 6);
+  World many;
+  CHECK(many.trips.trips_of([&] { many.set(numbered(500)); }) == 6);
+  CHECK(many.listing().complete());
+}
+
 TEST_CASE("table: has 1, remove 1, add of an existing member 1 round trip") {
   World world;
   Table blocked(world.context, "blocked");

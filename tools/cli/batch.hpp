@@ -145,8 +145,10 @@ struct Batch {
   // Instead: only sends them, and the answers are printed while so many later windows are in flight.
   std::function<Answers(Window<Item>& window)> begin = {};
   std::size_t ahead = 1;
-  // A window is sent before it has more than that; of a long list later ones are larger, up to the other.
+  // A window is sent before it has more than that; of a long list later ones are larger, up to the last, and
+  // the first one smaller, where it tells what to expect of the others.
   std::size_t most_items = 1024;
+  std::size_t most_items_first = 0;
   std::size_t most_items_later = 0;
   std::function<std::size_t(const Item&)> bytes_of = {};
   std::size_t most_bytes = std::size_t{4} << 20;
@@ -187,6 +189,7 @@ class BatchRun {
 
   std::size_t most_items() const {
     constexpr std::size_t share = 16;  // of all lines so far
+    if (last_size_ == 0 && batch_.most_items_first != 0) return batch_.most_items_first;
     return std::max(batch_.most_items, std::min(batch_.most_items_later, lines_.number() / share));
   }
 

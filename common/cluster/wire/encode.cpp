@@ -181,7 +181,7 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
   const Request& request = *requests[first];
   if (is_in_base64(request)) {
     encode_in_base64(request, out);
-    return {first, 1, wording};
+    return {first, 1, wording, true};
   }
   if (request.op == Op::add_and_get) return encode_adds(requests, first, out, wording);
   if (request.op == Op::get || (request.op == Op::gets && wording.stamps))

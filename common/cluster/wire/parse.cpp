@@ -26,8 +26,9 @@ bool is_fetch(Op op) {
 }
 
 // Whether it was sent as a meta command.
-bool in_meta(const Request& request, const Wording& wording) {
-  if (is_in_base64(request)) return true;
+bool in_meta(const Request& request, const Command& command) {
+  if (command.in_base64) return true;
+  const Wording& wording = command.wording;
   const Op op = request.op;
   if (!wording.meta || !needs_meta(op) || (op == Op::gets && wording.stamps)) return false;
   if (op == Op::remove_if) return wording.compares_in_md;
@@ -295,7 +296,7 @@ Step ReplyReader::read(const Command& command, std::span<const Request* const> r
                        Dialect::Words words) {
   const Request& request = *requests[command.first];
   Reply& reply = *replies[command.first];
-  const bool meta = in_meta(request, command.wording);
+  const bool meta = in_meta(request, command);
   Step step = Step::done;
   if (meta && words == Dialect::Words::classic) {
     const bool two_lines = request.op == Op::incr_or_create && command.wording.incr_form == IncrForm::whole;

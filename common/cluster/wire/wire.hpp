@@ -44,6 +44,7 @@ struct Command {
   std::size_t first = 0;  // index into the lane's requests
   std::size_t count = 1;
   Wording wording = {};
+  bool in_base64 = false;
 };
 
 // A key with spaces or control characters, which clients of the binary protocol can store. It goes in base64.

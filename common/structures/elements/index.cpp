@@ -107,7 +107,7 @@ struct ElementIndex::Roots {
       if (reader.failed(shard + 1)) forget_entries_of(shard);
       if (!reader.found(shard + 1)) continue;
       std::string entry = manifest_entry(shard, reader.incarnation(shard + 1));
-      if (stale.erase(entry) == 0) unnamed.emplace_back(shard, reader.incarnation(shard + 1));
+      if (stale.erase(entry) == 0) unnamed.emplace(shard, reader.incarnation(shard + 1));
     }
   }
   bool whole() const { return !manifest_lost && unnamed.empty() && stale.empty(); }
@@ -136,10 +136,9 @@ struct ElementIndex::Roots {
   JournalReader reader;
   bool manifest_lost = false;
   bool unfinished = false;
-  std::vector<std::pair<std::size_t, std::string>>
-      unnamed;                  // shards there are, that the manifest does not name
-  std::set<std::string> named;  // entries of the manifest
-  std::set<std::string> stale;  // those whose shards are gone
+  std::map<std::size_t, std::string> unnamed;  // shards there are, that the manifest does not name
+  std::set<std::string> named;                 // entries of the manifest
+  std::set<std::string> stale;                 // those whose shards are gone
 };
 
 // Creating a shard and listing it are two steps, and one look is not a snapshot: a shard that seems lost is
@@ -158,7 +157,7 @@ std::unique_ptr<ElementIndex::Roots> ElementIndex::roots(bool despite_failures) 
 // The creator of a shard may die before it lists it.
 void ElementIndex::name_new(Roots& roots) const {
   if (roots.unnamed.empty() || !roots.manifest_readable()) return;
-  const auto is_new = [&](const std::pair<std::size_t, std::string>& shard) {
+  const auto is_new = [&](const auto& shard) {
     const JournalContents contents = Journal(context_, shard_key(shard.first)).read();
     if (contents.incarnation != shard.second) return false;
     const auto says = [&](std::string_view word) {
@@ -168,19 +167,14 @@ void ElementIndex::name_new(Roots& roots) const {
     };
     return says(born_mark) && !says(std::string(named_mark) + shard.second);
   };
-  std::vector<Request> marks;
   // What gets no name now gets one from the next who looks.
   static_cast<void>(attempt([&] {
-    for (auto shard = roots.unnamed.begin(); shard != roots.unnamed.end();) {
-      if (!is_new(*shard)) {
-        ++shard;
-        continue;
-      }
-      const auto [number, incarnation] = *shard;
-      shard = roots.unnamed.erase(shard);
-      name_in_manifest(number, incarnation);
-      marks.push_back(mark(number, incarnation));
-    }
+    auto found = roots.unnamed;
+    std::erase_if(found, std::not_fn(is_new));
+    std::erase_if(roots.unnamed, [&](const auto& shard) { return found.contains(shard.first); });
+    name_in_manifest(found);
+    std::vector<Request> marks;
+    for (const auto& [shard, incarnation] : found) marks.push_back(mark(shard, incarnation));
     if (!marks.empty()) static_cast<void>(context_.cluster.execute(marks));
   }));
 }
@@ -308,7 +302,7 @@ ElementIndex::Compacted ElementIndex::compact() {
 bool ElementIndex::accept() {
   const std::unique_ptr<Roots> found = roots(beside_copies_);
   if (!found->any()) return false;
-  for (const auto& [shard, incarnation] : found->unnamed) name_in_manifest(shard, incarnation);
+  name_in_manifest(found->unnamed);
   for (std::size_t shard = 0; shard < index_shards; ++shard) {
     if (found->reader.found(shard + 1)) static_cast<void>(compact_shard(shard, true));
   }

@@ -164,7 +164,7 @@ class ElementIndex {
   void list_in_pieces(const Share& share, bool lossy, Listing& listing) const;
   bool restore(std::size_t shard, const There& there) const;
   void mark_lossy(std::size_t shard) const;
-  bool name_in_manifest(std::size_t shard, const std::string& incarnation) const;
+  bool name_in_manifest(const std::map<std::size_t, std::string>& incarnations) const;
   Request mark(std::size_t shard, const std::string& incarnation) const;
   void name_new(Roots& roots) const;
   std::string line_operation() const;

@@ -31,11 +31,14 @@ std::string ElementIndex::line_operation() const {
   return hex64(now << 32 | (context_.random.bits() & 0xffffffff));
 }
 
-// Whether that created it.
-bool ElementIndex::name_in_manifest(std::size_t shard, const std::string& incarnation) const {
-  const JournalLine line{Change::add, journal_line_id(line_operation(), 0),
-                         manifest_entry(shard, incarnation)};
-  return Journal(context_, manifest_key(), options_).append(std::span(&line, 1)).created;
+// Whether that created it. In one change: all are named, or none.
+bool ElementIndex::name_in_manifest(const std::map<std::size_t, std::string>& incarnations) const {
+  const std::string operation = line_operation();
+  std::vector<JournalLine> lines;
+  for (const auto& [shard, incarnation] : incarnations)
+    lines.push_back(
+        {Change::add, journal_line_id(operation, lines.size()), manifest_entry(shard, incarnation)});
+  return !lines.empty() && Journal(context_, manifest_key(), options_).append(lines).created;
 }
 
 void ElementIndex::say_unfinished(bool unfinished) const {
@@ -63,7 +66,8 @@ std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::st
     }
     Share& share = shares[*open[shard]];
     if (beside_copies_) {
-      append_quoted(share.lines, quote_bytes(*names[i]));
+      if (!share.lines.empty()) share.lines += '\t';
+      append_quoted_bytes(share.lines, *names[i]);
     } else {
       line.id.clear();
       append_all(line.id, {share.operation, ".", std::to_string(share.places.size())});
@@ -221,17 +225,23 @@ bool ElementIndex::restore(std::size_t shard, const There& there) const {
 }
 
 void ElementIndex::finish_list(Listing& listing, const std::map<std::size_t, There>& there) {
-  for (const auto& [shard, incarnation] : listing.created) {
-    const auto named = attempt([&, number = shard, &creation = incarnation] {
-      const auto elsewhere = there.find(number);
-      if (elsewhere != there.end() && !restore(number, elsewhere->second)) mark_lossy(number);
-      listing.began = name_in_manifest(number, creation) || listing.began;
-      marks_.push_back(mark(number, creation));
-    });
+  auto to_name = listing.created;
+  const auto fail = [&](std::size_t shard, const std::optional<Failure>& failure) {
+    if (failure) to_name.erase(shard);
     for (std::size_t i = 0; i < listing.failures.size() && !beside_copies_; ++i) {
-      if (named.failure() && listing.shards[i] == shard) listing.failures[i] = named.failure();
+      if (failure && listing.shards[i] == shard) listing.failures[i] = failure;
     }
+  };
+  for (const auto& [shard, incarnation] : listing.created) {
+    const auto elsewhere = there.find(shard);
+    if (elsewhere == there.end()) continue;
+    fail(shard, attempt([&, number = shard] {
+                  if (!restore(number, elsewhere->second)) mark_lossy(number);
+                }).failure());
   }
+  const auto named = attempt([&] { listing.began = name_in_manifest(to_name) || listing.began; });
+  for (const auto& [shard, incarnation] : std::map(to_name)) fail(shard, named.failure());
+  for (const auto& [shard, incarnation] : to_name) marks_.push_back(mark(shard, incarnation));
   // Beside other copies what is sent next is not sent from here.
   if (beside_copies_ && !marks_.empty()) static_cast<void>(context_.cluster.execute(take_marks()));
   // Listed or not, it is certainly not an element.

@@ -279,10 +279,11 @@ class Elements::Setting {
 
   // Done are all but those that exist by now.
   void added(std::span<const Reply> replies) {
+    const SteadyTime now = elements_.context_.clock.steady();
     for (std::size_t i = 0; i < asked_.size(); ++i) {
       settle(*asked_[i], replies[i]);
       asked_[i]->missing = replies[i].outcome == Outcome::stored;
-      asked_[i]->added_at = elements_.context_.clock.steady();
+      asked_[i]->added_at = now;
     }
   }
 
@@ -350,9 +351,10 @@ class Elements::Setting {
 
   void finish_copies(Versions::Writing writing) {
     elements_.versions_.finish_write(std::move(writing));
+    const SteadyTime now = elements_.context_.clock.steady();
     for (std::size_t i = 0; i < asked_.size(); ++i) {
       One& one = *asked_[i];
-      if (one.to_list) one.added_at = elements_.context_.clock.steady();
+      if (one.to_list) one.added_at = now;
       if (writes_[i].blocked || writes_[i].misread) {
         one.write.reset();  // it went missing, or was there: as if it had not been looked for
         const auto& copies = one.item.copies;

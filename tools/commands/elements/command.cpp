@@ -34,12 +34,12 @@ std::string loss_message(const ElementsOptions& options, const Elements::Listing
 ExitStatus remove(Session& session, const ElementsOptions& options) {
   const Elements elements = elements_of(session, options);
   ElementLine line(options);
-  const auto batch =
-      element_batch([&](std::span<const Element> window) { return known(elements.remove(names_of(window))); },
-                    [&](const Element& element, const ElementResult& result) {
-                      return answer_yes_from(session, line.of(element.name).boolean("removed", result.yes),
-                                             {result.server, result.copies}, result.yes);
-                    });
+  const auto batch = element_batch(
+      session, [&](std::span<const Element> window) { return known(elements.remove(names_of(window))); },
+      [&](const Element& element, const ElementResult& result) {
+        return answer_yes_from(session, line.of(element.name).boolean("removed", result.yes),
+                               {result.server, result.copies}, result.yes);
+      });
   return run_words(session, options, batch);
 }
 
@@ -245,14 +245,17 @@ Element bare_element(std::string name) {
   return checked({std::move(name), {}});
 }
 
-Batch<Element> element_batch(AskElements ask, AnswerElement answer) {
+Batch<Element> element_batch(Session& session, AskElements ask, AnswerElement answer) {
   Batch<Element> batch;
   batch.parse = bare_element;
   batch.begin = [ask = std::move(ask), answer = std::move(answer)](const Window<Element>& window) -> Answers {
     return [&window, &answer, results = ask(window.items)] { answer_each(window, results(), answer); };
   };
   batch.ahead = 2;
-  batch.most_items_later = 2048;
+  // As many requests to whatever number of copies: with more of them what is known of each leaves the cache.
+  batch.most_items_later = 2048 / session.copies();
+  // Those that follow are not read before they are added, if all of these are new.
+  batch.most_items_first = 64;
   batch.most_bytes = std::size_t{2} << 20;
   batch.bytes_of = [](const Element& element) { return element.name.size() + element.value.size(); };
   return batch;

@@ -48,7 +48,7 @@ inline Elements::Answers known(std::vector<ElementResult> results) {
   return [results = std::move(results)] { return results; };
 }
 using AnswerElement = std::function<ExitStatus(const Element&, const ElementResult&)>;
-Batch<Element> element_batch(AskElements ask, AnswerElement answer);
+Batch<Element> element_batch(Session& session, AskElements ask, AnswerElement answer);
 // The words of the command line, which are all checked before anything is sent, or for `-` the lines of
 // standard input.
 ExitStatus run_words(Session& session, const ElementsOptions& options, const Batch<Element>& batch);

@@ -34,6 +34,7 @@ ExitStatus set(Session& session, const ElementsOptions& options) {
   Hash hash(context_for_setting(session, options), options.name);
   ElementLine line(options);
   auto batch = element_batch(
+      session,
       [&](std::span<const Element> window) { return hash.begin_set(window, options.relist, options.ttl); },
       [&](const Element& field, const ElementResult& result) {
         answer_setting(session, line.of(field.name).boolean("created", result.yes), options, result);
@@ -72,8 +73,9 @@ ExitStatus get(Session& session, const ElementsOptions& options) {
   };
   return run_words(
       session, options,
-      element_batch([&](std::span<const Element> window) { return known(hash.get(names_of(window))); },
-                    answer_one));
+      element_batch(
+          session, [&](std::span<const Element> window) { return known(hash.get(names_of(window))); },
+          answer_one));
 }
 
 }  // namespace

@@ -12,12 +12,13 @@ ExitStatus members(Session& session, const ElementsOptions& options, const char*
                    Elements::Answers (*ask)(Table&, std::span<const Element>, const ElementsOptions&)) {
   Table table(context_for_setting(session, options), options.name);
   ElementLine line(options);
-  auto batch = element_batch([&](std::span<const Element> window) { return ask(table, window, options); },
-                             [&](const Element& member, const ElementResult& result) {
-                               JsonObject& answer = line.of(member.name).boolean(word, result.yes);
-                               answer_setting(session, answer, options, result);
-                               return result.yes ? ExitStatus::ok : otherwise;
-                             });
+  auto batch = element_batch(
+      session, [&](std::span<const Element> window) { return ask(table, window, options); },
+      [&](const Element& member, const ElementResult& result) {
+        JsonObject& answer = line.of(member.name).boolean(word, result.yes);
+        answer_setting(session, answer, options, result);
+        return result.yes ? ExitStatus::ok : otherwise;
+      });
   batch.parse = [](std::string&& name) { return checked(Table::member(std::move(name))); };
   return run_words(session, options, batch);
 }
