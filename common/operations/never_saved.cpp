@@ -70,7 +70,7 @@ SavedAs saved_as(std::string_view key, std::string_view key_prefix, std::size_t 
              .name = ours->name.name,
              .key_prefix = ours->key_prefix,
              .kind = moving::kind_of(*ours, key.substr(ours->key_prefix.size())),
-             .several = !is_only(ours->name.copies_or(1)),
+             .several = ours->name.in_several(),
              .exact = ours->key_prefix.size() == key_prefix.size(),
              .is_root = ours->name.is_root};
   as.root = key.substr(0, static_cast<std::size_t>(as.name.data() + as.name.size() - key.data()));

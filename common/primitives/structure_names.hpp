@@ -14,8 +14,9 @@ struct StructureName {
   std::string_view structure;  // `lock`, `counter`, …
   std::string_view name;       // of the structure
   std::size_t copies = 1;      // as the key says it
+  bool in_several() const { return !is_only(copies); }
   // So many, or if the key says none as many as are configured.
-  std::size_t copies_or(std::size_t configured) const { return is_only(copies) ? configured : copies; }
+  std::size_t copies_or(std::size_t configured) const { return in_several() ? copies : configured; }
   // Whether this is the key by which it is known: one of those that are there while it is.
   bool is_root = false;
   // The mark of a change of the number of copies (recopying.hpp), or what is on its way: in two copies at

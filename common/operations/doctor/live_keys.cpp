@@ -115,7 +115,7 @@ class KeyReader {
   // Copies and what is on its way lie where their structure looks: the names of some do not say that they
   // are.
   bool may_be_copy(const LiveKey& key, const NameInNamespace& ours) const {
-    if (!is_only(ours.name.copies)) return true;
+    if (ours.name.in_several()) return true;
     static constexpr std::array unsaid{"lock", "visitors", "cache", "cachetag"};
     constexpr std::size_t usual_copies = 3;
     if (std::ranges::find(unsaid, ours.name.structure) == unsaid.end() || placement_.replicates())
@@ -150,7 +150,7 @@ class KeyReader {
     if (name.is_root && key.size_bytes > one.largest_bytes)
       one.largest_bytes = key.size_bytes, one.largest_on = key.server;
     const auto now = std::chrono::duration_cast<std::chrono::seconds>(now_.time_since_epoch()).count();
-    if (is_only(name.copies)) {
+    if (!name.in_several()) {
       const auto end = static_cast<std::size_t>(name.name.data() + name.name.size() - key.key.data());
       parts_[id].take(name, key.key.substr(end), key.last_accessed_at + settled_s <= now);
     }

@@ -102,8 +102,8 @@ Journal::Attempt Journal::attempt_of(std::string text, std::string id) const {
 // After a lost reply: how it went, if the change is there.
 std::optional<Journal::Appended> Journal::look_up(const Attempt& attempt) const {
   const JournalContents contents = read();
-  const bool there = std::any_of(contents.lines.begin(), contents.lines.end(),
-                                 [&](const JournalLine& line) { return line.id == attempt.id; });
+  const bool there =
+      std::ranges::any_of(contents.lines, [&](const JournalLine& line) { return line.id == attempt.id; });
   if (!there) return std::nullopt;
   const bool created = contents.incarnation == attempt.incarnation;
   return Appended{.created = created,

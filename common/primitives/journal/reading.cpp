@@ -49,8 +49,7 @@ void JournalReading::take_root(const Context& context, Reply reply) {
   contents.found = true;
   contents.incarnation = root.incarnation;
   contents.bytes = root_value.size();
-  segment_values.assign(root.segments.size(), {});
-  present.assign(root.segments.size(), false);
+  segments.assign(root.segments.size(), {});
   complete = root.segments.empty();
 }
 
@@ -66,14 +65,14 @@ void JournalReading::read_segments(const Context& context) {
   std::vector<Request> elsewhere;
   std::vector<std::size_t> missing;
   for (const std::size_t i : places) {
-    if (present[i] || root.segments[i].lines == 0) continue;
+    if (segments[i] || root.segments[i].lines == 0) continue;
     auto request = by_its_own_bytes(context.cluster, std::move(batch[i]));
     if (!request) continue;
     elsewhere.push_back(std::move(*request));
     missing.push_back(i);
   }
   take_segments(context, elsewhere, missing, bytes);
-  complete = std::find(present.begin(), present.end(), false) == present.end();
+  complete = std::ranges::all_of(segments, [](const auto& segment) { return segment.has_value(); });
 }
 
 // One trip for most journals: only what needs the budget watched takes more.
@@ -84,10 +83,8 @@ void JournalReading::take_segments(const Context& context, std::span<const Reque
     auto replies = context.cluster.execute(some);
     for (std::size_t n = 0; n < replies.size(); ++n) {
       expect_read(context.cluster, replies[n]);
-      const std::size_t i = places[from + n];
-      present[i] = replies[n].outcome == Outcome::hit;
       bytes += replies[n].value.size();
-      segment_values[i] = std::move(replies[n].value);
+      if (replies[n].outcome == Outcome::hit) segments[places[from + n]] = std::move(replies[n].value);
     }
     if (bytes > largest_journal)
       throw CorruptData("the journal under " + key + " is larger than " +
@@ -129,12 +126,12 @@ JournalContents JournalReading::finish(const TellLine& tell) {
   };
   for (std::size_t i = 0; i < root.segments.size(); ++i) {
     contents.segments.push_back(segment_key(key, root.segments[i].id));
-    if (!present[i]) {
+    if (!segments[i]) {
       ++contents.loss.segments;
       continue;
     }
-    contents.bytes += segment_values[i].size();
-    take(segment_values[i]);
+    contents.bytes += segments[i]->size();
+    take(*segments[i]);
   }
   take(root.tail);
   return std::move(contents);

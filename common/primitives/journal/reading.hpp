@@ -37,8 +37,7 @@ struct JournalReading {
   JournalContents contents;
   std::string root_value;
   JournalRoot root;
-  std::vector<std::string> segment_values;
-  std::vector<bool> present;
+  std::vector<std::optional<std::string>> segments;  // those that are there
   bool complete = false;
   std::optional<Failure> failure = {};
 

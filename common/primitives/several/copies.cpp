@@ -70,7 +70,7 @@ std::vector<CopyOutcome> copy_outcomes(const Context& context, std::string_view 
 const Reply& telling(std::span<const Reply> replies) {
   for (const auto matches : {+[](const Reply& reply) { return reply.unknown(); },
                              +[](const Reply& reply) { return reply.failed(); }}) {
-    const auto found = std::find_if(replies.begin(), replies.end(), matches);
+    const auto found = std::ranges::find_if(replies, matches);
     if (found != replies.end()) return *found;
   }
   return replies.front();

@@ -26,9 +26,8 @@ const Failure* telling(std::span<const CopyState> copies) {
 // How many count as having answered.
 std::size_t answered(std::span<const CopyState> copies) {
   const auto silent = [](const CopyState& copy) { return copy.failure.has_value(); };
-  const auto answers =
-      copies.size() - static_cast<std::size_t>(std::count_if(copies.begin(), copies.end(), silent));
-  const auto full = static_cast<std::size_t>(std::count_if(copies.begin(), copies.end(), has));
+  const auto answers = copies.size() - static_cast<std::size_t>(std::ranges::count_if(copies, silent));
+  const auto full = static_cast<std::size_t>(std::ranges::count_if(copies, has));
   return answers == copies.size() || full == 0 || copies.size() < 3 ? answers : full;
 }
 
@@ -43,9 +42,8 @@ std::size_t quorum(std::size_t copies) {
 }
 
 std::optional<Failure> failure_of(Part part, std::span<const CopyState> copies) {
-  const std::size_t count = part == Part::reading
-                                ? answered(copies)
-                                : static_cast<std::size_t>(std::count_if(copies.begin(), copies.end(), has));
+  const std::size_t count =
+      part == Part::reading ? answered(copies) : static_cast<std::size_t>(std::ranges::count_if(copies, has));
   if (count >= quorum(copies.size())) return std::nullopt;
   const Failure* told = telling(copies);
   // Copies that other clients keep changing.

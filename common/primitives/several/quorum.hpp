@@ -1,6 +1,7 @@
 // The room of what is kept in several copies. Which to use when is said at the end of this file.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -34,15 +35,20 @@ std::optional<Failure> failure_of(Part part, std::span<const CopyState> copies);
 // The same of what was read of each copy: its `failure`, and what `has` says of one without.
 template <typename Copies, typename Has>
 std::optional<Failure> failure_of(Part part, const Copies& copies, const Has& has) {
-  std::vector<CopyState> states;
-  for (const auto& copy : copies) {
-    CopyState& state = states.emplace_back();
+  const auto failure_in = [](const auto& copy) -> const std::optional<Failure>& {
     if constexpr (requires { copy.failure(); })
-      state.failure = copy.failure();
+      return copy.failure();
     else
-      state.failure = copy.failure;
-    state.has = !state.failure && has(copy);
-  }
+      return copy.failure;
+  };
+  const auto is_well = [&](const auto& copy) {
+    return !failure_in(copy) && (part == Part::reading || has(copy));
+  };
+  // As it nearly always is.
+  if (copies.size() != 0 && std::all_of(copies.begin(), copies.end(), is_well)) return std::nullopt;
+  std::vector<CopyState> states;
+  for (const auto& copy : copies)
+    states.push_back({.failure = failure_in(copy), .has = !failure_in(copy) && has(copy)});
   return failure_of(part, std::span<const CopyState>(states));
 }
 

@@ -53,11 +53,6 @@ Recopying::Recopying(const Context& context, std::string_view structure, std::st
   key_.insert(context.key_prefix.size() + structure.size(), 1, '0');
 }
 
-// It is in two copies at least, if there are two servers.
-std::size_t Recopying::asked_copies() const {
-  return std::min<std::size_t>(context_.cluster.placement().pool().size(), 2);
-}
-
 std::vector<Request> Recopying::asks() const {
   const Context asked = context_.in_copies(asked_copies());
   std::vector<Request> batch;
@@ -70,7 +65,7 @@ Recopying::Told Recopying::told(std::span<const Reply> replies) const {
   if (replies.size() < asked_copies()) return {};
   const VersionedItem item = versions_of(context_.in_copies(replies.size())).item_of(key_, replies);
   const auto failed = [](const VersionedCopy& copy) { return copy.failure.has_value(); };
-  if (std::all_of(item.copies.begin(), item.copies.end(), failed)) raise(*item.copies[0].failure);
+  if (std::ranges::all_of(item.copies, failed)) raise(*item.copies[0].failure);
   Told told;
   const VersionedCopy* newest = nullptr;
   for (const VersionedCopy& copy : item.copies) {
@@ -132,14 +127,6 @@ void Recopying::write(std::string moving) {
   put(next, Writing::next);
 }
 
-void Recopying::keep_alive() {
-  if (context_.clock.steady() - put_at_ > recopy_lease / 3) check();
-}
-
-void Recopying::finish() {
-  put(mark_, Writing::removal);
-}
-
 void Recopying::settle() const {
   if (!settled_at_) return;
   const Duration left = *settled_at_ - context_.clock.steady();
@@ -154,9 +141,7 @@ void Recopying::put(const RecopyMark& next, Writing writing) {
   for (int attempt = 0;; ++attempt) {
     std::vector<VersionedItem> items = versions.read(std::span(&key_, 1));
     VersionedItem& item = items.front();
-    for (const VersionedCopy& copy : item.copies) {
-      if (copy.failure) raise(*copy.failure);
-    }
+    item.expect_all();
     const VersionedCopy* newest = item.newest();
     // Clients ask for the first two copies. What another one alone has is left from a change that was done.
     const bool asked =

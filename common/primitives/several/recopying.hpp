@@ -74,8 +74,10 @@ class Recopying {
   // Throws if another mover has taken over: before what was not certainly removed by this one is stored.
   void check() { write(mark_.moving); }
   // So that nobody takes this mover for dead: to be called about once a second.
-  void keep_alive();
-  void finish();
+  void keep_alive() {
+    if (context_.clock.steady() - put_at_ > recopy_lease / 3) check();
+  }
+  void finish() { put(mark_, Writing::removal); }
   // Until those that looked before begin() have ended.
   void settle() const;
 
@@ -91,7 +93,10 @@ class Recopying {
   Context new_context() const { return context_.in_copies(mark_.to); }
 
  private:
-  std::size_t asked_copies() const;
+  // It is in two copies at least, if there are two servers.
+  std::size_t asked_copies() const {
+    return std::min<std::size_t>(context_.cluster.placement().pool().size(), 2);
+  }
   static std::optional<Seen> seen(const VersionedCopy& copy);
   Versions versions_of(const Context& context) const {
     return Versions(context, Versions::Single::versioned);

@@ -51,18 +51,19 @@ const VersionedCopy* VersionedItem::newest() const {
 }
 
 bool VersionedItem::live_everywhere() const {
-  return live() && std::all_of(copies.begin(), copies.end(),
-                               [](const VersionedCopy& copy) { return copy.failure || copy.live(); });
+  return live() &&
+         std::ranges::all_of(copies, [](const VersionedCopy& copy) { return copy.failure || copy.live(); });
 }
 
 bool VersionedItem::lost_somewhere() const {
-  return newest() != nullptr && std::any_of(copies.begin(), copies.end(), [](const VersionedCopy& copy) {
-           return !copy.failure && !copy.found;
-         });
+  return newest() != nullptr &&
+         std::ranges::any_of(copies, [](const VersionedCopy& copy) { return !copy.failure && !copy.found; });
 }
 
-bool VersionedItem::any_failed() const {
-  return std::any_of(copies.begin(), copies.end(), [](const auto& copy) { return copy.failure.has_value(); });
+void VersionedItem::expect_all() const {
+  for (const VersionedCopy& copy : copies) {
+    if (copy.failure) raise(*copy.failure);
+  }
 }
 
 std::optional<std::uint32_t> VersionedItem::next_number() const {
@@ -76,35 +77,23 @@ CorruptData no_version_left(const std::string& key) {
                      " has flags of another program, above every version; remove the key from its servers");
 }
 
-template <typename Has>
-std::optional<Failure> VersionedItem::failure_of(Part part, const Has& has) const {
-  // As it nearly always is.
-  const auto is_well = [&](const VersionedCopy& copy) {
-    return !copy.failure && (part == Part::reading || has(copy));
-  };
-  if (!copies.empty() && std::all_of(copies.begin(), copies.end(), is_well)) return std::nullopt;
-  std::vector<CopyState> states;
-  for (const VersionedCopy& copy : copies) states.push_back({.failure = copy.failure, .has = has(copy)});
-  return mcds::failure_of(part, states);
-}
-
 std::optional<Failure> VersionedItem::failure_of_read() const {
-  return failure_of(Part::reading, [](const VersionedCopy& copy) { return copy.found; });
+  return failure_of(Part::reading, copies, [](const VersionedCopy& copy) { return copy.found; });
 }
 
 // A copy without a failure has what was written, or something newer.
 std::optional<Failure> VersionedItem::failure_of_write() const {
-  return failure_of(Part::changing, [](const VersionedCopy&) { return true; });
+  return failure_of(Part::changing, copies, [](const VersionedCopy&) { return true; });
 }
 
 std::optional<Failure> VersionedItem::failure_of_answer() const {
-  return failure_of(Part::answering, [](const VersionedCopy&) { return true; });
+  return failure_of(Part::answering, copies, [](const VersionedCopy&) { return true; });
 }
 
 bool VersionedItem::divergent() const {
   const VersionedCopy* first = newest();
   return first != nullptr && first->number == 0 && !first->removed &&
-         std::any_of(copies.begin(), copies.end(), [&](const VersionedCopy& copy) {
+         std::ranges::any_of(copies, [&](const VersionedCopy& copy) {
            return &copy != first && copy.live() && copy.number == 0 && copy.value != first->value;
          });
 }
@@ -122,16 +111,12 @@ bool VersionedWrite::lacks(const VersionedCopy& copy) const {
   return older(rank_of(copy), {true, number, removed, value});
 }
 
-bool VersionedRemoval::is_ours(const VersionedCopy& copy) const {
-  return !copy.failure && copy.removed && copy.number == number && copy.value == value;
-}
-
 // Who finds its own word on most copies removed it: no other word of this version can be on as many. Who has
 // written none may read again what another has done.
 void VersionedRemoval::judge() {
   const auto& copies = item->copies;
   const auto count = [&](const auto& test) {
-    return static_cast<std::size_t>(std::count_if(copies.begin(), copies.end(), test));
+    return static_cast<std::size_t>(std::ranges::count_if(copies, test));
   };
   const auto own = count([this](const VersionedCopy& copy) { return is_ours(copy); });
   const auto others = count([this](const VersionedCopy& copy) { return !copy.failure && !is_ours(copy); });
@@ -140,7 +125,7 @@ void VersionedRemoval::judge() {
   });
   overtaken = own + unknown == 0 && others != 0;
   if (overtaken) return;
-  failure = item->failure_of(Part::changing, [this](const VersionedCopy& copy) { return is_ours(copy); });
+  failure = failure_of(Part::changing, copies, [this](const VersionedCopy& copy) { return is_ours(copy); });
   // With two copies one is enough, but each of two removers may have one.
   const auto met = count([this](const VersionedCopy& copy) {
     return !copy.failure && copy.removed && copy.number == number && !is_ours(copy);
@@ -174,14 +159,10 @@ std::vector<Request> Versions::gets(Reading& reading) const {
 }
 
 Versions::Reading Versions::begin_read(std::vector<std::string> keys, std::size_t unread) const {
-  Reading reading{.keys = std::move(keys), .unread = of_several(context_.copies, unread)};
+  Reading reading{.keys = std::move(keys), .unread = unread};
   auto batch = gets(reading);
   if (!batch.empty()) reading.replies = context_.cluster.begin(std::move(batch));
   return reading;
-}
-
-std::vector<VersionedItem> Versions::read(std::span<const std::string> keys) const {
-  return finish_read(begin_read({keys.begin(), keys.end()}));
 }
 
 std::vector<VersionedItem> Versions::finish_read(Reading reading, std::vector<VersionedItem> items) const {
@@ -306,8 +287,8 @@ void Versions::remove(std::span<VersionedRemoval> removals) const {
   for (std::size_t i = 0; i < removals.size(); ++i) {
     removals[i].blocked = writes[i].blocked;
     const auto& copies = removals[i].item->copies;
-    const bool first = std::any_of(copies.begin(), copies.end(),
-                                   [&](const auto& copy) { return removals[i].is_ours(copy); });
+    const bool first =
+        std::ranges::any_of(copies, [&](const auto& copy) { return removals[i].is_ours(copy); });
     if (first) others.push_back(removals[i].write());
   }
   write(others);
@@ -415,7 +396,7 @@ std::vector<VersionedWrite> Versions::owed(std::span<VersionedItem> items) {
     const auto is_older = [&](const VersionedCopy& copy) {
       return !copy.failure && older(rank_of(copy), rank_of(*newest));
     };
-    if (newest == nullptr || std::none_of(item.copies.begin(), item.copies.end(), is_older)) continue;
+    if (newest == nullptr || std::ranges::none_of(item.copies, is_older)) continue;
     writes.push_back(
         {.item = &item, .number = newest->number, .removed = newest->removed, .value = newest->value});
   }

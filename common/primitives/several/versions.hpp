@@ -2,6 +2,7 @@
 // Its contract stands at the end of this file.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -54,7 +55,13 @@ struct VersionedItem {
   bool live_everywhere() const;
   // One that answered has nothing at all, and another has something.
   bool lost_somewhere() const;
-  bool any_failed() const;
+  bool any_failed() const {
+    return std::ranges::any_of(copies, [](const auto& copy) { return copy.failure.has_value(); });
+  }
+  // Too much was asked for at once.
+  bool flood() const { return std::ranges::any_of(copies, &VersionedCopy::flood); }
+  // Throws the first failure.
+  void expect_all() const;
   // The version of the next write; nullopt if the flags are another program's.
   std::optional<std::uint32_t> next_number() const;
   // By several/quorum.hpp: why nothing is known, so that nothing is to be written; why a write is not done;
@@ -62,8 +69,6 @@ struct VersionedItem {
   std::optional<Failure> failure_of_read() const;
   std::optional<Failure> failure_of_write() const;
   std::optional<Failure> failure_of_answer() const;
-  template <typename Has>
-  std::optional<Failure> failure_of(Part part, const Has& has) const;
   // Whether two copies hold values that no version decides between.
   bool divergent() const;
   std::vector<CopyOutcome> outcomes() const;
@@ -112,7 +117,9 @@ struct VersionedRemoval {
     return {
         .item = item, .number = number, .removed = true, .value = value, .only_over_live = only_over_live};
   }
-  bool is_ours(const VersionedCopy& copy) const;
+  bool is_ours(const VersionedCopy& copy) const {
+    return !copy.failure && copy.removed && copy.number == number && copy.value == value;
+  }
   void judge();
 };
 
@@ -126,7 +133,9 @@ class Versions {
   // False: there is one copy, which is what it says and no more. Who writes then need not read before.
   bool in_use() const { return !is_only(context_.copies) || single_ == Single::versioned; }
 
-  std::vector<VersionedItem> read(std::span<const std::string> keys) const;
+  std::vector<VersionedItem> read(std::span<const std::string> keys) const {
+    return finish_read(begin_read({keys.begin(), keys.end()}));
+  }
   // read in two steps.
   struct Reading {
     std::vector<std::string> keys = {};     // of what is asked for they are in the requests

@@ -53,12 +53,6 @@ std::vector<std::size_t> live_lines(std::span<const JournalLine> lines) {
   return indices;
 }
 
-std::string json_text(std::span<const std::string> elements) {
-  std::string text = "[";
-  for (const std::string& element : elements) text += (text.size() > 1 ? "," : "") + element;
-  return text + ']';
-}
-
 std::vector<std::string> json_array(const std::string& value, const std::string& server) {
   auto elements = json_elements(value);
   if (!elements)
@@ -84,8 +78,7 @@ bool same_life(const std::string& one, const std::string& other) {
   std::unordered_set<std::string> ids;
   for (JournalLine& line : decode_journal_lines(first->tail)) ids.insert(std::move(line.id));
   const auto lines = decode_journal_lines(second->tail);
-  return std::any_of(lines.begin(), lines.end(),
-                     [&](const JournalLine& line) { return ids.contains(line.id); });
+  return std::ranges::any_of(lines, [&](const JournalLine& line) { return ids.contains(line.id); });
 }
 
 }  // namespace
@@ -143,7 +136,7 @@ std::vector<std::string> Array::deleted_by(const std::string& operation,
   const JournalContents& contents = read.value();
   const std::string first = journal_line_id(operation, 0);
   // A compaction leaves the id alone, without what it stood for.
-  const auto ours = std::find_if(contents.lines.begin(), contents.lines.end(), [&](const JournalLine& line) {
+  const auto ours = std::ranges::find_if(contents.lines, [&](const JournalLine& line) {
     return line.id == first && line.change == Change::remove;
   });
   if (ours == contents.lines.end()) throw untold("the array was compacted or replaced since");
@@ -158,10 +151,6 @@ std::vector<std::string> Array::deleted_by(const std::string& operation,
 Array::Changed Array::replace(std::span<const std::string> elements, std::optional<ArrayEncoding> encoding,
                               bool lock) {
   return apply({.add = elements, .remove = {}, .replaces = true}, encoding, lock);
-}
-
-Array::Changed Array::clear(std::optional<ArrayEncoding> encoding, bool lock) {
-  return apply({.add = {}, .remove = {}, .replaces = true, .creates = false}, encoding, lock);
 }
 
 Array::Changed Array::apply(const Step& step, std::optional<ArrayEncoding> encoding, bool lock) {
@@ -196,7 +185,7 @@ struct Array::Writing {
   std::vector<Copy> copies;
 
   bool any(bool (Copy::*is)() const) const {
-    return std::any_of(copies.begin(), copies.end(), [&](const Copy& copy) { return (copy.*is)(); });
+    return std::ranges::any_of(copies, [&](const Copy& copy) { return (copy.*is)(); });
   }
 };
 
@@ -279,10 +268,10 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
 // before, until they have it.
 void Array::settle(Writing& writing) const {
   const auto created = [](const Writing::Copy& one) { return one.has_it() && one.appended.value().created; };
-  const auto births = std::count_if(writing.copies.begin(), writing.copies.end(), created);
-  const bool whole = std::all_of(writing.copies.begin(), writing.copies.end(),
-                                 [](const Writing::Copy& one) { return one.has_it(); }) &&
-                     (births == 0 || births == std::ssize(writing.copies));
+  const auto births = std::ranges::count_if(writing.copies, created);
+  const bool whole =
+      std::ranges::all_of(writing.copies, [](const Writing::Copy& one) { return one.has_it(); }) &&
+      (births == 0 || births == std::ssize(writing.copies));
   if (whole || quorum(copies_.size()) == 1 || !writing.any(&Writing::Copy::has_it)) return;
   const auto behind = attempt([&] { return make_equal(); });
   for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
@@ -301,8 +290,7 @@ bool Array::is_elsewhere(const Writing& writing) {
 
 // What fails after an attempt that was not answered may be done.
 void Array::raise_perhaps(const Writing& writing, const Failure& failure) {
-  if (std::any_of(writing.copies.begin(), writing.copies.end(),
-                  [](const auto& one) { return one.unanswered || one.is_unknown(); }))
+  if (std::ranges::any_of(writing.copies, [](const auto& one) { return one.unanswered || one.is_unknown(); }))
     throw UnknownOutcome("no reply to the change, then: " + std::string(failure.what()), failure.server());
   raise(failure);
 }
@@ -426,10 +414,10 @@ Array::Changed Array::cas_json(const Step& step) {
     if (observed.found && !step.replaces)
       elements = json_array(observed.value, context_.cluster.address_of(observed.server));
     std::erase_if(elements, [&](const std::string& element) {
-      return std::find(step.remove.begin(), step.remove.end(), element) != step.remove.end();
+      return std::ranges::find(step.remove, element) != step.remove.end();
     });
     elements.insert(elements.end(), step.add.begin(), step.add.end());
-    Write write{json_text(elements), Exptime::never(), observed.flags};
+    Write write{'[' + joined(elements) + ']', Exptime::never(), observed.flags};
     if (observed.ttl && observed.ttl->count() > 0)
       write.exptime = Exptime::after(*observed.ttl, context_.clock.wall());
     if (write.value.size() > max_value_size)

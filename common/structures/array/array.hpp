@@ -49,7 +49,9 @@ class Array {
   Changed replace(std::span<const std::string> elements, std::optional<ArrayEncoding> encoding = {},
                   bool lock = false);
   // An empty array remains.
-  Changed clear(std::optional<ArrayEncoding> encoding = {}, bool lock = false);
+  Changed clear(std::optional<ArrayEncoding> encoding = {}, bool lock = false) {
+    return apply({.add = {}, .remove = {}, .replaces = true, .creates = false}, encoding, lock);
+  }
 
   struct Contents {
     bool found = false;

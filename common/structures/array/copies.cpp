@@ -169,9 +169,9 @@ std::vector<JournalLine> unite_all(const std::vector<Lines>& copies) {
   std::vector<std::pair<std::size_t, Lines>> ranked;
   for (const Lines one : copies) {
     const auto agrees = [&](Lines other) { return agree(*one, *other); };
-    ranked.emplace_back(std::count_if(copies.begin(), copies.end(), agrees), one);
+    ranked.emplace_back(std::ranges::count_if(copies, agrees), one);
   }
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& one, const auto& other) {
+  std::ranges::stable_sort(ranked, [](const auto& one, const auto& other) {
     return std::pair(one.first, one.second->size()) > std::pair(other.first, other.second->size());
   });
   std::vector<JournalLine> all = *ranked.front().second;
@@ -183,8 +183,8 @@ std::vector<JournalLine> unite_all(const std::vector<Lines>& copies) {
 bool leaves_the_same(const std::vector<JournalLine>& lines, const std::vector<JournalLine>& all) {
   if (std::ranges::equal(lines, all, {}, &JournalLine::id, &JournalLine::id)) return true;
   std::vector<std::string> left = replay(lines), wanted = replay(all);
-  std::sort(left.begin(), left.end());
-  std::sort(wanted.begin(), wanted.end());
+  std::ranges::sort(left);
+  std::ranges::sort(wanted);
   return left == wanted;
 }
 
@@ -225,9 +225,6 @@ struct Array::Union {
     bool missing = false;                  // it answered, and has no journal
     bool lacks = false;                    // it answered, and is not whole
     bool vouches = false;                  // what is there has lost nothing
-
-    // Why it is not known to have all lines.
-    const std::optional<Failure>& behind() const { return failure ? failure : unhealed; }
   };
 
   bool found = false;
@@ -237,15 +234,19 @@ struct Array::Union {
   std::unordered_set<std::string> partial;  // ids of lines that not every copy has
   std::size_t server = 0;
 
-  bool any(bool Copy::*is) const { return std::any_of(copies.begin(), copies.end(), std::mem_fn(is)); }
+  bool any(bool Copy::*is) const { return std::ranges::any_of(copies, std::mem_fn(is)); }
   bool complete() const { return found && !loss.any(); }
   bool lacks(std::size_t copy) const { return found && copies[copy].lacks; }
+  // Why each copy is not known to have all lines.
+  std::vector<std::optional<Failure>> behind() const {
+    std::vector<std::optional<Failure>> behind;
+    for (const Copy& copy : copies) behind.push_back(copy.failure ? copy.failure : copy.unhealed);
+    return behind;
+  }
   // Why too little is known; and why what is known is not in as many copies as an answer must be.
   std::optional<Failure> failure_of(Part part) const {
-    if (part == Part::reading) return mcds::failure_of(part, copies, std::mem_fn(&Copy::vouches));
-    std::vector<CopyState> states;
-    for (const Copy& copy : copies) states.push_back({.failure = copy.behind()});
-    return mcds::failure_of(part, states);
+    return part == Part::reading ? mcds::failure_of(part, copies, std::mem_fn(&Copy::vouches))
+                                 : mcds::failure_of(part, behind());
   }
   // An append may have reached one copy and be in transit to another.
   static bool may_be_late() { return true; }
@@ -318,10 +319,7 @@ void Array::complete_copy(const Union& all, std::size_t copy) const {
 
 // Why a copy is not known to have all that is there.
 std::vector<std::optional<Failure>> Array::make_equal() const {
-  const Union all = heal();
-  std::vector<std::optional<Failure>> behind;
-  for (const Union::Copy& copy : all.copies) behind.push_back(copy.behind());
-  return behind;
+  return heal().behind();
 }
 
 Array::Contents Array::fetch_journals() const {
@@ -348,7 +346,7 @@ std::optional<Array::Compacted> Array::compact_copies() {
   }
   const auto is_partial = [&](const JournalLine& line) { return all.partial.contains(line.id); };
   const auto is_clear = [](const JournalLine& line) { return line.change == Change::clear; };
-  const bool all_depend = !all.partial.empty() && std::any_of(all.lines.begin(), all.lines.end(), is_clear);
+  const bool all_depend = !all.partial.empty() && std::ranges::any_of(all.lines, is_clear);
   std::unordered_set<std::string_view> kept_elements, dropped;
   for (const JournalLine& line : all.lines) {
     if (is_partial(line)) kept_elements.insert(line.element);

@@ -105,8 +105,8 @@ class JournalMove {
   bool hold() {
     held_ = expect_all(
         old_.each([&](std::size_t copy) { return Journal(old_.at(copy), old_key_, options_).hold(); }));
-    const auto found = std::count_if(held_.begin(), held_.end(),
-                                     [](const Journal::Held& held) { return held.contents.found; });
+    const auto found =
+        std::ranges::count_if(held_, [](const Journal::Held& held) { return held.contents.found; });
     if (found == 0) return false;
     lines_.clear();
     whole_ = false;
@@ -145,7 +145,7 @@ class JournalMove {
     const auto gone = expect_all(old_.each([&](std::size_t copy) {
       return !held_[copy].contents.found || Journal(old_.at(copy), old_key_, options_).let_go(held_[copy]);
     }));
-    return std::find(gone.begin(), gone.end(), false) == gone.end();
+    return std::ranges::find(gone, false) == gone.end();
   }
 
   void publish() {

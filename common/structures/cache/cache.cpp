@@ -79,10 +79,6 @@ CacheCopies Cache::found_in(std::span<const std::vector<Reply>> replies, bool or
   }));
 }
 
-CacheCopies Cache::read() const {
-  return read_with({context_, {}}).first;
-}
-
 // Whether it is fresh; what may be replayed otherwise goes to `busy`, too.
 bool Cache::look(const CacheTerms& terms, Answer& busy) {
   busy.record.reset();
@@ -158,16 +154,16 @@ Cache::Shown Cache::show() {
 
 void Cache::show_lock(std::span<const std::vector<Reply>> seen, Shown& shown) const {
   const auto holds = [](const auto& copy) { return copy[1].outcome == Outcome::hit; };
-  const auto rebuilder = std::find_if(seen.begin(), seen.end(), holds);
+  const auto rebuilder = std::ranges::find_if(seen, holds);
   shown.rebuilding = rebuilder != seen.end();
   if (shown.rebuilding) shown.holder = lock_holder_in((*rebuilder)[1].value);
-  if (std::all_of(seen.begin(), seen.end(), [](const auto& copy) { return copy[1].failed(); }))
+  if (std::ranges::all_of(seen, [](const auto& copy) { return copy[1].failed(); }))
     expect_read(context_.cluster, seen.front()[1]);
 }
 
 Cache::Invalidation Cache::invalidate(Invalidated (Cache::*act)(const Context&) const, const char* done) {
   // Two copies and one are changed blindly: who reaches one of them may.
-  if (quorum(copies_.size()) > 1) static_cast<void>(read());
+  if (quorum(copies_.size()) > 1) static_cast<void>(read_with({context_, {}}));
   const auto each = expect_any(copies_.each([&](std::size_t i) { return (this->*act)(copies_.at(i)); }));
   Invalidated newest;
   std::optional<Failure> missed;
@@ -210,7 +206,7 @@ void Cache::leave_word(const Context& context, const Invalidated& newest) const 
   const Duration left = std::max<Duration>(newest.until - now, shortest_word);
   cas_update(context, key_, [&](const Observed& observed) -> std::optional<Write> {
     const auto there = observed.found ? decode_cache_record(observed.value) : std::nullopt;
-    if (there && std::find(builds.begin(), builds.end(), there->build) != builds.end()) return std::nullopt;
+    if (there && std::ranges::find(builds, there->build) != builds.end()) return std::nullopt;
     const bool known = there && !there->placeholder && there->expired_by_hand();
     if (there && !there->placeholder && !known && !word.newer_than(*there)) return std::nullopt;
     // What says it already is to say it for as long.
@@ -228,7 +224,7 @@ Cache::Invalidated Cache::expire_copy(const Context& context) const {
   cas_update(context, key_, [&](const Observed& observed) -> std::optional<Write> {
     if (!observed.found) return std::nullopt;
     auto record = cache_record_of(context, key_, observed.value, observed.server);
-    if (record && std::find(builds.begin(), builds.end(), record->build) != builds.end()) return std::nullopt;
+    if (record && std::ranges::find(builds, record->build) != builds.end()) return std::nullopt;
     const bool removed = record && record->removed();
     result.found = result.found || (record && !record->placeholder && !removed);
     if (!record) record.emplace().placeholder = true;
@@ -275,14 +271,6 @@ Cache::Invalidated Cache::remove_beside_others(const Context& context) const {
     return Write{encode(word), Exptime::after(left + cache_slack, now)};
   });
   return result;
-}
-
-Cache::Invalidation Cache::expire() {
-  return invalidate(&Cache::expire_copy, "expired");
-}
-
-Cache::Invalidation Cache::remove() {
-  return invalidate(&Cache::remove_copy, "removed");
 }
 
 }  // namespace mcds

@@ -76,7 +76,8 @@ class CacheRebuild {
   std::optional<CacheRecord> claim();
   Claim claim_copy(const Context& context, std::vector<Reply>& tags) const;
   bool ends_soon(const std::optional<CacheRecord>& record) const;
-  bool store_copy(std::size_t copy, const std::string& build, const Write& write) const;
+  bool store_copy(std::size_t copy, const std::string& replaces, const std::string& build,
+                  const Write& write) const;
   // Nothing was rebuilt. Failures are not reported.
   void give_back();
 
@@ -88,8 +89,7 @@ class CacheRebuild {
   std::vector<Lock> locks_;  // one per server
   std::size_t locked_ = 0;   // which of them is used
   std::optional<Lease> lease_;
-  std::vector<std::string> replaces_;              // each copy's identity
-  std::vector<std::optional<Failure>> unclaimed_;  // why a copy's is not known
+  EachResult<std::string> replaces_{{}};  // each copy's identity
   CacheTags tags_;
   std::vector<CacheTag> tagged_;  // with the numbers before the command
   WallTime begun_at_{};
@@ -136,16 +136,15 @@ class Cache {
   };
   // No longer fresh from now on: output that is being rebuilt from older data will not be stored. The stale
   // value stays. Both throw when no copy was reached.
-  Invalidation expire();
+  Invalidation expire() { return invalidate(&Cache::expire_copy, "expired"); }
   // The same without the stale value.
-  Invalidation remove();
+  Invalidation remove() { return invalidate(&Cache::remove_copy, "removed"); }
 
   std::size_t server() const { return context_.cluster.placement().server_of(key_); }
   // The entry's and the lock's.
   std::vector<std::string> keys() const { return {key_, lock_key_}; }
 
  private:
-  EachResult<std::optional<CacheRecord>> read() const;
   std::pair<EachResult<std::optional<CacheRecord>>, std::vector<CacheTag>> read_with(
       const CacheTags& tags) const;
   bool look(const CacheTerms& terms, Answer& busy);

@@ -115,14 +115,11 @@ std::optional<CacheRecord> CacheRebuild::claim() {
   const WallTime asked_at = context_.clock.wall();
   std::vector<std::vector<Reply>> replies(copies_.size());
   const auto claimed = copies_.each([&](std::size_t i) { return claim_copy(copies_.at(i), replies[i]); });
-  unclaimed_ = claimed.failures();
+  replaces_ = claimed.mapped([](const Claim& claim) { return claim.identity; });
   CacheCopies found = expect_answer(claimed.mapped([](const Claim& claim) { return claim.record; }));
-  bool ends_soon = false;
   for (const auto& one : claimed) {
-    const Claim claim = one.failure() ? Claim() : one.value();
-    ends_soon = ends_soon || claim.ends_soon;
-    if (claim.record) keep_until_ = std::max(keep_until_, claim.record->stale_until);
-    replaces_.push_back(claim.identity);
+    if (!one.failure() && one.value().record)
+      keep_until_ = std::max(keep_until_, one.value().record->stale_until);
   }
   outcomes_ = found_outcomes(context_, key_, found);
   CacheRecord* newest = newest_of(found);
@@ -132,7 +129,7 @@ std::optional<CacheRecord> CacheRebuild::claim() {
                      tags_agree(context_, *newest, tagged_);
   if (fresh && !terms_.refresh) return std::move(*newest);
   tagged_ = tags_.made(std::move(tagged_));
-  if (ends_soon) keep();
+  if (claimed.any(std::mem_fn(&Claim::ends_soon))) keep();
   return std::nullopt;
 }
 
@@ -159,10 +156,8 @@ CacheRebuild::Stored CacheRebuild::store(CacheRecord record) {
   record.stale_until = plus(record.fresh_until, terms_.stale);
   const Duration left = std::max<Duration>(terms_.ttl + terms_.stale, least_stay(copies_));
   const Write write{encode(record), Exptime::after(left + cache_slack, now), 0};
-  const auto stored = copies_.each([&](std::size_t i) {
-    if (unclaimed_[i]) raise(*unclaimed_[i]);
-    return store_copy(i, record.build, write);
-  });
+  const auto stored =
+      copies_.each([&](std::size_t i) { return store_copy(i, replaces_[i].value(), record.build, write); });
   outcomes_ = cache_outcomes(context_, key_, stored);
   const auto failure = failure_of(Part::changing, stored, [](const auto& copy) { return copy.value(); });
   if (!failure) return Stored::stored;
@@ -171,12 +166,13 @@ CacheRebuild::Stored CacheRebuild::store(CacheRecord record) {
   return Stored::superseded;
 }
 
-bool CacheRebuild::store_copy(std::size_t copy, const std::string& build, const Write& write) const {
+bool CacheRebuild::store_copy(std::size_t copy, const std::string& replaces, const std::string& build,
+                              const Write& write) const {
   bool stored = false;
   cas_update(copies_.at(copy), key_, [&](const Observed& observed) -> std::optional<Write> {
     const std::string found = observed.found ? cache_identity_of(observed.value) : std::string();
     stored = found == build;
-    if (found.empty() || found != replaces_[copy]) return std::nullopt;
+    if (found.empty() || found != replaces) return std::nullopt;
     stored = true;
     return write;
   });

@@ -46,30 +46,23 @@ std::vector<CacheTag> decode_tags(std::string_view text) {
 std::optional<CacheRecord> decode_value(std::string_view head, std::string_view body) {
   const auto word = split(head, ' ');
   if (word.size() != 9 && word.size() != 10) return std::nullopt;
-  const auto begun = parse_i64(word[2]);
-  const auto made = parse_i64(word[3]);
-  const auto fresh = parse_i64(word[4]);
-  const auto stale = parse_i64(word[5]);
-  const auto is_time = [](const std::optional<std::int64_t>& ms) {
-    return ms && std::abs(*ms) <= latest_second * 1000;
-  };
+  CacheRecord record;
+  record.build = word[1];
+  std::size_t next = 2;
+  for (WallTime* time : {&record.begun_at, &record.made_at, &record.fresh_until, &record.stale_until}) {
+    const auto ms = parse_i64(word[next++]);
+    if (!ms || std::abs(*ms) > latest_second * 1000) return std::nullopt;
+    *time = WallTime(std::chrono::milliseconds(*ms));
+  }
   const auto code = parse_u64(word[6]);
   const auto out_size = parse_u64(word[7]);
   const auto err_size = parse_u64(word[8]);
   const auto tags_size = word.size() == 10 ? parse_u64(word[9]) : 0;
-  if (!is_time(begun) || !is_time(made) || !is_time(fresh) || !is_time(stale) || !code || *code > 255 ||
-      !out_size || !err_size || !tags_size || *tags_size > body.size())
+  if (!code || *code > 255 || !out_size || !err_size || !tags_size || *tags_size > body.size())
     return std::nullopt;
-  const std::string_view tags = body.substr(0, *tags_size);
+  record.tags = decode_tags(body.substr(0, *tags_size));
   body.remove_prefix(*tags_size);
   if (*out_size > body.size() || body.size() - *out_size != *err_size) return std::nullopt;
-  CacheRecord record;
-  record.build = word[1];
-  record.tags = decode_tags(tags);
-  record.begun_at = WallTime(std::chrono::milliseconds(*begun));
-  record.made_at = WallTime(std::chrono::milliseconds(*made));
-  record.fresh_until = WallTime(std::chrono::milliseconds(*fresh));
-  record.stale_until = WallTime(std::chrono::milliseconds(*stale));
   record.exit_code = static_cast<int>(*code);
   record.out = body.substr(0, *out_size);
   record.err = body.substr(*out_size);
@@ -81,10 +74,6 @@ std::optional<CacheRecord> decode_value(std::string_view head, std::string_view 
 bool CacheRecord::newer_than(const CacheRecord& other) const {
   if (begun_at != other.begun_at) return begun_at > other.begun_at;
   return expired_by_hand() && !other.expired_by_hand();
-}
-
-WallTime CacheRecord::next_beginning(WallTime now) const {
-  return std::max(now, begun_at + std::chrono::milliseconds(1));
 }
 
 std::string encode(const CacheRecord& record) {

@@ -14,6 +14,7 @@
 // and replace it.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,7 +51,9 @@ struct CacheRecord {
   // Of two copies the one that counts.
   bool newer_than(const CacheRecord& other) const;
   // The begin time for an entry that replaces it.
-  WallTime next_beginning(WallTime now) const;
+  WallTime next_beginning(WallTime now) const {
+    return std::max(now, begun_at + std::chrono::milliseconds(1));
+  }
 };
 
 std::string encode(const CacheRecord& record);

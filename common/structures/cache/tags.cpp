@@ -33,10 +33,6 @@ std::string CacheTags::number() const {
   return std::to_string(lowest_number | (context_.random.bits() >> 3));
 }
 
-void CacheTags::ask(std::vector<Request>& batch) const {
-  for (const std::string& key : keys_) batch.push_back(read_of_copy(context_, key));
-}
-
 std::vector<CacheTag> CacheTags::take(std::span<const std::span<const Reply>> copies) const {
   std::vector<VersionedItem> items;
   for (std::size_t i = 0; i < keys_.size(); ++i) {
@@ -47,10 +43,6 @@ std::vector<CacheTag> CacheTags::take(std::span<const std::span<const Reply>> co
     items.push_back(versions_.item_of(keys_[i], replies));
   }
   return judge(std::move(items));
-}
-
-std::vector<CacheTag> CacheTags::read() const {
-  return empty() ? std::vector<CacheTag>() : judge(versions_.read(keys_));
 }
 
 std::vector<CacheTag> CacheTags::judge(std::vector<VersionedItem> items) const {
@@ -157,20 +149,20 @@ std::vector<CacheTags::Expired> CacheTags::expire_only() const {
 
 bool tags_agree(const Context& context, const CacheRecord& record, std::vector<CacheTag> named) {
   const auto has = [](const std::vector<CacheTag>& tags, const CacheTag& tag) {
-    return std::any_of(tags.begin(), tags.end(), [&](const CacheTag& one) { return one.name == tag.name; });
+    return std::ranges::any_of(tags, [&](const CacheTag& one) { return one.name == tag.name; });
   };
   const auto as_it_was = [&](const CacheTag& tag) {
-    return !tag.number.empty() && std::any_of(record.tags.begin(), record.tags.end(), [&](const auto& one) {
+    return !tag.number.empty() && std::ranges::any_of(record.tags, [&](const auto& one) {
       return one.name == tag.name && one.number == tag.number;
     });
   };
-  if (!std::all_of(named.begin(), named.end(), as_it_was)) return false;
+  if (!std::ranges::all_of(named, as_it_was)) return false;
   std::vector<std::string> others;
   for (const CacheTag& tag : record.tags) {
     if (!has(named, tag)) others.push_back(tag.name);
   }
   const std::vector<CacheTag> now = CacheTags(context, std::move(others)).read();
-  return std::all_of(now.begin(), now.end(), as_it_was);
+  return std::ranges::all_of(now, as_it_was);
 }
 
 std::vector<std::string> tags_expired(const Context& context, const CacheRecord& record) {

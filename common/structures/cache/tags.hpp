@@ -24,11 +24,15 @@ class CacheTags {
   const std::vector<std::string>& keys() const { return keys_; }
 
   // What asks for all of them in one copy: to be sent with what else is asked for.
-  void ask(std::vector<Request>& batch) const;
+  void ask(std::vector<Request>& batch) const {
+    for (const std::string& key : keys_) batch.push_back(read_of_copy(context_, key));
+  }
   // The tags as they are, from each copy's replies to ask(). Empty numbers: missing. Throws what keeps them
   // from being known.
   std::vector<CacheTag> take(std::span<const std::span<const Reply>> copies) const;
-  std::vector<CacheTag> read() const;
+  std::vector<CacheTag> read() const {
+    return empty() ? std::vector<CacheTag>() : judge(versions_.read(keys_));
+  }
   // The same, with those created that are missing. Throws UnknownOutcome and the like.
   std::vector<CacheTag> made(std::vector<CacheTag> tags) const;
 

@@ -163,7 +163,7 @@ class CounterOperation final : public CounterCopies {
   // nullopt: nothing is to be made.
   using Making = std::function<std::optional<Change>(const Copy& first)>;
 
-  bool any(const auto& test) const { return std::any_of(copies_.begin(), copies_.end(), test); }
+  bool any(const auto& test) const { return std::ranges::any_of(copies_, test); }
 
   // nullptr: there is nowhere else.
   Kept* kept() {
@@ -504,17 +504,14 @@ class CounterOperation final : public CounterCopies {
   }
 
   void confirm_creation(const CounterRecord& ours) {
-    if (was_nowhere_ && kept() != nullptr) kept()->confirm([&] { return take_back(ours); });
-  }
-
-  // False: something may be left.
-  bool take_back(const CounterRecord& ours) const {
+    if (!was_nowhere_ || kept() == nullptr) return;
     std::vector<Request> gets;
     for (const Copy& copy : copies_) gets.push_back(Request::gets(key_).on(copy.server));
-    return mcds::take_back(context_.cluster, gets, [&](std::size_t, const Reply& there) {
+    const auto is_ours = [&](std::size_t, const Reply& there) {
       const auto record = CounterRecord::parse(there.value, copies_.size());
       return record && ours.covers(*record);
-    });
+    };
+    kept()->confirm([&] { return take_back(context_.cluster, gets, is_ours); });
   }
 
   CounterAnswer answer(bool done, std::uint64_t value) const {

@@ -101,14 +101,6 @@ Kept Counter::kept(const Context& context, const std::string& name, const std::s
           Kept::Unmarked::refused};
 }
 
-Kept::Recopied Counter::recopy(const Context& context, const std::string& name) {
-  return kept(context, name).recopy();
-}
-
-bool Counter::may_be_elsewhere() const {
-  return names_ == Names::counters && context_.cluster.placement().pool().size() > 1;
-}
-
 CounterAnswer Counter::incr(const std::string& name, std::uint64_t delta, IncrOptions options) {
   const Increment increment{name, delta};
   options.checked = true;

@@ -107,14 +107,18 @@ class Counter {
   // Throws InvalidInput for a use that the rule cannot count.
   void check_limit(const LimitUse& use, const LimitRule& rule) const;
   // See Kept.
-  static Kept::Recopied recopy(const Context& context, const std::string& name);
+  static Kept::Recopied recopy(const Context& context, const std::string& name) {
+    return kept(context, name).recopy();
+  }
 
   std::string key_of(const std::string& name) const;
   const Context& context() const { return context_; }
   // Where it is, and where it is not; `window`: of a limit, what follows the counter's key.
   static Kept kept(const Context& context, const std::string& name, const std::string& window = {});
   // A single server holds one copy of everything.
-  bool may_be_elsewhere() const;
+  bool may_be_elsewhere() const {
+    return names_ == Names::counters && context_.cluster.placement().pool().size() > 1;
+  }
   // An only copy may be digits, which its server counts by itself in one trip.
   bool server_counts() const { return is_only(context_.copies); }
 

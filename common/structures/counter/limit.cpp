@@ -84,7 +84,13 @@ class Counter::Limiting {
     }
     if (!refunds.empty()) context_.cluster.execute(refunds);
     counter_.side_by_side(created.size(), [&](std::size_t k, Counter& counter) {
-      const auto here = attempt([&] { expect_here(counter, uses[created[k]].name); });
+      // Nobody counts the same uses in another number of copies.
+      const auto here = attempt([&] {
+        Kept kept = Counter::kept(counter.context_, uses[created[k]].name, window_);
+        for (const Kept::Place& place : kept.places(true)) {
+          if (place != Kept::Place{}) kept.refuse(place.copies);
+        }
+      });
       results[created[k]].failure = here.failure();
     });
   }
@@ -92,14 +98,6 @@ class Counter::Limiting {
  private:
   // The window is in the key: living on past its end by a guard for skew and ticks harms nobody.
   WallTime end_of_key() const { return end_ + std::chrono::seconds(2) + period_ / 2; }
-
-  // Nobody counts the same uses in another number of copies.
-  void expect_here(const Counter& counter, const std::string& name) const {
-    Kept kept = Counter::kept(counter.context_, name, window_);
-    for (const Kept::Place& place : kept.places(true)) {
-      if (place != Kept::Place{}) kept.refuse(place.copies);
-    }
-  }
 
   // An answer that took so long that the window's key may have expired before the request arrived allows
   // nothing.

@@ -148,8 +148,7 @@ std::string CounterRecord::text() const {
     }
     body += ' ';
   }
-  for (const std::string& id : ids) append_all(body, {&id == &ids.front() ? "" : ",", id});
-  if (ids.empty()) body += '-';
+  body += ids.empty() ? "-" : joined(ids);
   if (base.expires_at) body += " @" + std::to_string(*base.expires_at);
   return seal(body);
 }
@@ -185,14 +184,10 @@ bool CounterRecord::is_single() const {
   return life == single_life;
 }
 
-std::uint64_t CounterRecord::changes() const {
-  return lives.at(life).made.changes;
-}
-
 // A change that was made is among the ids until 64 others have followed.
 std::optional<bool> CounterRecord::tells(std::string_view id, const std::string& of_life,
                                          std::uint64_t before) const {
-  if (std::find(ids.begin(), ids.end(), id) != ids.end()) return true;
+  if (std::ranges::find(ids, id) != ids.end()) return true;
   const bool would_show = life == of_life && changes() >= before && changes() - before <= kept_ids;
   return would_show ? std::optional(false) : std::nullopt;
 }
@@ -216,15 +211,14 @@ void CounterRecord::learn(const CounterRecord& other) {
 // Of plain ones nothing tells which is the later.
 bool CounterRecord::covers(const CounterRecord& other) const {
   if (base.plain || other.base.plain) return base.plain == other.base.plain && sum() == other.sum();
-  return !other.base.beats(base) &&
-         std::all_of(other.lives.begin(), other.lives.end(), [&](const auto& entry) {
-           const auto mine = lives.find(entry.first);
-           return (mine == lives.end() ? Life() : mine->second).covers(entry.second);
-         });
+  return !other.base.beats(base) && std::ranges::all_of(other.lives, [&](const auto& entry) {
+    const auto mine = lives.find(entry.first);
+    return (mine == lives.end() ? Life() : mine->second).covers(entry.second);
+  });
 }
 
 bool CounterRecord::exists() const {
-  return base.kind != Base::Kind::removed || std::any_of(lives.begin(), lives.end(), [](const auto& entry) {
+  return base.kind != Base::Kind::removed || std::ranges::any_of(lives, [](const auto& entry) {
            return entry.second.made.changes > entry.second.taken.changes;
          });
 }
@@ -262,7 +256,7 @@ bool CounterRecord::age(WallTime now) {
 }
 
 bool CounterRecord::is_strange_to(const CounterRecord& other) const {
-  return std::any_of(other.lives.begin(), other.lives.end(), [this](const auto& entry) {
+  return std::ranges::any_of(other.lives, [this](const auto& entry) {
     return entry.second.made.changes != 0 && !lives.contains(entry.first);
   });
 }

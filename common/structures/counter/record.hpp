@@ -69,7 +69,7 @@ struct CounterRecord {
   bool is_single() const;
   std::uint64_t sum() const;
   // Of its own life.
-  std::uint64_t changes() const;
+  std::uint64_t changes() const { return lives.at(life).made.changes; }
   // Whether a change that was sent when `life` had `changes` was made: nullopt if this record cannot tell.
   std::optional<bool> tells(std::string_view id, const std::string& life, std::uint64_t changes) const;
   void learn(const CounterRecord& other);

@@ -22,8 +22,25 @@ std::string_view checked(std::string_view name) {
 }
 
 bool any_missing(const std::vector<ElementResult>& results) {
-  return std::any_of(results.begin(), results.end(),
-                     [](const ElementResult& result) { return !result.failure && !result.yes; });
+  return std::ranges::any_of(results,
+                             [](const ElementResult& result) { return !result.failure && !result.yes; });
+}
+
+// What `ask` answers about some of the names, unless that is nothing. A failure that ends it is theirs alone
+// if there are others.
+template <typename Ask>
+void ask_again(std::span<const std::string> names, const std::vector<std::size_t>& places,
+               std::vector<ElementResult>& results, const Ask& ask) {
+  std::vector<std::string> some;
+  for (const std::size_t place : places) some.push_back(names[place]);
+  const auto asked = attempt([&] { return ask(some); });
+  if (asked.failure() && some.size() == names.size()) raise(*asked.failure());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (asked.failure())
+      results[places[i]].failure = asked.failure();
+    else if (asked.value())
+      results[places[i]] = (*asked.value())[i];
+  }
 }
 
 ElementResult result_of(const VersionedItem& item) {
@@ -46,7 +63,7 @@ void check_element(const Element& element) {
 }
 
 Elements::Elements(const Context& context, std::string_view structure, std::string_view name,
-                   const Journal::Options& options)
+                   const Journal::Options& options, bool unmarked)
     : context_(context),
       structure_(structure),
       name_(name),
@@ -58,6 +75,7 @@ Elements::Elements(const Context& context, std::string_view structure, std::stri
               move(change, structure, name, options);
             }) {
   static_cast<void>(copy_servers(context, kept_.key()));
+  if (unmarked) kept_.use_unmarked();
   take_keys();
 }
 
@@ -163,22 +181,14 @@ std::vector<ElementResult> Elements::remove(std::span<const std::string> names) 
     return leaves_word ? remove_here(some) : remove_only(some);
   };
   auto results = act(names);
-  std::vector<std::string> missing;
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (results[i].failure || results[i].yes) continue;
-    missing.push_back(names[i]);
-    places.push_back(i);
+    if (!results[i].failure && !results[i].yes) missing.push_back(i);
   }
   if (missing.empty()) return results;
-  const auto moved = attempt([&] { return elsewhere(); });
-  if (moved.failure() && missing.size() != names.size()) {
-    for (const std::size_t place : places) results[place].failure = moved.failure();
-    return results;
-  }
-  if (!moved.value()) return results;
-  const auto looked = act(missing);
-  for (std::size_t i = 0; i < places.size(); ++i) results[places[i]] = looked[i];
+  ask_again(names, missing, results, [&](std::span<const std::string> some) {
+    return elsewhere() ? std::optional(act(some)) : std::nullopt;
+  });
   return results;
 }
 
@@ -235,26 +245,13 @@ std::vector<ElementResult> Elements::remove_here(std::span<const std::string> na
     result.yes = results[i].yes;
     results[i] = std::move(result);
   }
-  if (!again.empty()) remove_again(names, again, results);
-  return results;
-}
-
-// Those that went missing, or that another client changed first.
-void Elements::remove_again(std::span<const std::string> names, const std::vector<std::size_t>& places,
-                            std::vector<ElementResult>& results) const {
-  std::vector<std::string> some;
-  for (const std::size_t place : places) some.push_back(names[place]);
-  const auto looked = attempt([&] {
+  // Those that went missing, or that another client changed first.
+  if (again.empty()) return results;
+  ask_again(names, again, results, [&](std::span<const std::string> some) {
     static_cast<void>(elsewhere());
-    return remove_here(some);
+    return std::optional(remove_here(some));
   });
-  if (looked.failure() && some.size() == names.size()) raise(*looked.failure());
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    if (looked.failure())
-      results[places[i]].failure = looked.failure();
-    else
-      results[places[i]] = looked.value()[i];
-  }
+  return results;
 }
 
 Elements::Listing Elements::fetch(const Visit& visit, bool partial) const {
@@ -285,7 +282,7 @@ std::size_t Elements::clear() {
 
 bool Elements::compact() {
   const bool whole = compact_here();
-  if (whole || is_only(copies_.size())) return whole;
+  if (whole || !versions_.in_use()) return whole;
   // What one copy alone seems to have lost, a fetch of all makes whole.
   return fetch_here([](Found&) {}, false).complete() && compact_here();
 }

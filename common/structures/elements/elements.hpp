@@ -26,9 +26,9 @@ class ElementIndexes;
 class Elements {
  public:
   // `structure` is `table` or `hash`. Throws InvalidInput for a name no key can hold, or too few servers for
-  // the copies.
+  // the copies. `unmarked`: under the keys of before 0.2, which do not say a number.
   Elements(const Context& context, std::string_view structure, std::string_view name,
-           const Journal::Options& options = Journal::Options());
+           const Journal::Options& options = Journal::Options(), bool unmarked = false);
   Elements(const Elements&) = delete;
   Elements& operator=(const Elements&) = delete;
 
@@ -95,7 +95,7 @@ class Elements {
 
   // Ends it: every listed element and the index are gone, in whatever number of copies it was, and the
   // servers keep nothing of it; as recopy, to no copies. False: there was none.
-  bool drop();
+  bool drop() { return kept_.drop(); }
 
   // Asks whether there is an index first, for one of an earlier version.
   std::vector<std::string> index_keys() const;
@@ -112,9 +112,6 @@ class Elements {
   static void move(Recopying& change, const std::string& structure, const std::string& name,
                    const Journal::Options& options);
   bool take_back(std::span<const Element> elements) const;
-  Listing fetch_of(const Kept::Place& place, const Visit& visit) const;
-  bool lists_nothing(const Kept::Place& place) const;
-  void refuse_ends(const Kept::Place& place) const;
   // If nothing is found: whether it is under other keys, which are used from now on.
   bool elsewhere(bool certainly = false) const;
   void take_keys() const;
@@ -123,8 +120,6 @@ class Elements {
   std::vector<bool> present(std::span<const std::string> names) const;
   std::vector<VersionedItem> read_here(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_here(std::span<const std::string> names) const;
-  void remove_again(std::span<const std::string> names, const std::vector<std::size_t>& places,
-                    std::vector<ElementResult>& results) const;
   std::vector<ElementResult> remove_only(std::span<const std::string> names) const;
   Listing fetch_here(const Visit& visit, bool partial) const;
   bool compact_here();

@@ -34,9 +34,9 @@ class Elements::Fetching {
         healable_(copies_, true) {
     look();
     // Lost, or on its way to another number of copies.
-    if (std::any_of(looks_.begin(), looks_.end(), damaged) && elements_.elsewhere()) look();
+    if (std::ranges::any_of(looks_, damaged) && elements_.elsewhere()) look();
     const auto unfinished = [](const ElementIndex::Look& one) { return one.unfinished(); };
-    if (std::any_of(looks_.begin(), looks_.end(), unfinished) && elements_.elsewhere(true)) look();
+    if (std::ranges::any_of(looks_, unfinished) && elements_.elsewhere(true)) look();
   }
 
   Listing run() {
@@ -102,8 +102,7 @@ class Elements::Fetching {
 
   void note_unreachable(const Failure& failure) {
     const auto same = [&](const Failure& one) { return one.server() == failure.server(); };
-    if (std::none_of(listing_.unreachable.begin(), listing_.unreachable.end(), same))
-      listing_.unreachable.push_back(failure);
+    if (std::ranges::none_of(listing_.unreachable, same)) listing_.unreachable.push_back(failure);
   }
 
   void take_name(std::string&& name, const std::vector<Names>& names) {
@@ -132,10 +131,7 @@ class Elements::Fetching {
     if (!asked_) return;
     Window window = *std::exchange(asked_, std::nullopt);
     auto items = elements_.versions_.finish_read(std::move(window.reading), std::exchange(items_, {}));
-    const bool flood = std::any_of(items.begin(), items.end(), [](const VersionedItem& item) {
-      return std::any_of(item.copies.begin(), item.copies.end(),
-                         [](const VersionedCopy& copy) { return copy.flood; });
-    });
+    const bool flood = std::ranges::any_of(items, &VersionedItem::flood);
     if (flood && window.names.size() > smallest_window) {
       items.clear();
       return take_in_pieces(window);
@@ -144,7 +140,7 @@ class Elements::Fetching {
       return item.lost_somewhere() || (item.newest() == nullptr && !item.any_failed());
     };
     // Removed, or on their way to another number of copies.
-    if (std::any_of(items.begin(), items.end(), missing) && elements_.elsewhere())
+    if (std::ranges::any_of(items, missing) && elements_.elsewhere())
       items = elements_.versions_.read(elements_.keys_of(window.names));
     for (std::size_t i = 0; i < items.size(); ++i) note_missed(window, i, items[i]);
     const auto unanswered = heal(items);
@@ -219,7 +215,7 @@ class Elements::Fetching {
   // A shard that is created so has not all names yet, and says so until it is accepted.
   void list_unlisted() {
     const auto nothing = [](const auto& names) { return names.empty(); };
-    if (std::all_of(unlisted_.begin(), unlisted_.end(), nothing)) return;
+    if (std::ranges::all_of(unlisted_, nothing)) return;
     const auto listed = elements_.copies_.each([&](std::size_t copy) {
       if (unlisted_[copy].empty()) return;
       ElementIndex& index = elements_.index(copy);
@@ -269,8 +265,7 @@ class Elements::Fetching {
     }
     listing_.healed = healed_;
     if (listing_.complete()) accept_healed();
-    listing_.copies_whole =
-        listing_.copies_whole && std::find(healable_.begin(), healable_.end(), false) == healable_.end();
+    listing_.copies_whole = listing_.copies_whole && std::ranges::find(healable_, false) == healable_.end();
   }
 
   void accept_healed() {
@@ -289,8 +284,7 @@ class Elements::Fetching {
 
   // Whether it is so in a copy.
   bool any(Shard state) const {
-    return std::any_of(looks_.begin(), looks_.end(),
-                       [&](const auto& look) { return look.state(shard_) == state; });
+    return std::ranges::any_of(looks_, [&](const auto& look) { return look.state(shard_) == state; });
   }
 
   static bool damaged(const ElementIndex::Look& look) {

@@ -84,7 +84,7 @@ bool same_index_life(const std::string& one, const std::string& other) {
   constexpr std::int64_t about = 5;
   const auto first = shards_named(one);
   const auto second = shards_named(other);
-  return std::any_of(first.begin(), first.end(), [&](const auto& shard) {
+  return std::ranges::any_of(first, [&](const auto& shard) {
     const auto same = second.find(shard.first);
     return same != second.end() && std::abs(same->second - shard.second) <= about;
   });
@@ -161,7 +161,7 @@ void ElementIndex::name_new(Roots& roots) const {
     const JournalContents contents = Journal(context_, shard_key(shard.first)).read();
     if (contents.incarnation != shard.second) return false;
     const auto says = [&](std::string_view word) {
-      return std::any_of(contents.lines.begin(), contents.lines.end(), [&](const JournalLine& line) {
+      return std::ranges::any_of(contents.lines, [&](const JournalLine& line) {
         return line.change == Change::remove && line.element == word;
       });
     };
@@ -263,7 +263,7 @@ std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLin
     names.clear();
     doubtful.clear();
   };
-  std::copy_if(lines.begin(), lines.end(), std::back_inserter(kept), is_mark);
+  std::ranges::copy_if(lines, std::back_inserter(kept), is_mark);
   // From the youngest, so that of several lines of one name the youngest stays.
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     if (line->change != Change::add) continue;

@@ -5,6 +5,8 @@
 #include <set>
 #include <span>
 
+#include "common/base/bytes.hpp"
+#include "common/primitives/key_names.hpp"
 #include "common/structures/elements/elements.hpp"
 #include "common/structures/elements/indexes.hpp"
 
@@ -26,7 +28,9 @@ struct Elements::Change {
   void list(const std::vector<std::string>& names);
 
   // Where an element is staged.
-  std::string staging_key(std::string_view mover, std::string_view name) const;
+  std::string staging_key(std::string_view mover, std::string_view name) const {
+    return element_key(recopying.staging_key(mover), name);
+  }
   // From one copy: an item that is stored on every server before anything is removed there, by the same
   // connection. Where there is none, nothing was, and what is missing was removed by clients.
   std::string begun_key(std::string_view mover) const { return recopying.staging_key(mover); }
@@ -34,9 +38,11 @@ struct Elements::Change {
   // clients.
   std::string stored_key(std::string_view mover) const { return recopying.staging_key(mover) + "::"; }
   // Both have this value.
-  std::string batch_digest() const;
+  std::string batch_digest() const { return digest128(recopying.mark().moving); }
   // `side`: from or to.
-  std::size_t server_of(const Elements& side, std::string_view name) const;
+  std::size_t server_of(const Elements& side, std::string_view name) const {
+    return safe.cluster.placement().server_of(side.key_of(name));
+  }
 
   Recopying& recopying;
   Elements from, to;
@@ -73,8 +79,6 @@ class Elements::RecopyBatch {
   void settle(std::vector<Piece> pieces, std::vector<std::string>* absent, bool together = false);
 
  private:
-  // Throws the first failure.
-  static void expect_copies(const VersionedItem& item);
   std::vector<Piece> named_in_mark();
   std::set<std::size_t> servers_that_say(const std::string& key);
   void take_hold(std::vector<Piece>& pieces);

@@ -8,9 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/primitives/key_names.hpp"
 #include "common/structures/elements/recopier.hpp"
 
 namespace mcds {
@@ -18,15 +16,10 @@ namespace mcds {
 Elements::Change::Change(Recopying& change, const std::string& structure, const std::string& name,
                          const Journal::Options& options)
     : recopying(change),
-      from(change.old_context(), structure, name, options),
+      from(change.old_context(), structure, name, options, change.mark().from_unmarked),
       to(change.new_context(), structure, name, options),
       safe(change.safe_context()),
-      first_listed_at(safe.clock.steady()) {
-  if (change.mark().from_unmarked) {
-    from.kept_.use_unmarked();
-    from.take_keys();
-  }
-}
+      first_listed_at(safe.clock.steady()) {}
 
 void Elements::Change::list(const std::vector<std::string>& names) {
   for (std::size_t first = 0; first < names.size(); first += names_at_once) {
@@ -40,18 +33,6 @@ void Elements::Change::list(const std::vector<std::string>& names) {
     const std::vector<Request> marks = to.index(copy).take_marks();
     if (!marks.empty()) static_cast<void>(to.context_.cluster.execute(marks));
   }
-}
-
-std::string Elements::Change::staging_key(std::string_view mover, std::string_view name) const {
-  return element_key(recopying.staging_key(mover), name);
-}
-
-std::string Elements::Change::batch_digest() const {
-  return digest128(recopying.mark().moving);
-}
-
-std::size_t Elements::Change::server_of(const Elements& side, std::string_view name) const {
-  return safe.cluster.placement().server_of(side.key_of(name));
 }
 
 // The walk over an index, and its end.
@@ -69,8 +50,7 @@ class Elements::Walk {
       recopying.keep_alive();
       for (const auto& names : lists) take(names);
       const auto any = [&](ElementIndex::Look::Shard state) {
-        return std::any_of(looks.begin(), looks.end(),
-                           [&](const auto& look) { return look.state(shard) == state; });
+        return std::ranges::any_of(looks, [&](const auto& look) { return look.state(shard) == state; });
       };
       whole = whole && (any(ElementIndex::Look::Shard::whole) || !any(ElementIndex::Look::Shard::lost));
     }
@@ -88,7 +68,7 @@ class Elements::Walk {
     expect_all(side.copies_.each([&](std::size_t copy) {
       std::vector<Request> gets;
       for (std::string& key : side.index(copy).keys()) gets.push_back(Request::gets(std::move(key)));
-      std::reverse(gets.begin(), gets.end());
+      std::ranges::reverse(gets);
       Cluster& cluster = side.copies_.at(copy).cluster;
       const auto replies = cluster.execute(gets);
       for (std::size_t i = 0; i < gets.size(); ++i) {
@@ -109,7 +89,7 @@ class Elements::Walk {
   }
 
   static bool is_empty(const Parts& parts) {
-    return std::all_of(parts.begin(), parts.end(), [](const auto& of_copy) { return of_copy.empty(); });
+    return std::ranges::all_of(parts, [](const auto& of_copy) { return of_copy.empty(); });
   }
 };
 
@@ -132,7 +112,13 @@ class Elements::Recopier : private Walk {
       throw Failure(ErrorCode::bad_data,
                     "a part of the index is lost, so nothing was done; see the verb check, and --accept");
     }
-    const auto indexed = attempt([&] { make_index(listed); });
+    const auto indexed = attempt([&] {
+      say_unfinished(true);
+      change_.list(listed);
+      change_.recopying.settle();
+      change_.list(new_names());
+      complete_index();
+    });
     if (indexed.failure()) {
       // There is no room for it, and nothing has gone over.
       if (indexed.failure()->code() == ErrorCode::refused && !change_.recopying.taken_over())
@@ -156,14 +142,6 @@ class Elements::Recopier : private Walk {
   }
 
  private:
-  void make_index(const std::vector<std::string>& listed) {
-    say_unfinished(true);
-    change_.list(listed);
-    change_.recopying.settle();
-    change_.list(new_names());
-    complete_index();
-  }
-
   // The structure stays as it was.
   void withdraw() {
     remove_parts(change_.to, parts_of(change_.to));
@@ -207,7 +185,7 @@ class Elements::Recopier : private Walk {
     in_rounds("the new index", [&] {
       const auto lists =
           expect_all(change_.to.copies_.each([&](std::size_t copy) { return lists_all(copy); }));
-      if (std::all_of(lists.begin(), lists.end(), std::identity())) return true;
+      if (std::ranges::all_of(lists, std::identity())) return true;
       say_unfinished(true);
       change_.list({known_.begin(), known_.end()});
       if (damaged_) return false;
@@ -253,11 +231,8 @@ class Elements::Dropper : private Walk {
  public:
   Dropper(Recopying& recopying, const std::string& structure, const std::string& name,
           const Journal::Options& options)
-      : recopying_(recopying), side_(recopying.old_context(), structure, name, options) {
-    if (!recopying.mark().from_unmarked) return;
-    side_.kept_.use_unmarked();
-    side_.take_keys();
-  }
+      : recopying_(recopying),
+        side_(recopying.old_context(), structure, name, options, recopying.mark().from_unmarked) {}
 
   void run() {
     recopying_.settle();
@@ -288,10 +263,6 @@ class Elements::Dropper : private Walk {
   Elements side_;
 };
 
-bool Elements::drop() {
-  return kept_.drop();
-}
-
 void Elements::move(Recopying& change, const std::string& structure, const std::string& name,
                     const Journal::Options& options) {
   if (change.mark().to == 0)
@@ -301,26 +272,14 @@ void Elements::move(Recopying& change, const std::string& structure, const std::
   change.finish();
 }
 
-Elements::Listing Elements::fetch_of(const Kept::Place& place, const Visit& visit) const {
-  return Elements(context_.in_copies(place.copies), structure_, name_, options_).fetch(visit);
-}
-
-bool Elements::lists_nothing(const Kept::Place& place) const {
-  const Listing listing = fetch_of(place, [](Found&) {});
-  return listing.complete() && listing.present == 0;
-}
-
-// Several copies would restore what has ended, from the copy that ends last.
-void Elements::refuse_ends(const Kept::Place& place) const {
-  std::size_t ending = 0;
-  fetch_of(place, [&](const Found& found) { ending += found.ends ? 1 : 0; });
-  if (ending == 0) return;
-  throw Failure(ErrorCode::bad_data,
-                std::to_string(ending) + (ending == 1 ? " element expires" : " elements expire") +
-                    ", which one copy alone can keep; set them again without a ttl, or remove them");
-}
-
 Elements::Recopied Elements::recopy() {
+  const auto fetch_at = [this](const Kept::Place& place, const Visit& visit) {
+    return Elements(context_.in_copies(place.copies), structure_, name_, options_).fetch(visit);
+  };
+  const auto lists_nothing = [&](const Kept::Place& place) {
+    const Listing listing = fetch_at(place, [](Found&) {});
+    return listing.complete() && listing.present == 0;
+  };
   std::vector<Kept::Place> places = kept_.places();
   // What is executed late may make an index that lists nothing.
   const auto leftover = [&](const Kept::Place& place) {
@@ -338,7 +297,14 @@ Elements::Recopied Elements::recopy() {
   const auto place = kept_.only(full);
   if (!place) return {};
   if (place->copies != context_.copies) {
-    if (is_only(place->copies)) refuse_ends(*place);
+    // Several copies would restore what has ended, from the copy that ends last: none of it is in several.
+    std::size_t ending = 0;
+    if (is_only(place->copies)) fetch_at(*place, [&](const Found& found) { ending += found.ends ? 1 : 0; });
+    if (ending != 0) {
+      throw Failure(ErrorCode::bad_data,
+                    std::to_string(ending) + (ending == 1 ? " element expires" : " elements expire") +
+                        ", which one copy alone can keep; set them again without a ttl, or remove them");
+    }
     kept_.change(*place, context_.copies, places);
   }
   return {.found = true, .from = place->copies};

@@ -19,12 +19,6 @@ constexpr auto staged_for = std::chrono::hours(24);
 
 }  // namespace
 
-void Elements::RecopyBatch::expect_copies(const VersionedItem& item) {
-  for (const VersionedCopy& copy : item.copies) {
-    if (copy.failure) raise(*copy.failure);
-  }
-}
-
 void Elements::RecopyBatch::move(const std::vector<std::string>& names, std::vector<std::string>* absent) {
   std::vector<Piece> pieces;
   std::size_t bytes = 0;
@@ -99,8 +93,7 @@ bool Elements::RecopyBatch::read(std::vector<Piece>& pieces) {
   std::vector<VersionedItem> found(pieces.size());
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     found[i] = change_.from.versions_.item_of(batch[i].key, replies[i]);
-    const auto flood = [](const VersionedCopy& copy) { return copy.flood; };
-    if (pieces.size() > 1 && std::any_of(found[i].copies.begin(), found[i].copies.end(), flood)) return false;
+    if (pieces.size() > 1 && found[i].flood()) return false;
   }
   std::vector<VersionedItem> targets = read_targets(keys);
   std::size_t bytes = 0;
@@ -108,8 +101,8 @@ bool Elements::RecopyBatch::read(std::vector<Piece>& pieces) {
     Piece& piece = pieces[i];
     const auto before = std::exchange(piece.old, std::move(found[i]));
     piece.target = std::move(targets[i]);
-    expect_copies(piece.old);
-    expect_copies(piece.target);
+    piece.old.expect_all();
+    piece.target.expect_all();
     // What compares with another value is executed late in vain.
     if (!change_.from_versions() && !before.copies.empty() && piece.old.copies[0].found &&
         !(piece.old.copies[0].cas == before.copies[0].cas))
@@ -208,7 +201,7 @@ void Elements::RecopyBatch::reserve(std::vector<Piece>& pieces, std::span<const 
   for (const Reply& reply : execute_copies(change_.safe, beside).take_all())
     expect(change_.safe.cluster, reply);
   change_.to.versions_.finish_write(std::move(writing));
-  for (const VersionedWrite& word : words) expect_copies(*word.item);
+  for (const VersionedWrite& word : words) word.item->expect_all();
 }
 
 void Elements::RecopyBatch::remove(std::vector<Piece>& pieces) {
@@ -308,7 +301,7 @@ void Elements::RecopyBatch::publish_copies(const std::vector<const Piece*>& read
   }
   change_.recopying.keep_alive();
   change_.to.versions_.write(writes);
-  for (const VersionedItem& item : items) expect_copies(item);
+  for (const VersionedItem& item : items) item.expect_all();
 }
 
 void Elements::RecopyBatch::publish_only(const std::vector<const Piece*>& ready,
@@ -317,7 +310,7 @@ void Elements::RecopyBatch::publish_only(const std::vector<const Piece*>& ready,
   for (const Piece* piece : ready)
     batch.push_back(Request::add(change_.to.key_of(piece->name), piece->value, Exptime::never()));
   const auto removed_or_not = [](const Piece& piece) { return !piece.ready && piece.in_doubt; };
-  if (std::none_of(pieces.begin(), pieces.end(), removed_or_not))
+  if (std::ranges::none_of(pieces, removed_or_not))
     say(change_.stored_key(change_.mover()), servers_of(change_.to, pieces), batch);
   change_.recopying.keep_alive();
   const std::vector<Reply> replies = change_.to.context_.cluster.execute(batch);

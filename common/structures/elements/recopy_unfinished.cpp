@@ -85,7 +85,7 @@ void Elements::RecopyBatch::take_hold(std::vector<Piece>& pieces) {
   std::vector<Request> batch;
   std::vector<Piece*> of;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    expect_copies(targets[i]);
+    targets[i].expect_all();
     if (expect_read(cluster, found[i]).outcome != Outcome::hit) continue;
     const VersionedCopy* newest = targets[i].newest();
     if (newest != nullptr && newest->number >= pieces[i].number) {

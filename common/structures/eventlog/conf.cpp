@@ -6,7 +6,6 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/key_names.hpp"
 #include "common/primitives/several/copies.hpp"
 
 namespace mcds {
@@ -30,10 +29,6 @@ std::optional<LogNumber> LogNumber::parse(std::string_view text) {
 
 std::int64_t LogNumber::ring() const {
   return static_cast<std::int64_t>(copies + (unmarked ? most_numbered + 1 : 0));
-}
-
-std::string LogNumber::key(const Context& context, std::string_view name) const {
-  return copied_key(context.in_copies(unmarked ? 1 : copies), "eventlog", name);
 }
 
 std::string LogMove::text() const {
@@ -77,8 +72,7 @@ std::optional<LogMove> move_away(std::span<const InUse> conf, std::size_t copies
 
 std::vector<InUse> united(std::vector<InUse> conf, std::span<const InUse> added) {
   for (const InUse& one : added) {
-    const auto same =
-        std::find_if(conf.begin(), conf.end(), [&](const InUse& other) { return other.what == one.what; });
+    const auto same = std::ranges::find_if(conf, [&](const InUse& other) { return other.what == one.what; });
     if (same == conf.end())
       conf.push_back(one);
     else
@@ -128,7 +122,7 @@ bool ConfCopies::lacks(std::size_t copy) const {
   const auto is_shape = [](const InUse& one) { return RingShape::parse(one.what).has_value(); };
   if (!copies[copy]) return false;
   if (copies[copy]->empty() && !lines.empty()) return true;
-  if (std::all_of(lines.begin(), lines.end(), is_shape)) return false;
+  if (std::ranges::all_of(lines, is_shape)) return false;
   return united(*copies[copy], lines) != *copies[copy];
 }
 

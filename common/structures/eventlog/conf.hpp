@@ -31,7 +31,9 @@ struct LogNumber {
   // Another for each; see PartName::ring.
   std::int64_t ring() const;
   // `<namespace>eventlog:<name>`.
-  std::string key(const Context& context, std::string_view name) const;
+  std::string key(const Context& context, std::string_view name) const {
+    return copied_key(context.in_copies(unmarked ? 1 : copies), "eventlog", name);
+  }
   LogKeys keys(const Context& context, std::string_view name, const RingShape& shape) const {
     return {key(context, name), shape, copies};
   }

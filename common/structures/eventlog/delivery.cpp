@@ -112,7 +112,7 @@ class ChunkDelivery {
     const bool promised = chunk.chunk >= current - shape_.chunks && chunk.chunk <= current;
     std::vector<NamedPart> all;
     const auto there = [&](const PartName& name) {
-      return std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return part.name == name; });
+      return std::ranges::any_of(parts, [&](const Part& part) { return part.name == name; });
     };
     for (auto known = state_.parts.lower_bound({chunk.chunk, 0}); known != state_.parts.end(); ++known) {
       if (known->first.chunk != chunk.chunk) break;
@@ -140,8 +140,8 @@ class ChunkDelivery {
 
   // Whether incarnations of this chunk's parts are gone whose loss was not reported yet.
   bool report_losses(const ChunkText& chunk, const std::vector<Part>& parts) {
-    bool lost = std::any_of(parts.begin(), parts.end(),
-                            [&](const Part& part) { return part.replaced && !is_whole(chunk, part.name); });
+    bool lost = std::ranges::any_of(
+        parts, [&](const Part& part) { return part.replaced && !is_whole(chunk, part.name); });
     for (const auto& [name, incarnation] : expected(chunk, parts)) {
       if (is_whole(chunk, name)) continue;
       const auto text = chunk.parts.find(name);
@@ -149,7 +149,7 @@ class ChunkDelivery {
       const auto same = [&](const Part& part) {
         return part.name == name && part.incarnation == incarnation;
       };
-      if (std::any_of(parts.begin(), parts.end(), same)) continue;
+      if (std::ranges::any_of(parts, same)) continue;
       const auto known = state_.parts.find(name);
       if (known != state_.parts.end() && known->second.incarnation == incarnation) state_.parts.erase(known);
       lost = state_.lost.emplace(name, incarnation).second || lost;
@@ -202,12 +202,11 @@ class ChunkDelivery {
     if (events.empty()) return;
     const auto by_id = [](const EventLine& a, const EventLine& b) { return a.id < b.id; };
     const auto same_id = [](const EventLine& a, const EventLine& b) { return a.id == b.id; };
-    std::stable_sort(events.begin(), events.end(), by_id);
+    std::ranges::stable_sort(events, by_id);
     events.erase(std::unique(events.begin(), events.end(), same_id), events.end());
     const std::vector<EventId> before = consumed_ids(chunk, parts);
-    std::erase_if(events, [&](const EventLine& event) {
-      return std::binary_search(before.begin(), before.end(), event.id);
-    });
+    std::erase_if(events,
+                  [&](const EventLine& event) { return std::ranges::binary_search(before, event.id); });
   }
 
   // Remembers of what is delivered by now what some copy lacks, and forgets the rest. What a former ring has
@@ -255,7 +254,7 @@ class ChunkDelivery {
           before.push_back(*id);
       }
     }
-    std::sort(before.begin(), before.end());
+    std::ranges::sort(before);
     return before;
   }
 

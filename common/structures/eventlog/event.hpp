@@ -23,7 +23,7 @@ struct EventId {
   // `01a1fc4a-f7b9-7c3e-b1f0-2a9d5e7c4b18`, 36 characters that sort as the ids do.
   std::string text() const;
   void append_to(std::string& out) const;
-  WallTime time() const;
+  WallTime time() const { return WallTime(std::chrono::milliseconds(high >> 16)); }
   static std::optional<EventId> parse(std::string_view text);
 };
 
@@ -38,12 +38,16 @@ struct RingShape {
   // Throws InvalidInput, naming --chunk or --chunks.
   static RingShape of(Duration chunk, std::uint64_t chunks);
 
-  std::int64_t chunk_of(WallTime time) const;
+  std::int64_t chunk_of(WallTime time) const {
+    return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count() / chunk_s;
+  }
   WallTime start_of(std::int64_t chunk) const { return WallTime(std::chrono::seconds(chunk * chunk_s)); }
   // How long every event is kept: N * C.
   std::chrono::seconds kept() const { return std::chrono::seconds(chunk_s * chunks); }
   // When a chunk's item ends: N chunks after its end, a tick, and half a chunk for clocks that differ.
-  WallTime expiry_of(std::int64_t chunk) const;
+  WallTime expiry_of(std::int64_t chunk) const {
+    return start_of(chunk + 1 + chunks) + std::chrono::seconds(2) + std::chrono::milliseconds(chunk_s * 500);
+  }
   std::string text() const { return std::to_string(chunk_s) + 'x' + std::to_string(chunks); }
   static std::optional<RingShape> parse(std::string_view text);
 };
@@ -64,7 +68,9 @@ struct PartName {
   static constexpr std::int64_t copies_per_ring = 100;
   std::int64_t ring() const { return copy / copies_per_ring; }
   PartName stored() const { return {chunk, part}; }
-  std::string text() const;
+  std::string text() const {
+    return part == 0 ? std::to_string(chunk) : std::to_string(chunk) + '.' + std::to_string(part);
+  }
   static std::optional<PartName> parse(std::string_view text);
 };
 

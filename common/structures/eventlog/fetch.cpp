@@ -60,7 +60,7 @@ Failure too_large(const RingShape& shape, std::int64_t chunk, const char* unless
 }
 
 bool is_sole(const std::vector<RingShape>& shapes, const RingShape& shape) {
-  return std::all_of(shapes.begin(), shapes.end(), [&](const RingShape& one) { return one == shape; });
+  return std::ranges::all_of(shapes, [&](const RingShape& one) { return one == shape; });
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ struct LogReader::Parts {
       if (i == 0) {
         refuse_if_left(found);
         const auto has_parts = [](const ChunkText& chunk) { return !chunk.parts.empty(); };
-        const bool there = found.directory || std::any_of(texts.begin(), texts.end(), has_parts);
+        const bool there = found.directory || std::ranges::any_of(texts, has_parts);
         if (there && found.conf_may_lack() && !std::exchange(looked, true) && place.elsewhere()) {
           if (!state.ring.empty()) state.ring = place.keys.ring();
           found = {};

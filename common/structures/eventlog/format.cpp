@@ -75,10 +75,6 @@ std::string EventId::text() const {
   return text;
 }
 
-WallTime EventId::time() const {
-  return WallTime(std::chrono::milliseconds(high >> 16));
-}
-
 std::optional<EventId> EventId::parse(std::string_view text) {
   if (text.size() != event_id_size) return std::nullopt;
   EventId id;
@@ -130,14 +126,6 @@ RingShape RingShape::of(Duration chunk, std::uint64_t chunks) {
   return shape;
 }
 
-std::int64_t RingShape::chunk_of(WallTime time) const {
-  return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count() / chunk_s;
-}
-
-WallTime RingShape::expiry_of(std::int64_t chunk) const {
-  return start_of(chunk + 1 + chunks) + std::chrono::seconds(2) + std::chrono::milliseconds(chunk_s * 500);
-}
-
 std::optional<RingShape> RingShape::parse(std::string_view text) {
   const std::size_t x = text.find('x');
   if (x == std::string_view::npos) return std::nullopt;
@@ -149,10 +137,6 @@ std::optional<RingShape> RingShape::parse(std::string_view text) {
   const RingShape shape{*chunk_s, *chunks};
   if (shape.kept() > longest_kept) return std::nullopt;
   return shape;
-}
-
-std::string PartName::text() const {
-  return part == 0 ? std::to_string(chunk) : std::to_string(chunk) + '.' + std::to_string(part);
 }
 
 std::optional<PartName> PartName::parse(std::string_view text) {

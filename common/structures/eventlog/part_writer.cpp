@@ -171,9 +171,8 @@ std::optional<LogMove> PartWriter::left(std::int64_t chunk) const {
   const auto conf = parse_in_use(conf_->value, context_->clock.wall());
   const auto move = move_away(conf, keys_.copies());
   const InUse ours = in_use(chunk);
-  const bool is_read = std::any_of(conf.begin(), conf.end(), [&](const InUse& one) {
-    return one.what == ours.what && one.until >= ours.until;
-  });
+  const bool is_read = std::ranges::any_of(
+      conf, [&](const InUse& one) { return one.what == ours.what && one.until >= ours.until; });
   return perhaps_ && is_read ? std::nullopt : move;
 }
 
@@ -226,7 +225,7 @@ bool PartWriter::name_part(const PartName& name, const std::string& incarnation)
   if (conf_ && !conf_->failed()) {
     const InUse noted = in_use(name.chunk);
     const auto all = parse_in_use(conf_->outcome == Outcome::hit ? conf_->value : "", now);
-    knows_us = std::any_of(all.begin(), all.end(), [&](const InUse& one) { return one.what == noted.what; });
+    knows_us = std::ranges::any_of(all, [&](const InUse& one) { return one.what == noted.what; });
     batch.push_back(note_in_use(keys_.conf(), *std::exchange(conf_, std::nullopt), noted, now));
   }
   for (int attempt = 1;; ++attempt) {
@@ -248,14 +247,6 @@ bool PartWriter::name_part(const PartName& name, const std::string& incarnation)
     }
     if (!reply.unknown()) expect(context_->cluster, reply);
   }
-}
-
-InUse PartWriter::in_use(std::int64_t chunk) const {
-  return {shape_.text(), shape_.expiry_of(chunk)};
-}
-
-Exptime PartWriter::exptime_of(std::int64_t chunk) const {
-  return Exptime::at(shape_.expiry_of(chunk), context_->clock.wall());
 }
 
 }  // namespace mcds

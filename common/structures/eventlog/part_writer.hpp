@@ -70,8 +70,10 @@ class PartWriter {
   Look look(const PartName& name, const std::string& lines, std::int64_t& last_part, Appended& appended);
   Stored create(const PartName& name, const std::string& lines);
   std::optional<std::string> read_back(const PartName& name);
-  Exptime exptime_of(std::int64_t chunk) const;
-  InUse in_use(std::int64_t chunk) const;
+  Exptime exptime_of(std::int64_t chunk) const {
+    return Exptime::at(shape_.expiry_of(chunk), context_->clock.wall());
+  }
+  InUse in_use(std::int64_t chunk) const { return {shape_.text(), shape_.expiry_of(chunk)}; }
   std::optional<RingShape> meant() const;
   std::optional<LogMove> left(std::int64_t chunk) const;
 

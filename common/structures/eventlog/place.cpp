@@ -26,9 +26,8 @@ bool has_left(std::span<const std::string> confs, std::size_t copies, WallTime n
 bool share_a_shape(std::string_view one, std::string_view other) {
   const auto shapes = parse_conf(one, WallTime{});
   const auto others = parse_conf(other, WallTime{});
-  return std::any_of(shapes.begin(), shapes.end(), [&](const RingShape& shape) {
-    return std::find(others.begin(), others.end(), shape) != others.end();
-  });
+  return std::ranges::any_of(
+      shapes, [&](const RingShape& shape) { return std::ranges::find(others, shape) != others.end(); });
 }
 
 }  // namespace
@@ -50,7 +49,7 @@ LogPlace::LogPlace(Context of, std::string_view called, const std::optional<Ring
 
 void LogPlace::take_keys() {
   // That the present lines may be stored is not forgotten.
-  const bool perhaps = std::any_of(writers.begin(), writers.end(), std::mem_fn(&PartWriter::perhaps));
+  const bool perhaps = std::ranges::any_of(writers, std::mem_fn(&PartWriter::perhaps));
   keys = LogKeys(kept.key(), shape, copies.size());
   writers.clear();
   for (std::size_t i = 0; i < copies.size(); ++i) {
@@ -118,7 +117,7 @@ void LogPlace::refuse(const LogMove& move) {
 void LogPlace::remember(std::span<const InUse> conf) {
   const WallTime now = context.clock.wall();
   for (const FormerRing& ring : former_rings(conf)) {
-    const auto known = std::find_if(formers.begin(), formers.end(), [&](const FormerRing& other) {
+    const auto known = std::ranges::find_if(formers, [&](const FormerRing& other) {
       return other.number == ring.number && other.shape == ring.shape;
     });
     if (known == formers.end())
@@ -127,10 +126,6 @@ void LogPlace::remember(std::span<const InUse> conf) {
       known->until = std::max(known->until, ring.until);
   }
   std::erase_if(formers, [&](const FormerRing& ring) { return ring.until <= now; });
-}
-
-LogKeys LogPlace::keys_of(const FormerRing& former) const {
-  return former.number.keys(context, name, former.shape);
 }
 
 std::string LogPlace::key_of(const PartName& part) const {

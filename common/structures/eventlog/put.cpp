@@ -70,9 +70,7 @@ struct LogWriter::Parts {
     return *at;
   }
 
-  bool perhaps() const {
-    return std::any_of(place.writers.begin(), place.writers.end(), std::mem_fn(&PartWriter::perhaps));
-  }
+  bool perhaps() const { return std::ranges::any_of(place.writers, std::mem_fn(&PartWriter::perhaps)); }
 
   using OfCopy = Result<PartWriter::Appended>;
   Flushed flush() {
@@ -93,7 +91,7 @@ struct LogWriter::Parts {
         if (nowhere(done[copy]))
           done[copy] = attempt([&] { return place.writers[copy].append(chunk, text); });
       }));
-      if (std::none_of(done.begin(), done.end(), nowhere)) break;
+      if (std::ranges::none_of(done, nowhere)) break;
       bool somewhere = false;
       std::optional<LogMove> left;
       std::optional<RingShape> meant;

@@ -191,7 +191,7 @@ class ChunkReader {
     if (!reading_.tolerant) expect(copy_.context.cluster, reply);
     const std::string server = copy_.context.cluster.address_of(reply.server);
     const auto same = [&](const Failure& failure) { return failure.server() == server; };
-    if (std::none_of(found_.unreachable.begin(), found_.unreachable.end(), same)) {
+    if (std::ranges::none_of(found_.unreachable, same)) {
       found_.unreachable.emplace_back(error_code_of_silence(*reply.failure), reply.failure->message, server);
     }
     return false;
@@ -273,10 +273,6 @@ std::vector<NamedPart> LogDirectory::named(std::int64_t chunk, WallTime until) c
     if (entry->second <= until && !withdrawn_.contains(entry->first)) found.push_back(entry->first);
   }
   return found;
-}
-
-bool LogDirectory::knows(const PartName& name, std::string_view incarnation) const {
-  return named_.contains({name, std::string(incarnation)});
 }
 
 std::int64_t LogDirectory::last_part_of(std::int64_t chunk) const {

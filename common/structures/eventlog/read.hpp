@@ -45,7 +45,9 @@ class LogDirectory {
   void add(std::string_view value);
   // The incarnations named for each part of this chunk, up to `until`.
   std::vector<NamedPart> named(std::int64_t chunk, WallTime until) const;
-  bool knows(const PartName& name, std::string_view incarnation) const;
+  bool knows(const PartName& name, std::string_view incarnation) const {
+    return named_.contains({name, std::string(incarnation)});
+  }
   std::int64_t last_part_of(std::int64_t chunk) const;
   std::size_t damaged_lines() const { return damaged_; }
   bool is_foreign() const { return damaged_ != 0 && damaged_ == lines(); }

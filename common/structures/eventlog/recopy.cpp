@@ -211,7 +211,7 @@ class LogRecopy {
           cluster.execute(seen.value == 0 ? Request::remove(key) : Request::remove_if(key, seen));
       return expect(cluster, removed).outcome != Outcome::exists;
     }));
-    return std::all_of(done.begin(), done.end(), std::identity());
+    return std::ranges::all_of(done, std::identity());
   }
 
   // Of every copy. Throws if one does not answer, or is another program's.

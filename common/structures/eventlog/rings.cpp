@@ -33,8 +33,8 @@ bool has_all(const ChunkText& copy) {
     if (part.unreachable || name.part != next++) return false;
   }
   if (next == 0) return false;
-  return std::all_of(copy.named.begin(), copy.named.end(),
-                     [&](const auto& named) { return has_part(copy, named.first, named.second); });
+  return std::ranges::all_of(copy.named,
+                             [&](const auto& named) { return has_part(copy, named.first, named.second); });
 }
 
 std::map<EventId, std::string_view> event_lines(const ChunkText& copy) {
@@ -135,7 +135,7 @@ std::vector<std::string> missing_lines(std::span<const ChunkText* const> copies,
   for (std::size_t to = 0; to < copies.size(); ++to) {
     const auto& parts = copies[to]->parts;
     if (copies[to]->foreign ||
-        std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.second.unreachable; }))
+        std::ranges::any_of(parts, [](const auto& part) { return part.second.unreachable; }))
       continue;
     bool old = false;
     for (std::size_t from = 0; from < copies.size(); ++from) {
@@ -160,8 +160,8 @@ struct RingText {
   ConfCopies confs = {};
 
   bool any_missing() const {
-    return std::any_of(missing.begin(), missing.end(), [](const auto& of_chunk) {
-      return std::any_of(of_chunk.begin(), of_chunk.end(), [](const auto& lines) { return !lines.empty(); });
+    return std::ranges::any_of(missing, [](const auto& of_chunk) {
+      return std::ranges::any_of(of_chunk, [](const auto& lines) { return !lines.empty(); });
     });
   }
 
@@ -180,7 +180,7 @@ struct RingText {
   std::optional<Failure> unconfirmed(std::span<const std::optional<Failure>> unrefilled) const {
     for (std::size_t i = 0; i < missing.size(); ++i) {
       const auto lacking = [](const std::string& lines) { return !lines.empty(); };
-      if (std::none_of(missing[i].begin(), missing[i].end(), lacking)) continue;
+      if (std::ranges::none_of(missing[i], lacking)) continue;
       std::vector<CopyState> states = chunks[i].states;
       for (std::size_t copy = 0; copy < states.size(); ++copy) {
         states[copy].has = true;
@@ -248,8 +248,7 @@ class RingReader {
     all.conf_silent = all.conf_silent || !one.conf_answered;
     all.conf = united(std::move(all.conf), one.conf);
     for (const RingShape& shape : one.shapes) {
-      if (std::find(all.shapes.begin(), all.shapes.end(), shape) == all.shapes.end())
-        all.shapes.push_back(shape);
+      if (std::ranges::find(all.shapes, shape) == all.shapes.end()) all.shapes.push_back(shape);
     }
     unreachable.insert(unreachable.end(), one.unreachable.begin(), one.unreachable.end());
   }

@@ -130,18 +130,11 @@ struct Lock::Ballot {
   std::vector<CopyOutcome> outcomes(const Context& context) const {
     std::vector<CopyOutcome> all;
     for (const Voter& voter : voters) {
-      CopyOutcome outcome{voter.take.server, {}, {}, {}};
-      if (voter.take.result == HeldCopy::Result::failed) {
-        outcome = copy_outcome(context, voter.take.failure);
-        outcome.server = voter.take.server;
-      } else {
-        outcome.yes = voter.won();
-      }
+      CopyOutcome& outcome = all.emplace_back(voter.take.outcome(context, voter.won()));
       if (voter.won() && !voter.counts()) {
         outcome.failure = Failure(ErrorCode::unavailable, "started too recently to vote",
                                   context.cluster.address_of(outcome.server));
       }
-      all.push_back(std::move(outcome));
     }
     return all;
   }
@@ -248,8 +241,8 @@ void Lock::complete(Lease& lease, const Wish& wish, const Ballot& ballot) {
 Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddTokens& tokens) {
   const std::string doubtful = tokens.text();
   const bool taken = ballot.number_of(&Ballot::Voter::added) != 0 && give_back(lease, tokens) >= majority();
-  tokens.vanished = std::any_of(ballot.voters.begin(), ballot.voters.end(),
-                                [](const Ballot::Voter& voter) { return voter.take.vanished; });
+  tokens.vanished =
+      std::ranges::any_of(ballot.voters, [](const Ballot::Voter& voter) { return voter.take.vanished; });
   const std::size_t able = ballot.number_of(&Ballot::Voter::able);
   if (able < majority()) {
     std::string message = "no majority: " + std::to_string(able) + " of " + std::to_string(context_.copies) +
@@ -266,8 +259,8 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
       message += "; " + std::to_string(young) + " started less than --longest-ttl (" +
                  format_duration(longest_ttl_) + ") ago and may have forgotten locks";
     }
-    const auto silent = std::find_if(ballot.voters.begin(), ballot.voters.end(),
-                                     [](const Ballot::Voter& voter) { return !voter.vote.why.empty(); });
+    const auto silent = std::ranges::find_if(
+        ballot.voters, [](const Ballot::Voter& voter) { return !voter.vote.why.empty(); });
     if (silent != ballot.voters.end()) message += "; " + silent->vote.why;
     if (taken) throw perhaps_taken(message, doubtful);
     fail(ballot, message, doubtful);
@@ -292,9 +285,9 @@ UnknownOutcome Lock::perhaps_taken(const std::string& message, const std::string
 
 // Of several servers what they add up to, of one what it said; of all that cannot do it, why.
 void Lock::fail(const Ballot& ballot, const std::string& of_several, const std::string& doubtful) const {
-  const bool all_refuse = std::all_of(
-      ballot.voters.begin(), ballot.voters.end(),
-      [](const Ballot::Voter& voter) { return voter.take.failure.is(ReplyFailure::Kind::refused); });
+  const bool all_refuse = std::ranges::all_of(ballot.voters, [](const Ballot::Voter& voter) {
+    return voter.take.failure.is(ReplyFailure::Kind::refused);
+  });
   if (votes_asked() != 0 && !all_refuse) throw NotApplied(ErrorCode::unavailable, of_several, address());
   const HeldCopy& take = ballot.voters.front().take;
   if (!doubtful.empty() && take.in_doubt) {
@@ -312,7 +305,7 @@ std::size_t Lock::give_back(const Lease& lease, AddTokens& tokens) {
   if (freed.failure()) return lease.copies.size();  // the caller reports the first failure; the key expires
   const auto& copies = freed.value().copies;
   return static_cast<std::size_t>(
-      std::count_if(copies.begin(), copies.end(), [](const auto& copy) { return copy.failure.has_value(); }));
+      std::ranges::count_if(copies, [](const auto& copy) { return copy.failure.has_value(); }));
 }
 
 // The largest number drawn, and above all that a server that votes can have forgotten, once a majority of the

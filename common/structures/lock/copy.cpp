@@ -45,10 +45,6 @@ void AddTokens::spend(Random& random) {
   spent.push_back(std::exchange(next, new_lock_token(random) + suffix));
 }
 
-bool AddTokens::is_ours(std::string_view token) const {
-  return token == next || std::find(spent.begin(), spent.end(), token) != spent.end();
-}
-
 std::string AddTokens::text() const {
   std::string text;
   for (const std::string& token : spent) text += token + " or ";
@@ -59,6 +55,11 @@ Exptime fence_end(std::uint64_t microseconds) {
   constexpr std::uint64_t week_s = 7 * 24 * 3600;
   return Exptime::absolute(static_cast<std::int64_t>(microseconds / 1'000'000 + week_s))
       .value_or(Exptime::never());
+}
+
+CopyOutcome HeldCopy::outcome(const Context& context, bool yes) const {
+  if (result != Result::failed) return {.server = server, .yes = yes};
+  return {.server = server, .failure = copy_outcome(context, failure).failure};
 }
 
 HeldCopy take_copy(const Context& context, const CopyToTake& plan) {

@@ -44,6 +44,8 @@ struct HeldCopy {
   bool vanished = false;  // failed: nothing was there when an add in doubt was read back
 
   bool is_lost() const { return result == Result::gone || result == Result::not_ours; }
+  // For answers; `yes` if it did not fail.
+  CopyOutcome outcome(const Context& context, bool yes) const;
 };
 
 // The add, and the fence's increment in the same trip. A lost reply is read back: our token means

@@ -81,26 +81,14 @@ void Lock::check_ttl(Duration ttl) const {
 
 // Without what clocks of different rates may disagree about.
 SteadyTime Lock::deadline_of(SteadyTime counts_from, Duration ttl) const {
-  return counts_from + ttl - of_several<Duration>(context_.copies, ttl / 100 + std::chrono::milliseconds(2));
-}
-
-std::size_t Lock::server() const {
-  return context_.cluster.placement().server_of(key_);
-}
-
-// The copies' servers, the owner first.
-std::vector<std::size_t> Lock::servers() const {
-  return copy_servers(context_, key_);
+  const Duration drift = ttl / 100 + std::chrono::milliseconds(2);
+  return counts_from + ttl - (votes_asked() == 0 ? Duration::zero() : drift);
 }
 
 std::vector<Lease::Copy> Lock::unstamped() const {
   std::vector<Lease::Copy> copies;
   for (const std::size_t server : servers()) copies.push_back({server, std::nullopt});
   return copies;
-}
-
-std::string Lock::address() const {
-  return context_.cluster.address_of(server());
 }
 
 Lock::Answer Lock::poll(const Context& context, Duration wait,
@@ -227,7 +215,7 @@ void Lock::retake(Lease& lease, std::span<const std::size_t> skipped, Duration t
   if (lease.value.empty()) return;
   std::vector<CopyToTake> plans;
   for (const std::size_t server : servers()) {
-    if (std::find(skipped.begin(), skipped.end(), server) != skipped.end()) continue;
+    if (std::ranges::find(skipped, server) != skipped.end()) continue;
     plans.push_back({.server = server,
                      .key = key_,
                      .tokens = {lease.token, {}},
@@ -304,15 +292,11 @@ Lock::Freed Lock::release_copies(const std::optional<std::string>& token,
         {.server = copy.server, .key = key_, .token = token, .cas = copy.cas, .copies = context_.copies});
   }
   const std::vector<HeldCopy> releases = act_on_all(context_, plans, change_copy);
-  const HeldCopy& told = *std::max_element(releases.begin(), releases.end(),
-                                           [](auto& a, auto& b) { return a.result < b.result; });
+  const HeldCopy& told =
+      *std::ranges::max_element(releases, [](auto& a, auto& b) { return a.result < b.result; });
   Freed freed{Freed::Result::not_held, told.value ? told.value->holder : std::string(), {}};
-  for (const HeldCopy& one : releases) {
-    CopyOutcome outcome{.server = one.server};
-    if (one.result == Result::failed) outcome = copy_outcome(context_, one.failure);
-    if (!outcome.failure) outcome.yes = one.result == Result::not_ours;
-    freed.copies.push_back(std::move(outcome));
-  }
+  for (const HeldCopy& one : releases)
+    freed.copies.push_back(one.outcome(context_, one.result == Result::not_ours));
   if (told.result == Result::other_number)
     throw other_copies(*other_number(std::span(&*told.value, 1), context_.copies), address());
   if (told.result == Result::failed) expect(context_.cluster, told.failure);
@@ -321,18 +305,6 @@ Lock::Freed Lock::release_copies(const std::optional<std::string>& token,
   if (told.result == Result::done) freed.result = Freed::Result::released;
   if (told.result == Result::not_ours) freed.result = Freed::Result::not_owner;
   return freed;
-}
-
-Lock::Freed Lock::release(const Lease& lease) {
-  return release_copies(lease.token, lease.copies);
-}
-
-Lock::Freed Lock::release(std::string_view token) {
-  return release_copies(std::string(token), unstamped());
-}
-
-Lock::Freed Lock::force_release() {
-  return release_copies(std::nullopt, unstamped());
 }
 
 Lock::Forgotten Lock::forget(const Context& context, std::string_view name) {
@@ -391,8 +363,7 @@ Lock::Shown Lock::shown(std::span<const Reply> replies) const {
     silent += reply.failed() ? 1 : 0;
     if (reply.outcome == Outcome::hit) ++votes[values.emplace_back(LockValue::parse(reply.value)).token];
   }
-  const auto most =
-      std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  const auto most = std::ranges::max_element(votes, [](auto& a, auto& b) { return a.second < b.second; });
   const std::size_t count = most == votes.end() ? 0 : most->second;
   one.held = count >= majority();
   if (!one.held && failed != nullptr && count + silent >= majority())

@@ -3,6 +3,7 @@
 // at the end of this file.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -39,7 +40,9 @@ struct AddTokens {
 
   // What `next` may stand for is not known any more.
   void spend(Random& random);
-  bool is_ours(std::string_view token) const;
+  bool is_ours(std::string_view token) const {
+    return token == next || std::ranges::find(spent, token) != spent.end();
+  }
   // For messages: a lock that turns up later is released with one of these.
   std::string text() const;
 };
@@ -125,10 +128,10 @@ class Lock {
     std::string holder;  // JSON of the former (released) or present (not_owner) holder, if read
     std::vector<CopyOutcome> copies = {};
   };
-  Freed release(const Lease& lease);
-  Freed release(std::string_view token);
+  Freed release(const Lease& lease) { return release_copies(lease.token, lease.copies); }
+  Freed release(std::string_view token) { return release_copies(std::string(token), unstamped()); }
   // Regardless of its holder.
-  Freed force_release();
+  Freed force_release() { return release_copies(std::nullopt, unstamped()); }
 
   // Removes what remains of a lock that nobody holds: its fences, those of its slots too. The next fence
   // begins with the present time, above all earlier ones. A fence that is drawn at this moment stays.
@@ -151,7 +154,7 @@ class Lock {
 
   const std::string& key() const { return key_; }
   // The server of the lock, and of its fence.
-  std::size_t server() const;
+  std::size_t server() const { return context_.cluster.placement().server_of(key_); }
 
  private:
   friend class LockSlots;
@@ -178,7 +181,8 @@ class Lock {
   SteadyTime deadline_of(SteadyTime counts_from, Duration ttl) const;
   void retake(Lease& lease, std::span<const std::size_t> skipped, Duration ttl);
   Shown shown(std::span<const Reply> replies) const;
-  std::vector<std::size_t> servers() const;
+  // Of the copies, the owner first.
+  std::vector<std::size_t> servers() const { return copy_servers(context_, key_); }
   Renewal renew_copies(Lease& lease, const std::optional<std::string>& value, Duration ttl);
   Freed release_copies(const std::optional<std::string>& token, std::span<const Lease::Copy> copies);
   std::vector<Lease::Copy> unstamped() const;
@@ -186,7 +190,7 @@ class Lock {
   std::size_t give_back(const Lease& lease, AddTokens& tokens);
   struct Stored;
   Stored stored_under(std::string_view token) const;
-  std::string address() const;
+  std::string address() const { return context_.cluster.address_of(server()); }
 
   Context context_;
   std::string key_;

@@ -135,8 +135,7 @@ std::vector<std::size_t> LockSlots::order() const {
   std::vector<std::size_t> slots;
   const auto start = static_cast<std::size_t>(context_.random.below(size()));
   for (std::size_t i = 0; i < size(); ++i) slots.push_back((start + i) % size());
-  std::stable_partition(slots.begin(), slots.end(),
-                        [&](std::size_t slot) { return !tokens_[slot].spent.empty(); });
+  std::ranges::stable_partition(slots, [&](std::size_t slot) { return !tokens_[slot].spent.empty(); });
   return slots;
 }
 

@@ -52,8 +52,8 @@ std::optional<std::size_t> other_number(std::span<const LockValue> found, std::s
     if (one.holder.empty()) continue;
     const auto field = json_field(one.holder, "copies");
     const auto copies = field ? static_cast<std::size_t>(parse_u64(*field).value_or(1)) : 1;
-    const auto same = std::count_if(found.begin(), found.end(),
-                                    [&](const LockValue& other) { return other.token == one.token; });
+    const auto same =
+        std::ranges::count_if(found, [&](const LockValue& other) { return other.token == one.token; });
     if (copies != ours && (field || same == 1)) return copies;
   }
   return std::nullopt;

@@ -41,7 +41,7 @@ std::uint64_t count_in(const Cluster& cluster, std::span<const Reply> replies, c
     largest = std::max(largest.value_or(0), *number);
   }
   const auto answers = [](const Reply& reply) { return !reply.failed(); };
-  if (std::none_of(replies.begin(), replies.end(), answers)) expect(cluster, telling(replies));
+  if (std::ranges::none_of(replies, answers)) expect(cluster, telling(replies));
   return largest.value_or(0);
 }
 
@@ -52,6 +52,17 @@ std::string conf_key(const std::string& key) {
 
 bool is_stored(const Reply& reply) {
   return reply.outcome == Outcome::stored;
+}
+
+// In use, as a conf key's value says.
+std::vector<Duration> periods_in(std::string_view conf, WallTime now) {
+  std::vector<Duration> periods;
+  for (const InUse& one : parse_in_use(conf, now)) {
+    const auto seconds = parse_u64(one.what);
+    if (seconds && *seconds != 0 && *seconds < longest_period_s)
+      periods.push_back(std::chrono::seconds(*seconds));
+  }
+  return periods;
 }
 
 // A mark of clients with one copy has no time: whoever made it has counted, without a look at other copies.
@@ -68,18 +79,6 @@ Visitors::Visitors(Context context, std::string_view name, Duration period)
   base_ = key + ':' + std::to_string(period_s_);
 }
 
-std::int64_t Visitors::period_of(WallTime time) const {
-  return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count() / period_s_;
-}
-
-WallTime Visitors::start_of(std::int64_t period) const {
-  return WallTime(std::chrono::seconds(period * period_s_));
-}
-
-std::string Visitors::key_of(std::int64_t period) const {
-  return base_ + ':' + std::to_string(period);
-}
-
 Exptime Visitors::exptime_of(std::int64_t period) const {
   const auto guard = std::chrono::seconds(2) + std::chrono::milliseconds(period_s_ * 500);
   return Exptime::at(start_of(period + 2) + guard, context_.clock.wall());
@@ -88,15 +87,14 @@ Exptime Visitors::exptime_of(std::int64_t period) const {
 Visitors::Hit Visitors::count(std::int64_t period, std::uint64_t hits) {
   const auto request = Request::incr_or_create(key_of(period), hits, hits, exptime_of(period));
   const auto replies = execute_copies(context_, request);
-  if (std::none_of(replies.begin(), replies.end(), is_stored)) expect(context_.cluster, telling(replies));
+  if (std::ranges::none_of(replies, is_stored)) expect(context_.cluster, telling(replies));
   Hit hit{
       .counted = true, .current = 0, .period_started_at = start_of(period), .server = replies.front().server};
   for (const Reply& reply : replies) {
     if (is_stored(reply)) hit.current = std::max(hit.current, reply.number);
   }
   hit.copies = copy_outcomes(context_, replies);
-  if (std::any_of(replies.begin(), replies.end(), [](const Reply& reply) { return reply.created; }))
-    note_period(period);
+  if (std::ranges::any_of(replies, [](const Reply& reply) { return reply.created; })) note_period(period);
   return hit;
 }
 
@@ -117,22 +115,17 @@ Duration Visitors::period_in_use(const Context& context, std::string_view name) 
   const auto replies = execute_copies(context, batch);
   std::vector<Duration> periods;
   const auto is_hit = [](const Reply& reply) { return reply.outcome == Outcome::hit; };
-  if (std::any_of(replies[1].begin(), replies[1].end(), is_hit) ||
-      std::any_of(replies[2].begin(), replies[2].end(), is_hit))
+  if (std::ranges::any_of(replies[1], is_hit) || std::ranges::any_of(replies[2], is_hit))
     periods.push_back(usual_period);
   // A copy may have missed what another was told, or have lost it.
   for (const Reply& conf : replies[0]) {
-    for (const InUse& one : parse_in_use(conf.value, now)) {
-      const auto seconds = parse_u64(one.what);
-      if (!seconds || *seconds == 0 || *seconds >= longest_period_s) continue;
-      const Duration told = std::chrono::seconds(*seconds);
-      if (std::find(periods.begin(), periods.end(), told) == periods.end()) periods.push_back(told);
+    for (const Duration told : periods_in(conf.value, now)) {
+      if (std::ranges::find(periods, told) == periods.end()) periods.push_back(told);
     }
   }
   if (periods.size() < 2) return periods.empty() ? usual_period : periods.front();
-  std::string list;
-  for (const Duration one : periods) list += (list.empty() ? "" : ", ") + format_duration(one);
-  throw InvalidInput("--period: this name is counted with the periods " + list + "; give one of them");
+  throw InvalidInput("--period: this name is counted with the periods " +
+                     joined(periods, ", ", format_duration) + "; give one of them");
 }
 
 bool Visitors::drop(const Context& context, std::string_view name) {
@@ -145,11 +138,8 @@ bool Visitors::drop(const Context& context, std::string_view name) {
   };
   add(usual);
   for (const Reply& conf : execute_copies(context, Request::get(usual.conf_))) {
-    for (const InUse& one : parse_in_use(expect_read(context.cluster, conf).value, now)) {
-      const auto seconds = parse_u64(one.what);
-      if (seconds && *seconds != 0 && *seconds < longest_period_s)
-        add(Visitors(context, name, std::chrono::seconds(*seconds)));
-    }
+    for (const Duration told : periods_in(expect_read(context.cluster, conf).value, now))
+      add(Visitors(context, name, told));
   }
   std::vector<Request> removals;
   for (std::string& key : keys) removals.push_back(Request::remove(std::move(key)));
@@ -290,7 +280,7 @@ std::optional<Visitors::ClaimState> Visitors::decide(Claim& one, std::span<const
     one.ours_perhaps[i] = one.ours_perhaps[i] || is_stored(replies[i]) || replies[i].unknown();
   }
   const auto count = [&](auto matches) {
-    return static_cast<std::size_t>(std::count_if(replies.begin(), replies.end(), matches));
+    return static_cast<std::size_t>(std::ranges::count_if(replies, matches));
   };
   const std::size_t stored = count(is_stored);
   const std::size_t refused = count([](const Reply& reply) { return reply.outcome == Outcome::not_stored; });

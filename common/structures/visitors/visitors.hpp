@@ -74,9 +74,11 @@ class Visitors {
   std::vector<std::string> keys() const;
 
  private:
-  std::int64_t period_of(WallTime time) const;
-  WallTime start_of(std::int64_t period) const;
-  std::string key_of(std::int64_t period) const;
+  std::int64_t period_of(WallTime time) const {
+    return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count() / period_s_;
+  }
+  WallTime start_of(std::int64_t period) const { return WallTime(std::chrono::seconds(period * period_s_)); }
+  std::string key_of(std::int64_t period) const { return base_ + ':' + std::to_string(period); }
   Exptime exptime_of(std::int64_t period) const;
   struct Claim;
   enum class ClaimState { open, ours, taken, failed };

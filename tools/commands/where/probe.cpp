@@ -349,7 +349,7 @@ bool Probe::differ_by_nature(const std::string& key) const {
   const std::string& prefix = session_.key_prefix();
   if (!key.starts_with(prefix)) return false;
   const auto ours = structure_named(std::string_view(key).substr(prefix.size()));
-  return ours && !is_only(ours->copies) && key.find(":v:") == std::string::npos;
+  return ours && ours->in_several() && key.find(":v:") == std::string::npos;
 }
 
 }  // namespace mcds
