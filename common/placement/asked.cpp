@@ -52,16 +52,12 @@ class AskedPlacement final : public Placement {
   std::vector<std::size_t> indexes_;  // of the client's servers, in the pool
 };
 
-bool is_same_pool(const Pool& a, const Pool& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Server& one, const Server& other) { return one.address() == other.address(); });
-}
-
 }  // namespace
 
 std::shared_ptr<const Placement> make_asked_placement(const Pool& pool,
                                                       std::shared_ptr<const AskedClient> client) {
-  if (client == nullptr || !is_same_pool(pool, client->servers()))
+  if (client == nullptr ||
+      !std::ranges::equal(pool, client->servers(), {}, &Server::address, &Server::address))
     throw InvalidInput(
         "the profile libmemcached-configured needs --servers-from libmemcached:STRING, and its servers");
   return std::make_shared<AskedPlacement>(std::move(client));

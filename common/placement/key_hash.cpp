@@ -11,35 +11,12 @@ namespace mcds::key_hash {
 
 namespace {
 
-// A key as clients see it whose strings are of UTF-16. Malformed UTF-8 becomes U+FFFD, as there.
-std::u16string utf16_of(std::string_view utf8) {
-  std::u16string text;
-  const auto add = [&](char32_t value) {
-    if (value < 0x10000) {
-      text += static_cast<char16_t>(value);
-    } else {
-      text += static_cast<char16_t>(0xd7c0 + (value >> 10));
-      text += static_cast<char16_t>(0xdc00 + (value & 0x3ff));
-    }
-  };
-  for_each_code_point(utf8, add, [&](char) { text += u'\ufffd'; });
-  return text;
-}
-
 std::uint32_t unsigned_byte(char c) {
   return static_cast<unsigned char>(c);
 }
 // Through a signed char: 0x80… becomes 0xffffff80….
 std::uint32_t signed_byte(char c) {
   return static_cast<std::uint32_t>(static_cast<signed char>(c));
-}
-
-std::uint64_t bits_16_to_30(std::uint64_t hash) {
-  return (hash >> 16) & 0x7fffU;
-}
-
-std::uint64_t or_1(std::uint64_t hash) {
-  return hash == 0 ? 1 : hash;
 }
 
 template <typename Byte>
@@ -53,33 +30,6 @@ std::uint32_t jenkins_one_at_a_time(std::string_view key, Byte byte) {
   value += value << 3;
   value ^= value >> 11;
   return value + (value << 15);
-}
-
-constexpr std::uint32_t fnv_32_start = 2166136261U;
-constexpr std::uint32_t fnv_32_prime = 16777619U;
-constexpr std::uint64_t fnv_64_start = 0xcbf29ce484222325U;
-constexpr std::uint64_t fnv_64_prime = 0x100000001b3U;
-
-template <typename State, typename Units, typename Unit>
-State fnv1(const Units& units, State state, State prime, Unit unit) {
-  for (const auto c : units) {
-    state *= prime;
-    state ^= unit(c);
-  }
-  return state;
-}
-
-template <typename State, typename Units, typename Unit>
-State fnv1a(const Units& units, State state, State prime, Unit unit) {
-  for (const auto c : units) {
-    state ^= unit(c);
-    state *= prime;
-  }
-  return state;
-}
-
-std::uint32_t code_unit(char16_t unit) {
-  return unit;
 }
 
 constexpr std::array<std::uint32_t, 256> ccitt_table() {
@@ -111,6 +61,20 @@ struct SipState {
 
 }  // namespace
 
+std::u16string utf16_of(std::string_view utf8) {
+  std::u16string text;
+  const auto add = [&](char32_t value) {
+    if (value < 0x10000) {
+      text += static_cast<char16_t>(value);
+    } else {
+      text += static_cast<char16_t>(0xd7c0 + (value >> 10));
+      text += static_cast<char16_t>(0xdc00 + (value & 0x3ff));
+    }
+  };
+  for_each_code_point(utf8, add, [&](char) { text += u'\ufffd'; });
+  return text;
+}
+
 std::uint32_t crc32_continued(std::uint32_t crc, std::string_view bytes) {
   return static_cast<std::uint32_t>(
       ::crc32(crc, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
@@ -119,23 +83,8 @@ std::uint32_t crc32_continued(std::uint32_t crc, std::string_view bytes) {
 std::uint64_t crc32(std::string_view key) {
   return crc32_continued(0, key);
 }
-std::uint64_t crc15(std::string_view key) {
-  return bits_16_to_30(crc32(key));
-}
 std::uint64_t crc31(std::string_view key) {
   return crc32(key) & 0x7fffffffU;
-}
-
-std::uint64_t crc32_or_1(std::string_view key) {
-  return or_1(crc32(key));
-}
-
-std::uint64_t crc15_or_1(std::string_view key) {
-  return or_1(crc15(key));
-}
-
-std::uint64_t crc15_bits_16_to_30(std::string_view key) {
-  return bits_16_to_30(crc15(key));
 }
 
 std::uint64_t crc16(std::string_view key) {
@@ -152,55 +101,6 @@ std::uint64_t one_at_a_time(std::string_view key) {
   return jenkins_one_at_a_time(key, unsigned_byte);
 }
 
-std::uint64_t fnv1_32_signed(std::string_view key) {
-  return fnv1(key, fnv_32_start, fnv_32_prime, signed_byte);
-}
-std::uint64_t fnv1a_32_signed(std::string_view key) {
-  return fnv1a(key, fnv_32_start, fnv_32_prime, signed_byte);
-}
-std::uint64_t fnv1a_15_signed_or_1(std::string_view key) {
-  return or_1(bits_16_to_30(fnv1a_32_signed(key)));
-}
-std::uint64_t fnv1_32(std::string_view key) {
-  return fnv1(key, fnv_32_start, fnv_32_prime, unsigned_byte);
-}
-std::uint64_t fnv1a_32(std::string_view key) {
-  return fnv1a(key, fnv_32_start, fnv_32_prime, unsigned_byte);
-}
-std::uint64_t fnv1_64(std::string_view key) {
-  return fnv1(key, fnv_64_start, fnv_64_prime, unsigned_byte);
-}
-std::uint64_t fnv1a_64(std::string_view key) {
-  return fnv1a(key, fnv_64_start, fnv_64_prime, unsigned_byte);
-}
-
-std::uint64_t fnv1_64_low(std::string_view key) {
-  return fnv1_64(key) & 0xffffffffU;
-}
-std::uint64_t fnv1a_64_low(std::string_view key) {
-  return fnv1a_64(key) & 0xffffffffU;
-}
-std::uint64_t fnv1_32_from_0(std::string_view key) {
-  return fnv1(key, 0U, fnv_32_prime, unsigned_byte);
-}
-std::uint64_t fnv1a_32_from_0(std::string_view key) {
-  return fnv1a(key, 0U, fnv_32_prime, unsigned_byte);
-}
-std::uint64_t fnv1_64_from_0(std::string_view key) {
-  return fnv1(key, std::uint64_t{0}, fnv_64_prime, unsigned_byte);
-}
-std::uint64_t fnv1a_64_from_0(std::string_view key) {
-  return fnv1a(key, std::uint64_t{0}, fnv_64_prime, unsigned_byte);
-}
-
-// The low 32 bits never depend on the high ones.
-std::uint64_t fnv1_64_low_signed(std::string_view key) {
-  return fnv1(key, 0x84222325U, 0x1b3U, signed_byte);
-}
-std::uint64_t fnv1a_64_low_signed(std::string_view key) {
-  return fnv1a(key, 0x84222325U, 0x1b3U, signed_byte);
-}
-
 std::uint64_t always_0(std::string_view) {
   return 0;
 }
@@ -209,10 +109,6 @@ std::uint64_t java(std::string_view key) {
   std::uint32_t hash = 0;
   for (const char16_t unit : utf16_of(key)) hash = 31 * hash + unit;
   return hash;
-}
-
-std::uint64_t java_bits_16_to_30(std::string_view key) {
-  return bits_16_to_30(java(key));
 }
 
 std::uint64_t java_abs(std::string_view key) {
@@ -226,23 +122,10 @@ std::uint64_t java_times_33(std::string_view key) {
   return static_cast<std::int64_t>(hash) < 0 ? 0 - hash : hash;
 }
 
-std::uint64_t java_fnv1_32(std::string_view key) {
-  return fnv1(utf16_of(key), fnv_32_start, fnv_32_prime, code_unit);
-}
-std::uint64_t java_fnv1a_32(std::string_view key) {
-  return fnv1a(utf16_of(key), fnv_32_start, fnv_32_prime, code_unit);
-}
-std::uint64_t java_fnv1_64(std::string_view key) {
-  return fnv1(utf16_of(key), 0x84222325U, 0x1b3U, code_unit);
-}
-std::uint64_t java_fnv1a_64(std::string_view key) {
-  return fnv1a(utf16_of(key), 0x84222325U, 0x1b3U, code_unit);
-}
-
 std::uint64_t js_fnv1a_32(std::string_view key) {
-  auto hash = static_cast<std::int32_t>(fnv_32_start);
+  auto hash = static_cast<std::int32_t>(fnv_start_32);
   for (const char16_t unit : utf16_of(key)) {
-    const double product = static_cast<double>(hash ^ unit) * static_cast<double>(fnv_32_prime);
+    const double product = static_cast<double>(hash ^ unit) * static_cast<double>(fnv_prime_32);
     hash = static_cast<std::int32_t>(static_cast<std::int64_t>(product));
   }
   return static_cast<std::uint32_t>(hash);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace mcds {
@@ -12,13 +13,24 @@ using KeyHash = std::uint64_t (*)(std::string_view key);
 
 namespace key_hash {
 
+template <KeyHash hash>
+std::uint64_t bits_16_to_30(std::string_view key) {
+  return (hash(key) >> 16) & 0x7fffU;
+}
+// 0 becomes 1.
+template <KeyHash hash>
+std::uint64_t or_1(std::string_view key) {
+  const std::uint64_t value = hash(key);
+  return value == 0 ? 1 : value;
+}
+
 std::uint64_t crc32(std::string_view key);
-std::uint64_t crc15(std::string_view key);  // bits 16…30 of crc32
+constexpr KeyHash crc15 = bits_16_to_30<crc32>;
 std::uint64_t crc31(std::string_view key);  // crc32 without its top bit
 std::uint64_t crc16(std::string_view key);  // twemproxy's: CCITT in a 32-bit accumulator that is never masked
-std::uint64_t crc32_or_1(std::string_view key);  // 0 becomes 1
-std::uint64_t crc15_or_1(std::string_view key);
-std::uint64_t crc15_bits_16_to_30(std::string_view key);  // xmemcached: always 0
+constexpr KeyHash crc32_or_1 = or_1<crc32>;
+constexpr KeyHash crc15_or_1 = or_1<crc15>;
+constexpr KeyHash crc15_bits_16_to_30 = bits_16_to_30<crc15>;  // xmemcached: always 0
 
 // The first words of a digest, little-endian.
 std::array<std::uint32_t, 4> md5_words(std::string_view bytes);
@@ -47,22 +59,59 @@ std::uint64_t big_endian(std::string_view key) {
 std::uint64_t one_at_a_time_signed(std::string_view key);
 std::uint64_t one_at_a_time(std::string_view key);
 
-std::uint64_t fnv1_32_signed(std::string_view key);
-std::uint64_t fnv1a_32_signed(std::string_view key);
-std::uint64_t fnv1_32(std::string_view key);
-std::uint64_t fnv1a_32(std::string_view key);
-std::uint64_t fnv1_64(std::string_view key);  // all 64 bits
-std::uint64_t fnv1a_64(std::string_view key);
-std::uint64_t fnv1_64_low(std::string_view key);
-std::uint64_t fnv1a_64_low(std::string_view key);
+// A key as clients see it whose strings are of UTF-16. Malformed UTF-8 becomes U+FFFD, as there.
+std::u16string utf16_of(std::string_view utf8);
+
+// What a client takes of a key: its bytes, its bytes through a signed char (0x80… becomes 0xffffff80…), or
+// its UTF-16 code units.
+enum class Units { bytes, signed_bytes, utf16 };
+template <Units units, typename Take>
+void for_each_unit(std::string_view key, const Take& take) {
+  if constexpr (units == Units::utf16) {
+    for (const char16_t unit : utf16_of(key)) take(std::uint32_t{unit});
+  } else {
+    for (const char c : key) {
+      const auto byte = static_cast<unsigned char>(c);
+      take(units == Units::bytes ? std::uint32_t{byte}
+                                 : static_cast<std::uint32_t>(static_cast<signed char>(c)));
+    }
+  }
+}
+
+// FNV-1 and FNV-1a, as large as `start`.
+template <Units units, auto start, decltype(start) prime>
+std::uint64_t fnv1(std::string_view key) {
+  auto state = start;
+  for_each_unit<units>(key, [&](std::uint32_t unit) { state = (state * prime) ^ unit; });
+  return state;
+}
+template <Units units, auto start, decltype(start) prime>
+std::uint64_t fnv1a(std::string_view key) {
+  auto state = start;
+  for_each_unit<units>(key, [&](std::uint32_t unit) { state = (state ^ unit) * prime; });
+  return state;
+}
+constexpr std::uint32_t fnv_start_32 = 2166136261U, fnv_prime_32 = 16777619U;
+constexpr std::uint64_t fnv_start_64 = 0xcbf29ce484222325U, fnv_prime_64 = 0x100000001b3U;
+// The low 32 bits of 64 never depend on the high ones.
+constexpr std::uint32_t fnv_start_low = 0x84222325U, fnv_prime_low = 0x1b3U;
+
+constexpr KeyHash fnv1_32_signed = fnv1<Units::signed_bytes, fnv_start_32, fnv_prime_32>;
+constexpr KeyHash fnv1a_32_signed = fnv1a<Units::signed_bytes, fnv_start_32, fnv_prime_32>;
+constexpr KeyHash fnv1_32 = fnv1<Units::bytes, fnv_start_32, fnv_prime_32>;
+constexpr KeyHash fnv1a_32 = fnv1a<Units::bytes, fnv_start_32, fnv_prime_32>;
+constexpr KeyHash fnv1_64 = fnv1<Units::bytes, fnv_start_64, fnv_prime_64>;
+constexpr KeyHash fnv1a_64 = fnv1a<Units::bytes, fnv_start_64, fnv_prime_64>;
+constexpr KeyHash fnv1_64_low = fnv1<Units::bytes, fnv_start_low, fnv_prime_low>;
+constexpr KeyHash fnv1a_64_low = fnv1a<Units::bytes, fnv_start_low, fnv_prime_low>;
 // Enyim: a fresh hash object starts from 0.
-std::uint64_t fnv1_32_from_0(std::string_view key);
-std::uint64_t fnv1a_32_from_0(std::string_view key);
-std::uint64_t fnv1_64_from_0(std::string_view key);
-std::uint64_t fnv1a_64_from_0(std::string_view key);
-std::uint64_t fnv1a_15_signed_or_1(std::string_view key);  // bits 16…30; 0 becomes 1
-std::uint64_t fnv1_64_low_signed(std::string_view key);
-std::uint64_t fnv1a_64_low_signed(std::string_view key);  // libmemcached: a 32-bit state
+constexpr KeyHash fnv1_32_from_0 = fnv1<Units::bytes, std::uint32_t{0}, fnv_prime_32>;
+constexpr KeyHash fnv1a_32_from_0 = fnv1a<Units::bytes, std::uint32_t{0}, fnv_prime_32>;
+constexpr KeyHash fnv1_64_from_0 = fnv1<Units::bytes, std::uint64_t{0}, fnv_prime_64>;
+constexpr KeyHash fnv1a_64_from_0 = fnv1a<Units::bytes, std::uint64_t{0}, fnv_prime_64>;
+constexpr KeyHash fnv1a_15_signed_or_1 = or_1<bits_16_to_30<fnv1a_32_signed>>;
+constexpr KeyHash fnv1_64_low_signed = fnv1<Units::signed_bytes, fnv_start_low, fnv_prime_low>;
+constexpr KeyHash fnv1a_64_low_signed = fnv1a<Units::signed_bytes, fnv_start_low, fnv_prime_low>;
 
 std::uint64_t murmur2(std::string_view key);                // libmemcached's seed
 std::uint64_t murmur3(std::string_view key);                // x86_32, seed 0
@@ -84,13 +133,13 @@ std::uint64_t always_0(std::string_view key);
 
 // Over UTF-16 code units, as Java and JavaScript see the key.
 std::uint64_t java(std::string_view key);  // String.hashCode as u32
-std::uint64_t java_bits_16_to_30(std::string_view key);
+constexpr KeyHash java_bits_16_to_30 = bits_16_to_30<java>;
 std::uint64_t java_abs(std::string_view key);       // its absolute value
 std::uint64_t java_times_33(std::string_view key);  // |h * 33 + c| in 64 bits
-std::uint64_t java_fnv1_32(std::string_view key);
-std::uint64_t java_fnv1a_32(std::string_view key);
-std::uint64_t java_fnv1_64(std::string_view key);  // the low 32 bits
-std::uint64_t java_fnv1a_64(std::string_view key);
+constexpr KeyHash java_fnv1_32 = fnv1<Units::utf16, fnv_start_32, fnv_prime_32>;
+constexpr KeyHash java_fnv1a_32 = fnv1a<Units::utf16, fnv_start_32, fnv_prime_32>;
+constexpr KeyHash java_fnv1_64 = fnv1<Units::utf16, fnv_start_low, fnv_prime_low>;
+constexpr KeyHash java_fnv1a_64 = fnv1a<Units::utf16, fnv_start_low, fnv_prime_low>;
 // npm memcache: FNV-1a 32 multiplied in doubles, which lose the lowest bits of the product. As a signed
 // integer it orders differently.
 std::uint64_t js_fnv1a_32(std::string_view key);

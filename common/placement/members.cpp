@@ -8,15 +8,6 @@ namespace mcds {
 
 namespace {
 
-bool by_host_and_port(const Server& a, const Server& b) {
-  return std::tie(a.host, a.socket_path, a.port) < std::tie(b.host, b.socket_path, b.port);
-}
-
-bool shorter_name_first(const Member& a, const Member& b) {
-  return std::tuple(a.name.size(), std::string_view(a.name)) <
-         std::tuple(b.name.size(), std::string_view(b.name));
-}
-
 // As numbers where both have digits, as bytes elsewhere: node-9 comes before node-10.
 bool natural(std::string_view a, std::string_view b) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -55,16 +46,18 @@ std::vector<Member> members_of(const Rule& rule, const Pool& pool, const Resolve
   }
   switch (rule.order) {
     case Order::as_given: break;
-    case Order::natural:
-      std::ranges::stable_sort(members,
-                               [](const Member& a, const Member& b) { return natural(a.name, b.name); });
-      break;
+    case Order::natural: std::ranges::stable_sort(members, natural, &Member::name); break;
     case Order::by_host_and_port:
-      std::ranges::stable_sort(members, [&](const Member& a, const Member& b) {
-        return by_host_and_port(pool[a.index], pool[b.index]);
+      std::ranges::stable_sort(members, {}, [&](const Member& member) {
+        const Server& server = pool[member.index];
+        return std::tie(server.host, server.socket_path, server.port);
       });
       break;
-    case Order::shorter_name_first: std::ranges::stable_sort(members, shorter_name_first); break;
+    case Order::shorter_name_first:
+      std::ranges::stable_sort(members, {}, [](const Member& member) {
+        return std::pair(member.name.size(), std::string_view(member.name));
+      });
+      break;
   }
   return members;
 }

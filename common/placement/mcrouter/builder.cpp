@@ -102,10 +102,6 @@ RouteBuilder::RouteBuilder(const JsonNode& config) : pools_(config) {
   for (const JsonNode& handle : handles->elements) registered_[handle.string_at("name")] = &handle;
 }
 
-std::size_t RouteBuilder::build(const JsonNode& json) {
-  return one(json, 0);
-}
-
 std::size_t RouteBuilder::add(Route route) {
   const auto [at, is_new] = known_.emplace(signature(route), routes_.size());
   if (is_new) routes_.push_back(std::move(route));

@@ -17,7 +17,7 @@ class RouteBuilder {
   explicit RouteBuilder(const JsonNode& config);
 
   // One route. Throws Failure(configuration).
-  std::size_t build(const JsonNode& json);
+  std::size_t build(const JsonNode& json) { return one(json, 0); }
 
   // A destination of one pool; Route::server is an index of this list.
   struct Destination {

@@ -154,11 +154,6 @@ void read_host(std::string_view entry, std::string_view rest, Server& server) {
   if (server.has_port) server.port = port_of(entry, rest.substr(colon + 1));
 }
 
-void read_path(std::string_view entry, std::string_view path, Server& server) {
-  if (!path.starts_with('/')) refuse(entry, "write a unix socket as unix:/absolute/path");
-  server.socket_path = path;
-}
-
 Server parse_server(std::string_view entry) {
   if (entry.empty())
     throw InvalidInput("the server list has an empty entry: two commas in a row, or one at an end");
@@ -171,7 +166,9 @@ Server parse_server(std::string_view entry) {
   server.weight = take_weight(entry, rest);
   server.tls = take_tls(entry, rest);
   if (rest.starts_with("unix:")) {
-    read_path(entry, rest.substr(5), server);
+    server.socket_path = rest.substr(5);
+    if (!server.is_unix() || server.socket_path.front() != '/')
+      refuse(entry, "write a unix socket as unix:/absolute/path");
   } else if (rest.starts_with('[')) {
     read_bracketed(entry, rest, server);
   } else {

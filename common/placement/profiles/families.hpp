@@ -27,16 +27,17 @@ constexpr Rule ring(KeyHash hash, PointMaker points, Identity identity) {
   return {.distribution = Distribution::ring, .hash = hash, .identity = identity, .points = points};
 }
 
-constexpr Rule without_weights(Rule rule) {
-  rule.no_weights = true;
+// A rule with another value of this member.
+template <auto member, auto value>
+constexpr auto with = [](Rule rule) {
+  rule.*member = value;
   return rule;
-}
+};
 
+constexpr auto without_weights = with<&Rule::no_weights, true>;
 // Over the binary protocol keys with spaces and control bytes are sent as they are.
-constexpr Rule holding_any_byte(Rule rule) {
-  rule.any_byte = true;
-  return rule;
-}
+constexpr auto holding_any_byte = with<&Rule::any_byte, true>;
+constexpr auto last_added_stays = with<&Rule::ties, Ties::last_added>;
 constexpr Rule rewriting(Rewrite rewrite, Rule rule) {
   rule.rewrite = rewrite;
   return rule;
@@ -60,11 +61,6 @@ constexpr Rule on_every_server() {
 
 constexpr Rule failing_over(Failover failover, Rule rule) {
   rule.failover = failover;
-  return rule;
-}
-
-constexpr Rule last_added_stays(Rule rule) {
-  rule.ties = Ties::last_added;
   return rule;
 }
 

@@ -53,23 +53,11 @@ constexpr Rule points_hashed_by(KeyHash hash, Rule rule) {
   rule.point_hash = hash;
   return rule;
 }
-constexpr Rule sorted(Rule rule) {
-  rule.order = Order::by_host_and_port;
-  return rule;
-}
+constexpr auto sorted = with<&Rule::order, Order::by_host_and_port>;
 // memcached_server_add() names a unix socket by its path; everything else adds `:0`.
-constexpr Rule added_one_by_one(Rule rule) {
-  rule.identity = identity::elided;
-  return rule;
-}
-constexpr Rule spy(Rule rule) {
-  rule.identity = identity::libmemcached_spy;
-  return rule;
-}
-constexpr Rule bucket_mask(Rule rule) {
-  rule.distribution = Distribution::mask;
-  return rule;
-}
+constexpr auto added_one_by_one = with<&Rule::identity, identity::elided>;
+constexpr auto spy = with<&Rule::identity, identity::libmemcached_spy>;
+constexpr auto bucket_mask = with<&Rule::distribution, Distribution::mask>;
 
 constexpr Profile profiles[] = {
     {"ketama", &c, "KETAMA_WEIGHTED=1", weighted(md5)},

@@ -9,17 +9,13 @@ namespace mcds {
 
 namespace {
 
-bool same_value(const Point& a, const Point& b) {
-  return a.value == b.value;
-}
-
 void sort_points(std::vector<Point>& points, Ties ties) {
   if (ties == Ties::last_added) std::ranges::reverse(points);
   std::ranges::stable_sort(points, [&](const Point& a, const Point& b) {
     if (a.value != b.value || ties == Ties::last_added) return a.value < b.value;
     return a.server < b.server;
   });
-  points.erase(std::unique(points.begin(), points.end(), same_value), points.end());
+  points.erase(std::ranges::unique(points, {}, &Point::value).begin(), points.end());
 }
 
 }  // namespace
