@@ -83,22 +83,6 @@ void append_json_escape(std::string& out, char c) {
   append_hex(out, static_cast<unsigned char>(c));
 }
 
-// Every byte that is not part of a character becomes U+FFFD.
-void append_replaced(std::string& out, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const std::size_t size = utf8_sequence(bytes);
-    const auto byte = static_cast<unsigned char>(bytes.front());
-    if (size == 0) {
-      out += "\xef\xbf\xbd";
-    } else if (byte < 0x20 || byte == '"' || byte == '\\') {
-      append_json_escape(out, bytes.front());
-    } else {
-      out += bytes.substr(0, size);
-    }
-    bytes.remove_prefix(std::max<std::size_t>(size, 1));
-  }
-}
-
 // Up to eight bytes as one word.
 std::uint64_t first_word(std::string_view bytes) {
   std::uint64_t word = 0;
@@ -350,21 +334,21 @@ std::string json_quote(std::string_view utf8) {
 void append_json_quoted(std::string& out, std::string_view utf8) {
   if (is_plain_json(utf8)) return append_all(out, {"\"", utf8, "\""});
   out += '"';
-  if (!is_utf8(utf8)) {
-    append_replaced(out, utf8);
-    out += '"';
-    return;
-  }
   std::size_t plain = 0;  // start of a run that needs no escape
-  for (std::size_t i = 0; i < utf8.size(); ++i) {
+  for (std::size_t i = 0; i < utf8.size();) {
+    const std::size_t size = utf8_sequence(utf8.substr(i));
     const char c = utf8[i];
-    if (static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\') continue;
-    out += utf8.substr(plain, i - plain);
-    plain = i + 1;
-    append_json_escape(out, c);
+    if (size == 0 || static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\') {
+      out += utf8.substr(plain, i - plain);
+      plain = i + 1;
+      if (size == 0)
+        out += "\xef\xbf\xbd";
+      else
+        append_json_escape(out, c);
+    }
+    i += std::max<std::size_t>(size, 1);
   }
-  out += utf8.substr(plain);
-  out += '"';
+  append_all(out, {utf8.substr(plain), "\""});
 }
 
 }  // namespace mcds

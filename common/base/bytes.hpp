@@ -83,9 +83,8 @@ std::string sha256_hex(std::string_view bytes);
 // The first 32 hex digits of SHA-256: stands for a name too long for a key.
 std::string digest128(std::string_view bytes);
 
-// A JSON string literal for UTF-8 input (RFC 8259), quotes included; control characters escaped, the rest as
-// it is.
-// Input must be UTF-8.
+// A JSON string literal (RFC 8259), quotes included; control characters escaped, the rest as it is. Input
+// should be UTF-8: each byte that belongs to no character becomes U+FFFD.
 std::string json_quote(std::string_view utf8);
 void append_json_quoted(std::string& out, std::string_view utf8);
 // Whether these bytes stand in a JSON string as they are, and are visible: ASCII with nothing to escape.

@@ -26,14 +26,6 @@ Compressor::Compressor(Sink sink)
   ZSTD_CCtx_setParameter(compressing(state_.get()), ZSTD_c_checksumFlag, 1);
 }
 
-void Compressor::write(std::string_view bytes) {
-  pass_on(bytes, false);
-}
-
-void Compressor::finish() {
-  pass_on({}, true);
-}
-
 void Compressor::pass_on(std::string_view bytes, bool last) {
   ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
   for (;;) {

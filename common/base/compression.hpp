@@ -15,9 +15,9 @@ class Compressor {
  public:
   using Sink = std::function<void(std::string_view bytes)>;
   explicit Compressor(Sink sink);
-  void write(std::string_view bytes);
+  void write(std::string_view bytes) { pass_on(bytes, false); }
   // What is still held, and the end. Without it a Decompressor says that it was cut off.
-  void finish();
+  void finish() { pass_on({}, true); }
 
  private:
   void pass_on(std::string_view bytes, bool last);

@@ -101,18 +101,6 @@ JsonObject& JsonObject::more(std::initializer_list<std::string_view> pieces) {
   return *this;
 }
 
-JsonObject& JsonObject::number(std::string_view name, std::uint64_t value) {
-  return raw(name, std::to_string(value));
-}
-
-JsonObject& JsonObject::number_or_null(std::string_view name, std::optional<std::uint64_t> value) {
-  return value ? number(name, *value) : raw(name, "null");
-}
-
-JsonObject& JsonObject::signed_number(std::string_view name, std::int64_t value) {
-  return raw(name, std::to_string(value));
-}
-
 std::string json_real(double value) {
   if (!std::isfinite(value)) return "null";
   std::array<char, 64> text{};
@@ -123,41 +111,21 @@ JsonObject& JsonObject::real(std::string_view name, double value) {
   return raw(name, json_real(value));
 }
 
-JsonObject& JsonObject::boolean(std::string_view name, bool value) {
-  return raw(name, value ? "true" : "false");
-}
-
 JsonObject& JsonObject::time(std::string_view name, WallTime value) {
   start(name) += '"' + format_time(value) + '"';
   return *this;
 }
 
-JsonObject& JsonObject::object(std::string_view name, const JsonObject& value) {
-  return raw(name, value.text());
-}
-
 JsonObject& JsonObject::objects(std::string_view name, const std::vector<JsonObject>& values) {
-  std::string& body = start(name);
-  body += '[';
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (i != 0) body += ',';
-    body += values[i].text();
-  }
-  body += ']';
-  return *this;
+  return raw(name, '[' + joined(values, ",", &JsonObject::text) + ']');
 }
 
 JsonObject& JsonObject::strings(std::string_view name, const std::vector<std::string>& values) {
-  bool utf8 = true;
-  for (const std::string& value : values) utf8 = utf8 && is_utf8(value);
-  std::string& body = start(utf8 ? std::string(name) : std::string(name) + "_b64");
-  body += '[';
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (i != 0) body += ',';
-    body += utf8 ? json_quote(values[i]) : '"' + base64(values[i]) + '"';
-  }
-  body += ']';
-  return *this;
+  const bool utf8 = std::ranges::all_of(values, is_utf8);
+  const auto text = [&](const std::string& value) {
+    return utf8 ? json_quote(value) : '"' + base64(value) + '"';
+  };
+  return raw(utf8 ? std::string(name) : std::string(name) + "_b64", '[' + joined(values, ",", text) + ']');
 }
 
 JsonObject& JsonObject::raw(std::string_view name, std::string_view json) {

@@ -24,15 +24,19 @@ class JsonObject {
   JsonObject& bytes(std::string_view name, std::string_view value);
   // The same of a value that may be large and outlives the object: it is written from where it is.
   JsonObject& stored_bytes(std::string_view name, std::string_view value);
-  JsonObject& number(std::string_view name, std::uint64_t value);
-  JsonObject& number_or_null(std::string_view name, std::optional<std::uint64_t> value);
-  JsonObject& signed_number(std::string_view name, std::int64_t value);
+  JsonObject& number(std::string_view name, std::uint64_t value) { return raw(name, std::to_string(value)); }
+  JsonObject& number_or_null(std::string_view name, std::optional<std::uint64_t> value) {
+    return value ? number(name, *value) : raw(name, "null");
+  }
+  JsonObject& signed_number(std::string_view name, std::int64_t value) {
+    return raw(name, std::to_string(value));
+  }
   // As json_real.
   JsonObject& real(std::string_view name, double value);
-  JsonObject& boolean(std::string_view name, bool value);
+  JsonObject& boolean(std::string_view name, bool value) { return raw(name, value ? "true" : "false"); }
   // RFC 3339 UTC with milliseconds.
   JsonObject& time(std::string_view name, WallTime value);
-  JsonObject& object(std::string_view name, const JsonObject& value);
+  JsonObject& object(std::string_view name, const JsonObject& value) { return raw(name, value.text()); }
   JsonObject& objects(std::string_view name, const std::vector<JsonObject>& values);
   // An array of strings. All values must be UTF-8, else the whole array goes to `<name>_b64`.
   JsonObject& strings(std::string_view name, const std::vector<std::string>& values);

@@ -75,10 +75,6 @@ void NewFile::fail(const char* what) const {
   throw refused_by_system(ErrorCode::cannot_write, std::string(what) + ' ' + path_);
 }
 
-void NewFile::write(std::string_view bytes) {
-  if (!write_all(descriptor_, bytes)) fail("cannot write");
-}
-
 Descriptor NewFile::keep() {
   if (fsync(descriptor_) != 0) fail("cannot write");
   if (temporary_.empty()) {

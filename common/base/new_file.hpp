@@ -21,7 +21,9 @@ class NewFile {
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  void write(std::string_view bytes);
+  void write(std::string_view bytes) {
+    if (!write_all(descriptor_, bytes)) fail("cannot write");
+  }
   // Everything is on disk, then under its name. Not called: nothing has happened. Returns what is open for
   // reading and writing.
   Descriptor keep();

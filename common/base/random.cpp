@@ -9,15 +9,6 @@
 
 namespace mcds {
 
-// The bias of a remainder is below bound / 2^64: of no consequence for jitter and sampling.
-std::uint64_t Random::below(std::uint64_t bound) {
-  return bits() % bound;
-}
-
-double Random::unit() {
-  return static_cast<double>(bits() >> 11) * 0x1p-53;
-}
-
 std::string Random::token() {
   return hex64(bits());
 }

@@ -11,9 +11,10 @@ class Random {
   virtual ~Random() = default;
   virtual std::uint64_t bits() = 0;
   // Uniform in [0, bound); bound > 0.
-  std::uint64_t below(std::uint64_t bound);
+  // The bias of a remainder is below bound / 2^64: of no consequence for jitter and sampling.
+  std::uint64_t below(std::uint64_t bound) { return bits() % bound; }
   // Uniform in [0, 1).
-  double unit();
+  double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
   // 16 lower-case hex digits: a lock token, an operation id.
   std::string token();
 };

@@ -4,6 +4,7 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "common/base/errors.hpp"
 
@@ -16,37 +17,23 @@ namespace mcds {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}
+  using Value = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+  Result(Value value = {}) : value_(std::move(value)) {}
   Result(Failure failure) : failure_(std::move(failure)) {}
 
   const std::optional<Failure>& failure() const { return failure_; }
   // Throws the failure.
-  T& value() {
+  Value& value() {
     if (failure_) raise(*failure_);
     return *value_;
   }
-  const T& value() const {
+  const Value& value() const {
     if (failure_) raise(*failure_);
     return *value_;
   }
 
  private:
-  std::optional<T> value_;
-  std::optional<Failure> failure_;
-};
-
-template <>
-class [[nodiscard]] Result<void> {
- public:
-  Result() = default;
-  Result(Failure failure) : failure_(std::move(failure)) {}
-
-  const std::optional<Failure>& failure() const { return failure_; }
-  void value() const {
-    if (failure_) raise(*failure_);
-  }
-
- private:
+  std::optional<Value> value_;
   std::optional<Failure> failure_;
 };
 
