@@ -10,22 +10,22 @@
 
 namespace mcds {
 
-// What the user sees; tools/cli/exit_status.cpp maps each to its exit code, tools/cli/output.cpp to its word.
+// What the user sees, each with its exit code; tools/cli/exit_status.cpp has its word.
 enum class ErrorCode {
-  usage,            // 64: the command line is wrong
-  bad_data,         // 65: bad input or bad stored data
-  cannot_read,      // 66: a local file
-  unavailable,      // 69: no usable server, or no majority; nothing was applied
-  internal,         // 70: a bug of ours
-  system,           // 71: fork, memory, sockets
-  cannot_write,     // 73: a local file
-  output_failed,    // 74: standard output
-  try_again,        // 75: busy, contention, wait timed out
-  refused,          // 76: the server refused or sent an invalid reply
-  access_denied,    // 77: the server requires a login or rejects it, or its certificate cannot be verified
-  configuration,    // 78
-  lock_lost,        // 79
-  unknown_outcome,  // 80: it was sent, no reply came; it may have been applied
+  usage = 64,          // the command line is wrong
+  bad_data = 65,       // bad input or bad stored data
+  cannot_read = 66,    // a local file
+  unavailable = 69,    // no usable server, or no majority; nothing was applied
+  internal = 70,       // a bug of ours
+  system = 71,         // fork, memory, sockets
+  cannot_write = 73,   // a local file
+  output_failed = 74,  // standard output
+  try_again = 75,      // busy, contention, wait timed out
+  refused = 76,        // the server refused or sent an invalid reply
+  access_denied = 77,  // the server requires a login or rejects it, or its certificate cannot be verified
+  configuration = 78,
+  lock_lost = 79,
+  unknown_outcome = 80,  // it was sent, no reply came; it may have been applied
 };
 
 // Whether the servers may do later what they did not do now.

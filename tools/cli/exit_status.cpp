@@ -7,37 +7,29 @@ namespace mcds {
 
 namespace {
 
-using Error = ErrorCode;
-
 constexpr std::array codes{
-    ExitCode{ExitStatus::ok, {}, "", "done, yes, found, acquired"},
-    ExitCode{ExitStatus::no, {}, "", "the answer is no"},
-    ExitCode{ExitStatus::problem, {}, "", "a problem was found"},
-    ExitCode{ExitStatus::usage, Error::usage, "usage", "usage"},
-    ExitCode{ExitStatus::bad_data, Error::bad_data, "bad_data", "bad input or bad stored data"},
-    ExitCode{ExitStatus::cannot_read, Error::cannot_read, "cannot_read", "a local file cannot be read"},
-    ExitCode{ExitStatus::unavailable, Error::unavailable, "unavailable", "no usable server, or no majority"},
-    ExitCode{ExitStatus::internal, Error::internal, "internal", "a bug in mcds"},
-    ExitCode{ExitStatus::system, Error::system, "system", "operating system error"},
-    ExitCode{ExitStatus::cannot_write, Error::cannot_write, "cannot_write", "a local file cannot be written"},
-    ExitCode{ExitStatus::output_failed, Error::output_failed, "output_failed",
-             "writing to standard output failed"},
-    ExitCode{ExitStatus::try_again, Error::try_again, "try_again", "try again"},
-    ExitCode{ExitStatus::refused, Error::refused, "refused", "the server refused or sent an invalid reply"},
-    ExitCode{ExitStatus::access_denied, Error::access_denied, "access_denied",
+    ExitCode{ExitStatus::ok, "", "done, yes, found, acquired"},
+    ExitCode{ExitStatus::no, "", "the answer is no"},
+    ExitCode{ExitStatus::problem, "", "a problem was found"},
+    ExitCode{ExitStatus::usage, "usage", "usage"},
+    ExitCode{ExitStatus::bad_data, "bad_data", "bad input or bad stored data"},
+    ExitCode{ExitStatus::cannot_read, "cannot_read", "a local file cannot be read"},
+    ExitCode{ExitStatus::unavailable, "unavailable", "no usable server, or no majority"},
+    ExitCode{ExitStatus::internal, "internal", "a bug in mcds"},
+    ExitCode{ExitStatus::system, "system", "operating system error"},
+    ExitCode{ExitStatus::cannot_write, "cannot_write", "a local file cannot be written"},
+    ExitCode{ExitStatus::output_failed, "output_failed", "writing to standard output failed"},
+    ExitCode{ExitStatus::try_again, "try_again", "try again"},
+    ExitCode{ExitStatus::refused, "refused", "the server refused or sent an invalid reply"},
+    ExitCode{ExitStatus::access_denied, "access_denied",
              "the server requires a login or rejects it, or its certificate cannot be verified"},
-    ExitCode{ExitStatus::configuration, Error::configuration, "configuration", "configuration"},
-    ExitCode{ExitStatus::lock_lost, Error::lock_lost, "lock_lost", "the lock was lost while the command ran"},
-    ExitCode{ExitStatus::unknown_outcome, Error::unknown_outcome, "unknown_outcome", "outcome unknown"},
-    ExitCode{ExitStatus::max_run, {}, "", "--max-run was exceeded"},
-    ExitCode{ExitStatus::not_executable, {}, "", "the child command cannot be executed"},
-    ExitCode{ExitStatus::not_found, {}, "", "the child command was not found"},
+    ExitCode{ExitStatus::configuration, "configuration", "configuration"},
+    ExitCode{ExitStatus::lock_lost, "lock_lost", "the lock was lost while the command ran"},
+    ExitCode{ExitStatus::unknown_outcome, "unknown_outcome", "outcome unknown"},
+    ExitCode{ExitStatus::max_run, "", "--max-run was exceeded"},
+    ExitCode{ExitStatus::not_executable, "", "the child command cannot be executed"},
+    ExitCode{ExitStatus::not_found, "", "the child command was not found"},
 };
-
-// Every error has a line.
-const ExitCode& code_of(ErrorCode error) {
-  return *std::ranges::find(codes, error, &ExitCode::error);
-}
 
 }  // namespace
 
@@ -45,12 +37,8 @@ std::span<const ExitCode> all_exit_codes() {
   return codes;
 }
 
-ExitStatus status_of(ErrorCode code) {
-  return code_of(code).status;
-}
-
 const char* name_of(ErrorCode code) {
-  return code_of(code).word;
+  return std::ranges::find(codes, status_of(code), &ExitCode::status)->word;  // every error has a line
 }
 
 ExitStatus busy_exit(const std::optional<std::uint64_t>& asked) {

@@ -9,6 +9,7 @@
 
 namespace mcds {
 
+// Those of an ErrorCode have its number.
 enum class ExitStatus : int {
   ok = 0,
   no = 1,       // miss, not a member, not held by you, over the limit
@@ -34,13 +35,14 @@ enum class ExitStatus : int {
 
 struct ExitCode {
   ExitStatus status;
-  std::optional<ErrorCode> error;  // that leads to it
-  const char* word;                // of {"error":{"code":…}}
+  const char* word;  // of {"error":{"code":…}}; empty: no error leads to it
   const char* meaning;
 };
 std::span<const ExitCode> all_exit_codes();
 
-ExitStatus status_of(ErrorCode code);
+inline ExitStatus status_of(ErrorCode code) {
+  return static_cast<ExitStatus>(code);
+}
 const char* name_of(ErrorCode code);
 
 // The worse of two lines of a batch: ok < no < problem < try_again < bad_data < refused <
