@@ -4,6 +4,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/cluster/wire/wire.hpp"
 
 namespace mcds {
 
@@ -94,14 +95,11 @@ LoginExchange::Step LoginExchange::closed() {
 LoginExchange::Step LoginExchange::read(std::string_view input, std::size_t& position) {
   for (;;) {
     if (stage_ == Stage::value) return read_value(input, position);
-    const std::size_t end = input.find('\n', position);
-    if (end == std::string_view::npos)
+    const auto line = meta::take_whole_line(input, position);
+    if (!line)
       return input.size() - position > longest_login_line ? fail(Kind::refused, invalid_reply)
                                                           : Step::need_more;
-    std::string_view line = input.substr(position, end - position);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    position = end + 1;
-    if (const Step step = read_line(line); step != Step::need_more) return step;
+    if (const Step step = read_line(*line); step != Step::need_more) return step;
   }
 }
 

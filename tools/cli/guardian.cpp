@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,8 +11,6 @@
 #include <csignal>
 #include <filesystem>
 #include <optional>
-
-#include "common/base/errors.hpp"
 
 namespace mcds {
 
@@ -95,20 +92,6 @@ class Duty {
 
 }  // namespace
 
-Pipe Pipe::make() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
-    throw Failure(ErrorCode::system, "cannot make a pipe; too many open files?");
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
-}
-
-int reap(pid_t pid) {
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
-
 int execute(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
@@ -119,8 +102,7 @@ int execute(const std::vector<std::string>& words) {
 
 Guardian::Guardian(const std::string& directory) {
   Pipe orders = Pipe::make();
-  pid_ = fork();
-  if (pid_ < 0) throw Failure(ErrorCode::system, "cannot fork; too many processes?");
+  pid_ = fork_process();
   if (pid_ == 0) {
     detach(orders.read_end);
     Duty(directory).serve();

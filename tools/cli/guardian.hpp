@@ -10,18 +10,10 @@
 #include <vector>
 
 #include "common/base/clock.hpp"
-#include "common/base/descriptors.hpp"
+#include "common/base/process.hpp"
 
 namespace mcds {
 
-// Both ends are closed at the end. Throws Failure(system).
-struct Pipe {
-  Descriptor read_end, write_end;
-
-  static Pipe make();
-};
-// Waits for the end of a child; its status.
-int reap(pid_t pid);
 // Becomes this program. Returns if it cannot: the errno.
 int execute(const std::vector<std::string>& words);
 

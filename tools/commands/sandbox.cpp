@@ -193,14 +193,10 @@ class Sandbox {
     return at == std::string::npos ? "" : text.substr(at + 6, text.find('\n') - at - 6);
   }
 
-  bool is_ready(std::size_t number) const {
-    return options_.tls ? !port_of(number).empty() : answers(socket_of(number));
-  }
-
   void wait_until_ready(Clock& clock) const {
     const SteadyTime limit = clock.steady() + startup_limit;
     for (std::size_t i = 1; i <= pids_.size(); ++i) {
-      while (!is_ready(i)) {
+      while (options_.tls ? port_of(i).empty() : !answers(socket_of(i))) {
         if (has_ended(pids_[i - 1]) || clock.steady() > limit) give_up("memcached", path_of(i, ".log"));
         clock.sleep_for(between_looks);
       }
@@ -245,8 +241,7 @@ class Sandbox {
 
   void start_load() {
     const pid_t parent = getpid();
-    load_ = fork();
-    if (load_ < 0) throw Failure(ErrorCode::system, "cannot fork; too many processes?");
+    load_ = fork_process();
     if (load_ > 0) return guardian_.watch(load_);
     detach(path_of(0, ".log").c_str(), parent);
     for (const auto& [name, value] : environment())

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
+
+#include "common/base/bytes.hpp"
+#include "common/cluster/wire/wire.hpp"
 
 namespace mcds {
 
@@ -122,11 +124,9 @@ void LineStream::read_lines(SteadyTime now) {
     return;
   }
   while (busy_ && !paused_) {
-    const std::size_t end = input_.find('\n', position);
-    if (end == std::string::npos) break;
-    std::string_view line(input_.data() + position, end - position);
-    position = end + 1;
-    if (line.ends_with('\r')) line.remove_suffix(1);
+    const auto whole = meta::take_whole_line(input_, position);
+    if (!whole) break;
+    const std::string_view line = *whole;
     if (wants_login(line)) {
       fail(Kind::denied, login_wanted);
     } else if (line.starts_with("ERROR Too many")) {
@@ -138,6 +138,15 @@ void LineStream::read_lines(SteadyTime now) {
   input_.erase(0, position);
   if (busy_ && input_.size() > longest_line)
     fail(Kind::unknown, "the server sent a line that is too long; is this a memcached server?");
+}
+
+bool decode_key(std::string_view& key, std::string& buffer) {
+  if (key.find('%') == std::string_view::npos) return true;
+  auto decoded = percent_decode(key);
+  if (!decoded) return false;
+  buffer = std::move(*decoded);
+  key = buffer;
+  return true;
 }
 
 void run_streams(std::span<LineStream* const> streams, const LineStreamOptions& options, const Clock& clock,

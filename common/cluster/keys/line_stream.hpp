@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
@@ -112,5 +113,20 @@ class LineStream {
 // `goes_on`, asked several times a second, says false.
 void run_streams(std::span<LineStream* const> streams, const LineStreamOptions& options, const Clock& clock,
                  const std::function<bool()>& goes_on = {});
+// One for each server of the pool, made by `make`; their results.
+template <typename Stream, typename Make>
+auto run_on_all(const Pool& pool, const LineStreamOptions& options, const Clock& clock,
+                const std::function<bool()>& goes_on, const Make& make) {
+  std::vector<std::unique_ptr<Stream>> streams;
+  std::vector<LineStream*> all;
+  for (std::size_t i = 0; i < pool.size(); ++i) all.push_back(streams.emplace_back(make(pool[i], i)).get());
+  run_streams(all, options, clock, goes_on);
+  std::vector<decltype(streams.front()->result())> results;
+  for (const auto& stream : streams) results.push_back(stream->result());
+  return results;
+}
+
+// Of a key that a server has percent-encoded the bytes, which are in `buffer` then. False: it is none.
+bool decode_key(std::string_view& key, std::string& buffer);
 
 }  // namespace mcds

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +10,6 @@
 #include <cerrno>
 #include <charconv>
 #include <climits>
-#include <csignal>
 #include <cstring>
 #include <string>
 #include <type_traits>
@@ -21,6 +18,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/new_file.hpp"
+#include "common/base/process.hpp"
 #include "common/cluster/keys/dump.hpp"
 
 namespace mcds {
@@ -79,26 +77,17 @@ class Passage {
  public:
   explicit Passage(std::size_t servers)
       : size_(sizeof(Progress) + servers * sizeof(std::atomic<bool>) + memory_size),
-        file_(open_unnamed_file()),
-        file_error_(file_ < 0 ? errno : 0) {
+        file_(Descriptor(open_unnamed_file())),
+        file_error_(file_ < 0 ? errno : 0),
+        bell_(Pipe::make(O_NONBLOCK)) {
     void* const shared = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED || pipe2(bell_, O_CLOEXEC | O_NONBLOCK) != 0) {
-      const Failure failure = refused_by_system(ErrorCode::system, "cannot share memory with a child");
-      if (shared != MAP_FAILED) munmap(shared, size_);
-      if (file_ >= 0) close(file_);
-      throw failure;
-    }
+    if (shared == MAP_FAILED) throw refused_by_system(ErrorCode::system, "cannot share memory with a child");
     progress_ = new (shared) Progress;
     enough_ = reinterpret_cast<std::atomic<bool>*>(progress_ + 1);
     for (std::size_t i = 0; i < servers; ++i) new (enough_ + i) std::atomic<bool>(false);
     memory_ = reinterpret_cast<char*>(enough_ + servers);
   }
-  ~Passage() {
-    munmap(progress_, size_);
-    for (const int descriptor : {file_, bell_[0], bell_[1]}) {
-      if (descriptor >= 0) close(descriptor);
-    }
-  }
+  ~Passage() { munmap(progress_, size_); }
   Passage(const Passage&) = delete;
   Passage& operator=(const Passage&) = delete;
 
@@ -108,9 +97,10 @@ class Passage {
   // The child's side: of all that was open before it stays open only what it writes to. What is locked by its
   // descriptor would else be locked until the child ends.
   void only_write() {
-    bell_[0] = -1;
+    bell_.read_end.reset();
     unsigned from = STDERR_FILENO + 1;
-    for (const int kept : {std::min(file_, bell_[1]), std::max(file_, bell_[1])}) {
+    const auto [first, second] = std::minmax<int>({file_, bell_.write_end});
+    for (const int kept : {first, second}) {
       if (kept < 0) continue;
       if (static_cast<unsigned>(kept) > from) close_range(from, static_cast<unsigned>(kept) - 1, 0);
       from = static_cast<unsigned>(kept) + 1;
@@ -127,19 +117,19 @@ class Passage {
       bytes.remove_prefix(size);
     }
     progress_->written = at;
-    if (at > from) static_cast<void>(!::write(bell_[1], "", 1));  // a full pipe rings all the same
+    if (at > from) static_cast<void>(!::write(bell_.write_end, "", 1));  // a full pipe rings all the same
     return progress_->error == 0;
   }
 
   // The parent's side. Waits for the child; false: it has ended, and all that it wrote is read.
-  void only_read() { close(std::exchange(bell_[1], -1)); }
+  void only_read() { bell_.write_end.reset(); }
   bool read(std::string& into) {
     while (position_ == progress_->written) {
       if (ended_) return false;
-      pollfd bell{bell_[0], POLLIN, 0};
+      pollfd bell{bell_.read_end, POLLIN, 0};
       static_cast<void>(poll(&bell, 1, -1));
       char rung[256];
-      const ssize_t size = ::read(bell_[0], rung, sizeof rung);
+      const ssize_t size = ::read(bell_.read_end, rung, sizeof rung);
       ended_ = size == 0;
     }
     get(into, std::min<std::uint64_t>(progress_->written - position_, chunk_size));
@@ -181,9 +171,9 @@ class Passage {
   }
 
   std::size_t size_;
-  int file_;
+  Descriptor file_;
   int file_error_;
-  int bell_[2] = {-1, -1};  // rung when there is more; its end is the child's
+  Pipe bell_;  // rung when there is more; its end is the child's
   Progress* progress_;
   std::atomic<bool>* enough_;
   char* memory_;
@@ -216,39 +206,22 @@ void serve(Passage& passage, const ReadDumps& read) {
   static_cast<void>(flush());
 }
 
-// No signal of our terminal reaches it, nothing of ours stays open in it (a reader of our output waits for
-// the end), and it does not outlive us.
-void detach(pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(0);
-  setsid();
-  prctl(PR_SET_NAME, "mcds-dump");
-  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
-  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, descriptor);
-}
-
 class Child {
  public:
   Child(Passage& passage, const ReadDumps& read) {
     const pid_t parent = getpid();
-    pid_ = fork();
-    if (pid_ < 0) throw Failure(ErrorCode::system, "cannot fork; too many processes?");
+    pid_ = fork_process();
     if (pid_ == 0) run(passage, read, parent);
     passage.only_read();
   }
-  ~Child() {
-    kill(pid_, SIGKILL);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
+  ~Child() { end_process(pid_); }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
  private:
   [[noreturn]] static void run(Passage& passage, const ReadDumps& read, pid_t parent) {
     passage.only_write();  // first: a new session may wait long for its turn
-    detach(parent);
+    work_beside(parent, "mcds-dump");
     try {
       serve(passage, read);
     } catch (...) {
@@ -352,13 +325,7 @@ std::optional<LiveKey> parse_metadump_line(std::string_view line, std::string& b
     if (word[0] == 'c') take_number(word, "cas=", result.cas);
     if (word[0] == 's') take_number(word, "size=", result.size_bytes);
   }
-  if (result.key.empty() || !expires || !accessed) return std::nullopt;
-  if (result.key.find('%') != std::string_view::npos) {
-    auto decoded = percent_decode(result.key);
-    if (!decoded) return std::nullopt;
-    buffer = std::move(*decoded);
-    result.key = buffer;
-  }
+  if (result.key.empty() || !expires || !accessed || !decode_key(result.key, buffer)) return std::nullopt;
   return result;
 }
 
@@ -368,16 +335,9 @@ std::vector<LiveKeysOfServer> read_live_keys(const Pool& pool, const LiveKeysOpt
   for (const Server& server : pool)
     static_cast<void>(tls.of(server));  // what is wrong with them is said here
   return read_by_child(pool.size(), take, [&](const TakeLiveKey& keep, const std::function<bool()>& goes_on) {
-    std::vector<std::unique_ptr<Dump>> dumps;
-    std::vector<LineStream*> streams;
-    for (std::size_t i = 0; i < pool.size(); ++i) {
-      dumps.push_back(std::make_unique<Dump>(pool[i], i, options, tls.of(pool[i]), keep));
-      streams.push_back(dumps.back().get());
-    }
-    run_streams(streams, options, clock, goes_on);
-    std::vector<LiveKeysOfServer> results;
-    for (const auto& dump : dumps) results.push_back(dump->result());
-    return results;
+    return run_on_all<Dump>(pool, options, clock, goes_on, [&](const Server& server, std::size_t index) {
+      return std::make_unique<Dump>(server, index, options, tls.of(server), keep);
+    });
   });
 }
 

@@ -140,12 +140,7 @@ std::optional<KeyEvent> parse_watch_line(std::string_view line, std::string& buf
   KeyEvent event{*key, 0, *what};
   if (const auto size = field(rest, " size=")) event.size_bytes = parse_u64(*size);
   if (const auto ttl = field(rest, " ttl=")) event.ttl_s = parse_u64(*ttl);
-  if (key->find('%') != std::string_view::npos) {
-    auto decoded = percent_decode(*key);
-    if (!decoded) return std::nullopt;
-    buffer = std::move(*decoded);
-    event.key = buffer;
-  }
+  if (!decode_key(event.key, buffer)) return std::nullopt;
   return event;
 }
 
@@ -153,18 +148,11 @@ std::vector<WatchedServer> watch_keys(const Pool& pool, const LineStreamOptions&
                                       const std::function<void(const KeyEvent&)>& take,
                                       const std::function<bool()>& goes_on) {
   tls::Contexts tls;
-  std::vector<std::unique_ptr<Watch>> watches;
-  std::vector<LineStream*> streams;
-  for (std::size_t i = 0; i < pool.size(); ++i) {
-    watches.push_back(std::make_unique<Watch>(pool[i], i, options, tls.of(pool[i]), clock, take));
-    streams.push_back(watches.back().get());
-  }
   LineStreamOptions whole = options;
   whole.longest.reset();  // it counts from the answer of each
-  run_streams(streams, whole, clock, goes_on);
-  std::vector<WatchedServer> results;
-  for (const auto& watch : watches) results.push_back(watch->result());
-  return results;
+  return run_on_all<Watch>(pool, whole, clock, goes_on, [&](const Server& server, std::size_t index) {
+    return std::make_unique<Watch>(server, index, options, tls.of(server), clock, take);
+  });
 }
 
 }  // namespace mcds

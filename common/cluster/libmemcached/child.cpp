@@ -1,10 +1,7 @@
 #include "common/cluster/libmemcached/child.hpp"
 
-#include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,14 +22,8 @@ constexpr int line_of_child = 3;
 void leave_all(pid_t parent, const char* name, int line) {
   if (line != line_of_child) dup2(line, line_of_child);
   close_range(line_of_child + 1, ~0U, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(0);
-  setsid();
-  prctl(PR_SET_NAME, name);
-  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, descriptor);
+  work_beside(parent, name);
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTERM}) std::signal(signal, SIG_DFL);
-  std::signal(SIGPIPE, SIG_IGN);
 }
 
 }  // namespace
@@ -72,25 +63,18 @@ Child::Child(const char* name, const std::function<void(const Line&)>& serve) : 
   std::array<int, 2> sockets{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0)
     throw refused_by_system(ErrorCode::system, "cannot make a pair of sockets");
-  child_ = fork();
-  if (child_ == 0) {
-    leave_all(parent_, name, sockets[1]);
-    serve(Line(line_of_child));
-    _exit(0);
-  }
-  close(sockets[1]);
-  descriptor_ = sockets[0];
+  descriptor_ = Descriptor(sockets[0]);
+  const Descriptor its(sockets[1]);
+  child_ = fork_process();
   if (child_ > 0) return;
-  close(descriptor_);
-  throw Failure(ErrorCode::system, "cannot fork; too many processes?");
+  leave_all(parent_, name, its);
+  serve(Line(line_of_child));
+  _exit(0);
 }
 
 Child::~Child() {
-  close(descriptor_);
-  if (!is_ours()) return;
-  kill(child_, SIGKILL);
-  while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  descriptor_.reset();
+  if (is_ours()) end_process(child_);
 }
 
 void Child::wait_no_longer_than(Duration longest) const {

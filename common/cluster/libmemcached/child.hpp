@@ -4,8 +4,6 @@
 // and it ends with us.
 #pragma once
 
-#include <sys/types.h>
-
 #include <functional>
 #include <optional>
 #include <string>
@@ -13,6 +11,7 @@
 #include <type_traits>
 
 #include "common/base/clock.hpp"
+#include "common/base/process.hpp"
 
 namespace mcds::libmemcached {
 
@@ -58,7 +57,7 @@ class Child {
 
  private:
   pid_t parent_, child_ = -1;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 }  // namespace mcds::libmemcached

@@ -66,16 +66,6 @@ std::optional<Foreigner> known_foreigner(std::string_view input) {
   return std::nullopt;
 }
 
-// A whole line, without its line break; nullopt: not yet.
-std::optional<std::string_view> take_line(std::string_view input, std::size_t& position) {
-  const std::size_t end = input.find('\n', position);
-  if (end == std::string_view::npos) return std::nullopt;
-  std::string_view line = input.substr(position, end - position);
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  position = end + 1;
-  return line;
-}
-
 // Whether each of them is answered, or the first error closes.
 Inquiry::Finding read_no_operations(std::string_view input, bool closed) {
   if (!is_error(input.substr(0, input.find_first_of("\r\n")))) return Inquiry::Finding::answered;
@@ -98,7 +88,7 @@ Greeting::Step Greeting::read(std::string_view input, std::size_t& position, Dia
       return Step::foreign;
     }
   }
-  const auto line = take_line(input, position);
+  const auto line = take_whole_line(input, position);
   if (!line) return input.size() - position < longest_line ? Step::need_more : Step::nonsense;
   if (heard_) {
     if (again_ > 0) {
@@ -125,10 +115,6 @@ std::optional<std::string_view> Inquiry::next() {
   return questions.at(static_cast<std::size_t>(asked_++));
 }
 
-bool Inquiry::asks_in_words() const {
-  return asked_ > 0 && asked_ <= 2;
-}
-
 Inquiry::Finding Inquiry::read(std::string_view input, bool closed) {
   if (const auto foreigner = known_foreigner(input)) {
     complaint_ = foreigner->complaint;
@@ -136,7 +122,7 @@ Inquiry::Finding Inquiry::read(std::string_view input, bool closed) {
     return Finding::foreign;
   }
   std::size_t position = 0;
-  const auto line = take_line(input, position);
+  const auto line = take_whole_line(input, position);
   if (!line) return closed || input.size() >= longest_line ? Finding::closed : Finding::need_more;
   if (line->starts_with("ERROR Too many")) return Finding::closed;
   if (questions.at(static_cast<std::size_t>(asked_ - 1)) == mn_alone)

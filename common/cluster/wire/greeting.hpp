@@ -73,7 +73,7 @@ class Inquiry {
   const std::string& complaint() const { return complaint_; }
   ReplyFailure::Kind kind() const { return kind_; }
   // Whether what next() gave is memcached's text: then a login may stand in front of it.
-  bool asks_in_words() const;
+  bool asks_in_words() const { return asked_ > 0 && asked_ <= 2; }
 
  private:
   int asked_;

@@ -280,6 +280,15 @@ bool is_miss(const Request& request, std::string_view line) {
 
 }  // namespace
 
+std::optional<std::string_view> take_whole_line(std::string_view input, std::size_t& position) {
+  const std::size_t end = input.find('\n', position);
+  if (end == std::string_view::npos) return std::nullopt;
+  std::string_view line = input.substr(position, end - position);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  position = end + 1;
+  return line;
+}
+
 bool is_error(std::string_view line) {
   return is_plain_error(line) || line.starts_with("SERVER_ERROR ") || line.starts_with("CLIENT_ERROR ");
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,6 +62,8 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
 
 // Longer lines are nobody's answer.
 constexpr std::size_t longest_line = 2048;
+// A line without its end, from where `position` moves behind it; nullopt: it is not whole yet.
+std::optional<std::string_view> take_whole_line(std::string_view input, std::size_t& position);
 // ERROR, CLIENT_ERROR or SERVER_ERROR; some say why: `ERROR no matching command`.
 bool is_error(std::string_view line);
 

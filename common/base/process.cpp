@@ -1,0 +1,50 @@
+#include "common/base/process.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+Pipe Pipe::make(int flags) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | flags) != 0)
+    throw Failure(ErrorCode::system, "cannot make a pipe; too many open files?");
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+pid_t fork_process() {
+  const pid_t pid = fork();
+  if (pid < 0) throw Failure(ErrorCode::system, "cannot fork; too many processes?");
+  return pid;
+}
+
+int reap(pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+void end_process(pid_t pid) {
+  kill(pid, SIGKILL);
+  reap(pid);
+}
+
+void work_beside(pid_t parent, const char* name) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(0);
+  setsid();
+  prctl(PR_SET_NAME, name);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, descriptor);
+}
+
+}  // namespace mcds
