@@ -42,11 +42,6 @@ int report(Session&& session, const Failure& failure) {
   return static_cast<int>(status_of(failure.code()));
 }
 
-// What could not be asked for in time is to be tried again, whatever else is wrong.
-ExitStatus as_of_now(Session& session, ExitStatus status) {
-  return status == ExitStatus::unavailable && session.is_too_late() ? ExitStatus::try_again : status;
-}
-
 int act(const Verb& verb, Session& session) {
   try {
     session.begin();
@@ -58,7 +53,9 @@ int act(const Verb& verb, Session& session) {
     session.output().flush();
     if (session.output().hid_names()) status = worse(status, ExitStatus::bad_data);
     session.output().tell_errors();
-    return static_cast<int>(as_of_now(session, status));
+    // What could not be asked for in time is to be tried again, whatever else is wrong.
+    const bool late = status == ExitStatus::unavailable && session.is_too_late();
+    return static_cast<int>(late ? ExitStatus::try_again : status);
   } catch (const Failure& failure) {
     session.output().give_up();
     session.output().tell_errors();

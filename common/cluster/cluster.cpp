@@ -1,6 +1,6 @@
 #include "common/cluster/cluster.hpp"
 
-#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 
 namespace mcds {
 
@@ -36,13 +36,17 @@ ErrorCode error_code_of(const ReplyFailure& failure) {
   return ErrorCode::unknown_outcome;
 }
 
+Failure failure_of(const Cluster& cluster, const Reply& reply) {
+  return {error_code_of(*reply.failure), reply.failure->message, cluster.address_of(reply.server)};
+}
+
+Failure failure_of_read(const Cluster& cluster, const Reply& reply) {
+  return {error_code_of_silence(*reply.failure), reply.failure->message, cluster.address_of(reply.server)};
+}
+
 const Reply& expect(const Cluster& cluster, const Reply& reply) {
-  if (!reply.failed()) return reply;
-  const ReplyFailure& failure = *reply.failure;
-  const std::string server = cluster.address_of(reply.server);
-  if (failure.kind == ReplyFailure::Kind::unknown) throw UnknownOutcome(failure.message, server);
-  if (failure.kind == ReplyFailure::Kind::not_a_number) throw CorruptData(failure.message, server);
-  throw NotApplied(error_code_of(failure), failure.message, server);
+  if (reply.failed()) raise(failure_of(cluster, reply));
+  return reply;
 }
 
 Reply expect(const Cluster& cluster, Reply&& reply) {
@@ -51,8 +55,8 @@ Reply expect(const Cluster& cluster, Reply&& reply) {
 }
 
 const Reply& expect_read(const Cluster& cluster, const Reply& reply) {
-  if (!reply.unknown()) return expect(cluster, reply);
-  throw NotApplied(ErrorCode::unavailable, reply.failure->message, cluster.address_of(reply.server));
+  if (reply.failed()) raise(failure_of_read(cluster, reply));
+  return reply;
 }
 
 ErrorCode error_code_of_silence(const ReplyFailure& failure) {

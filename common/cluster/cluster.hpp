@@ -53,6 +53,9 @@ const Reply& expect_read(const Cluster& cluster, const Reply& reply);
 ErrorCode error_code_of(const ReplyFailure& failure);
 // Of a read, which changes nothing: without a reply its server is unavailable.
 ErrorCode error_code_of_silence(const ReplyFailure& failure);
+// Of a reply that failed: what expect() and expect_read() throw for it, by its code.
+Failure failure_of(const Cluster& cluster, const Reply& reply);
+Failure failure_of_read(const Cluster& cluster, const Reply& reply);
 
 class Peers;
 

@@ -120,7 +120,6 @@ class Progress {
 
 class Settled final : public Pending {
  public:
-  using Settle = std::function<void(std::span<const Request> batch, std::vector<Reply>& replies)>;
   Settled(std::unique_ptr<Pending> pending, Settle settle)
       : pending_(std::move(pending)), settle_(std::move(settle)) {}
   std::span<const Request> batch() const override { return pending_->batch(); }
@@ -137,9 +136,7 @@ class Settled final : public Pending {
 
 }  // namespace
 
-std::unique_ptr<Pending> settled_later(
-    std::unique_ptr<Pending> pending,
-    std::function<void(std::span<const Request> batch, std::vector<Reply>& replies)> settle) {
+std::unique_ptr<Pending> settled_later(std::unique_ptr<Pending> pending, Settle settle) {
   return std::make_unique<Settled>(std::move(pending), std::move(settle));
 }
 

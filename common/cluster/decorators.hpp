@@ -28,9 +28,8 @@ class Decorator : public Cluster {
 };
 
 // The same batch, whose replies `settle` may change before they are given out.
-std::unique_ptr<Pending> settled_later(
-    std::unique_ptr<Pending> pending,
-    std::function<void(std::span<const Request> batch, std::vector<Reply>& replies)> settle);
+using Settle = std::function<void(std::span<const Request> batch, std::vector<Reply>& replies)>;
+std::unique_ptr<Pending> settled_later(std::unique_ptr<Pending> pending, Settle settle);
 
 // Executes the requests at these places of a batch; their replies go to the same places.
 void execute_at(const std::vector<std::size_t>& places, Cluster& cluster, std::span<const Request> batch,

@@ -1,6 +1,5 @@
 #include "common/cluster/distinct.hpp"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -8,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/cluster/name_lookup.hpp"
 #include "common/cluster/statistics.hpp"
 
 namespace mcds {
@@ -20,25 +20,15 @@ struct End {
   std::uint16_t port = 0;
 };
 
-// An IPv4 address within IPv6 is the same as without.
-std::optional<End> end_of(const sockaddr_storage& storage) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  End end;
-  if (storage.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
-    if (inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size()) == nullptr) return std::nullopt;
-    end = {text.data(), AF_INET, ntohs(v4.sin_port)};
-  } else if (storage.ss_family == AF_INET6) {
-    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
-    if (inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size()) == nullptr) return std::nullopt;
-    end = {text.data(), AF_INET6, ntohs(v6.sin6_port)};
-    if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr))
-      end = {end.address.substr(end.address.rfind(':') + 1), AF_INET, end.port};
-    else if (v6.sin6_scope_id != 0)
-      end.address += '%' + std::to_string(v6.sin6_scope_id);
-  } else {
-    return std::nullopt;
-  }
+std::optional<End> end_of(const sockaddr_storage& storage, socklen_t size) {
+  if (storage.ss_family != AF_INET && storage.ss_family != AF_INET6) return std::nullopt;
+  const auto host = host_of(reinterpret_cast<const sockaddr*>(&storage), size);
+  if (!host) return std::nullopt;
+  // Both families have the port in one place.
+  End end{*host, storage.ss_family, ntohs(reinterpret_cast<const sockaddr_in&>(storage).sin_port)};
+  // An IPv4 address within IPv6 is the same as without.
+  if (end.address.starts_with("::ffff:") && end.address.find('.') != std::string::npos)
+    end = {end.address.substr(end.address.rfind(':') + 1), AF_INET, end.port};
   return end;
 }
 
@@ -84,13 +74,13 @@ std::optional<Peer> peer_of(int descriptor, const std::string& socket_path) {
   sockaddr_storage theirs{}, ours{};
   socklen_t size = sizeof theirs;
   if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&theirs), &size) != 0) return std::nullopt;
-  const auto end = end_of(theirs);
+  const auto end = end_of(theirs, size);
   if (!end) return std::nullopt;
   Peer peer{
       .place = end->address + ' ' + std::to_string(end->port), .family = end->family, .port = end->port};
   size = sizeof ours;
   if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&ours), &size) == 0) {
-    const auto own = end_of(ours);
+    const auto own = end_of(ours, size);
     const bool loops = end->family == AF_INET && end->address.starts_with("127.");
     peer.here = loops || (own && own->address == end->address);
   }

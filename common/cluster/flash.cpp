@@ -31,9 +31,7 @@ std::optional<Request> changed(const Request& request, Reply item, WallTime now,
     reply = Reply::of_text(std::move(item.value), item.server);
     return std::nullopt;
   }
-  const Exptime exptime = item.age.ttl->count() < 0
-                              ? Exptime::never()
-                              : Exptime::after(std::max(*item.age.ttl, std::chrono::seconds(1)), now);
+  const Exptime exptime = Exptime::of_ttl(*item.age.ttl, now);
   std::string value = std::move(item.value);
   if (appends(request.op)) {
     value += request.value;

@@ -82,4 +82,10 @@ NameLookup look_up(const std::string& host, const std::string& port, Duration lo
   return result;
 }
 
+std::optional<std::string> host_of(const sockaddr* address, socklen_t size, int flags) {
+  std::array<char, NI_MAXHOST> text{};
+  const int code = getnameinfo(address, size, text.data(), text.size(), nullptr, 0, flags);
+  return code == 0 ? std::optional<std::string>(text.data()) : std::nullopt;
+}
+
 }  // namespace mcds

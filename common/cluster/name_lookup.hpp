@@ -5,6 +5,7 @@
 #include <netdb.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/base/clock.hpp"
@@ -24,5 +25,8 @@ struct NameLookup {
 // `flags` and `family` are those of addrinfo.
 NameLookup look_up(const std::string& host, const std::string& port, Duration longest,
                    int flags = AI_ADDRCONFIG, int family = AF_UNSPEC);
+
+// An address in its own words, or by its name: as getnameinfo()'s `flags` say. nullopt: it has none.
+std::optional<std::string> host_of(const sockaddr* address, socklen_t size, int flags = NI_NUMERICHOST);
 
 }  // namespace mcds

@@ -24,10 +24,6 @@ Exptime Exptime::after(Duration ttl, WallTime now) {
   return Exptime(absolute);
 }
 
-Exptime Exptime::at(WallTime boundary, WallTime now) {
-  return after(boundary - now, now);
-}
-
 std::optional<Exptime> Exptime::absolute(std::int64_t second) {
   if (second <= longest_relative || second > latest) return std::nullopt;
   return Exptime(second);

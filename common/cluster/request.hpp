@@ -26,8 +26,12 @@ class Exptime {
   static constexpr Exptime gone() { return Exptime(2'592'001); }
   // Rounded up to whole seconds; `now` decides the absolute form beyond 30 days. ttl must be positive.
   static Exptime after(Duration ttl, WallTime now);
+  // As long as an item lasts that has this ttl, -1: for ever; at least one second.
+  static Exptime of_ttl(std::chrono::seconds ttl, WallTime now) {
+    return ttl.count() < 0 ? never() : after(ttl, now);
+  }
   // `boundary` on the clients' clocks; at least one second.
-  static Exptime at(WallTime boundary, WallTime now);
+  static Exptime at(WallTime boundary, WallTime now) { return after(boundary - now, now); }
   // By the server's own clock, in UNIX seconds; nullopt: it would not take that for a time.
   static std::optional<Exptime> absolute(std::int64_t second);
   constexpr std::int64_t wire() const { return wire_; }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "common/base/bytes.hpp"
-
 namespace mcds {
 
 std::optional<std::string_view> statistic(std::string_view lines, std::string_view name) {

@@ -5,12 +5,22 @@
 #include <optional>
 #include <string_view>
 
+#include "common/base/bytes.hpp"
 #include "common/base/clock.hpp"
 
 namespace mcds {
 
 std::optional<std::string_view> statistic(std::string_view lines, std::string_view name);
 std::optional<std::uint64_t> statistic_number(std::string_view lines, std::string_view name);
+// Each name and its value.
+template <typename Take>
+void for_each_statistic(std::string_view lines, const Take& take) {
+  while (!lines.empty()) {
+    std::string_view value = take_line(lines);
+    const std::string_view name = take_word(value);
+    if (!name.empty()) take(name, value);
+  }
+}
 
 // A server from its start to its end. In a container each is process 1: their starts differ.
 struct ServerLife {

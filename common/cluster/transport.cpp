@@ -8,18 +8,6 @@
 
 namespace mcds {
 
-namespace {
-
-bool has_key(Op op) {
-  return op != Op::version && op != Op::stats;
-}
-
-bool is_control(unsigned char c) {
-  return c <= 0x1f || c == 0x7f;
-}
-
-}  // namespace
-
 void Dialect::take_version(std::string text) {
   version = std::move(text);
   release = 0;
@@ -39,14 +27,14 @@ void Dialect::take_version(std::string text) {
 }
 
 std::optional<std::string> refusal_before_sending(const Request& request) {
-  if (has_key(request.op)) {
+  if (request.op != Op::version && request.op != Op::stats) {
     if (request.key.empty()) return "the key is empty; give it a name";
     if (request.key.size() > max_key_size) return "the key is longer than 250 bytes; use a shorter name";
     if (!goes_in_base64(request.op) && !is_one_word(request.key))
       return "the key has a space or control character: it can be read, touched, removed, added and set, but "
              "not "
              "changed otherwise; use another name";
-  } else if (std::ranges::any_of(request.key, is_control)) {
+  } else if (std::ranges::any_of(request.key, [](unsigned char c) { return c <= 0x1f || c == 0x7f; })) {
     return "the argument of stats has a control character; remove it";
   }
   const bool compares = request.op == Op::cas || request.op == Op::remove_if;

@@ -25,8 +25,6 @@ constexpr std::size_t writes_in_flight = 3;
 constexpr std::size_t batch_while_room = 64;
 // The clocks of servers may differ.
 constexpr std::int64_t latest_end = Exptime::latest - 24 * 3600;
-// What an item takes beside its key and value, at most.
-constexpr std::size_t item_overhead = 80;
 
 // Has what was read of the file, as if that were a server.
 class FileAsCluster final : public Decorator {
@@ -249,9 +247,10 @@ class Loading {
         item.key.size() + item.value.size() + item_overhead <= largest)
       return true;
     ++report_.servers[server].failed;
-    fail(
-        item.key, server, ErrorCode::refused,
-        "its " + std::to_string(item.value.size()) + " bytes are more than the server accepts; raise its -I");
+    watch_.failed(item.key, Failure(ErrorCode::refused,
+                                    "its " + std::to_string(item.value.size()) +
+                                        " bytes are more than the server accepts; raise its -I",
+                                    context_.cluster.address_of(server)));
     return false;
   }
 
@@ -331,7 +330,7 @@ class Loading {
   // With what is there instead. False: that is not known, or could not be changed.
   bool compare(const Request& request, const Reply& seen) {
     if (seen.failed()) {
-      fail(request.key, seen.server, error_code_of_silence(*seen.failure), seen.failure->message);
+      watch_.failed(request.key, failure_of_read(context_.cluster, seen));
       return false;
     }
     if (seen.outcome != Outcome::hit || seen.value == request.value) return true;
@@ -390,12 +389,8 @@ class Loading {
       ++server.there;
     } else {
       ++(reply.unknown() ? server.unknown : server.failed);
-      fail(request.key, reply.server, error_code_of(*reply.failure), reply.failure->message);
+      watch_.failed(request.key, failure_of(context_.cluster, reply));
     }
-  }
-
-  void fail(const std::string& key, std::size_t server, ErrorCode code, const std::string& message) {
-    watch_.failed(key, Failure(code, message, context_.cluster.address_of(server)));
   }
 
   Context context_;

@@ -69,14 +69,13 @@ const char* SelectedRemoval::kept(const Listed& listed, const Reply& seen) {
   return nullptr;
 }
 
-void SelectedRemoval::fail(const Listed& listed, const Reply& reply, ErrorCode code) {
+void SelectedRemoval::fail(const Listed& listed, const Failure& failure) {
   ++report_.failed;
-  watch_.failed(listed.key,
-                Failure(code, reply.failure->message, context_.cluster.address_of(listed.server)));
+  watch_.failed(listed.key, failure);
 }
 
 void SelectedRemoval::count(const Listed& listed, const Reply& removed) {
-  if (removed.failed()) return fail(listed, removed, error_code_of(*removed.failure));
+  if (removed.failed()) return fail(listed, failure_of(context_.cluster, removed));
   if (removed.outcome == Outcome::deleted) {
     ++report_.removed;
     report_.bytes += listed.bytes;
@@ -99,7 +98,7 @@ void SelectedRemoval::send() {
   for (std::size_t i = 0; i < batch_.size(); ++i) {
     const Listed& listed = batch_[i];
     if (seen[i].failed()) {
-      fail(listed, seen[i], error_code_of_silence(*seen[i].failure));
+      fail(listed, failure_of_read(context_.cluster, seen[i]));
     } else if (const char* why = kept(listed, seen[i])) {
       if (seen[i].outcome == Outcome::hit) watch_.key(listed.key, listed.server, why);
     } else if (options_.dry_run) {
@@ -116,10 +115,6 @@ void SelectedRemoval::send() {
   watch_.progress(done_ += batch_.size());
   batch_.clear();
   batch_bytes_ = 0;
-}
-
-void SelectedRemoval::finish() {
-  send();
 }
 
 }  // namespace mcds

@@ -70,7 +70,7 @@ class SelectedRemoval {
 
   // To be given every key that the servers list; waits where the rate says so.
   void take(const LiveKey& key);
-  void finish();
+  void finish() { send(); }
   // So far.
   const RemovalReport& report() const { return report_; }
 
@@ -84,7 +84,7 @@ class SelectedRemoval {
   // Why this one stays; nullptr: it does not.
   const char* kept(const Listed& listed, const Reply& seen);
   void count(const Listed& listed, const Reply& removed);
-  void fail(const Listed& listed, const Reply& reply, ErrorCode code);
+  void fail(const Listed& listed, const Failure& failure);
 
   Context context_;
   RemovalOptions options_;

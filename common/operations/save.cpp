@@ -18,6 +18,7 @@ namespace {
 
 using moving::Spool;
 using moving::Spooled;
+using moving::spooled;
 
 constexpr std::size_t batches_in_flight = 3;
 constexpr int rounds = 3;                // for structures that change
@@ -30,16 +31,6 @@ std::size_t heat_of(std::int64_t idle_s) {
   const auto power = static_cast<std::size_t>(std::bit_width(seconds)) - 1;
   const bool upper = power > 0 && ((seconds >> (power - 1)) & 1U) != 0;
   return std::min<std::size_t>(power * 2 + (upper ? 1 : 0), 63);
-}
-
-Spooled spooled(const LiveKey& key, std::size_t place = 0) {
-  Spooled record{.from = static_cast<std::uint16_t>(key.server), .to = static_cast<std::uint16_t>(place)};
-  record.size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(key.size_bytes, UINT32_MAX));
-  if (key.expires_at >= 0)
-    record.expires_s = static_cast<std::uint32_t>(std::clamp<std::int64_t>(key.expires_at, 1, UINT32_MAX));
-  record.cas = key.cas;
-  record.key = key.key;
-  return record;
 }
 
 // What names others goes behind them, so that nobody who reads while the file is loaded misses what it names.
@@ -85,10 +76,9 @@ class Saving {
     JsonObject about = first_words(), passed_over;
     about.time("ended", context_.clock.wall());
     for (const auto& [why, count] : report_.passed_over) passed_over.number(why, count);
-    std::uint64_t vanished = 0, failed = 0;
-    for (const SavedServer& server : report_.servers) vanished += server.vanished, failed += server.failed;
+    const SavedServer all = report_.sum();
     about.boolean("complete", std::ranges::all_of(report_.dumps, &LiveKeysOfServer::complete));
-    about.number("vanished", vanished).number("failed", failed).object("passed_over", passed_over);
+    about.number("vanished", all.vanished).number("failed", all.failed).object("passed_over", passed_over);
     if (!report_.torn.empty()) {
       const auto most = static_cast<std::ptrdiff_t>(std::min(report_.torn.size(), most_named));
       about.number("torn_count", report_.torn.size());
@@ -392,11 +382,11 @@ class Saving {
 
   void keep(Spooled& record, const Reply& reply) {
     SavedServer& server = report_.servers[record.from];
-    const auto fail = [&](ErrorCode code, const std::string& message) {
+    const auto fail = [&](const Failure& failure) {
       ++server.failed;
-      watch_.failed(record.key, Failure(code, message, context_.cluster.address_of(record.from)));
+      watch_.failed(record.key, failure);
     };
-    if (reply.failed()) return fail(error_code_of_silence(*reply.failure), reply.failure->message);
+    if (reply.failed()) return fail(failure_of_read(context_.cluster, reply));
     const auto end = end_of(record);
     if (!end) {
       ++server.expired;
@@ -405,9 +395,10 @@ class Saving {
     } else if (const char* why = why_not(record, reply)) {
       ++report_.passed_over[why];
     } else if (!SavedWriter::can_save(record.key)) {
-      fail(ErrorCode::refused,
-           "the key has spaces or control characters and more than 186 bytes, which no text command can "
-           "carry");
+      fail({ErrorCode::refused,
+            "the key has spaces or control characters and more than 186 bytes, which no text command can "
+            "carry",
+            context_.cluster.address_of(record.from)});
     } else {
       ++server.saved;
       writer_->add(record.key, reply.flags, *end, reply.value);

@@ -38,6 +38,15 @@ struct SaveReport {
   std::uint64_t structures = 0;                      // saved
   std::vector<std::string> torn;                     // structures that changed each time: `table blocked`
   std::uint64_t items = 0, bytes = 0;                // in the file
+
+  SavedServer sum() const {
+    SavedServer all;
+    for (const SavedServer& one : servers) {
+      all.keys += one.keys, all.saved += one.saved, all.expired += one.expired;
+      all.vanished += one.vanished, all.failed += one.failed;
+    }
+    return all;
+  }
 };
 
 struct SaveWatch {

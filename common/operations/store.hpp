@@ -9,6 +9,9 @@
 
 namespace mcds {
 
+// What an item takes beside its key and value, at most.
+constexpr std::size_t item_overhead = 80;
+
 // `first`: add or replace, whichever will do for most; those for which it does not have the other next. Items
 // that others store and remove each time in between are refused. One trip, or two; one more for each rival.
 std::vector<Reply> store(Cluster& cluster, std::span<const Request> items, Op first);

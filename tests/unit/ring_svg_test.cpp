@@ -3,7 +3,6 @@
 #include <cmath>
 #include <set>
 
-#include "tools/commands/ring/labels.hpp"
 #include "tools/commands/ring/svg.hpp"
 
 using namespace mcds;

@@ -111,8 +111,7 @@ Context context_with_one_copy(Session& session, const char* option, const std::s
 
 ExitStatus answer_recopied(Session& session, JsonObject line, bool found, std::size_t before) {
   if (!found) {
-    line.boolean("found", false);
-    if (session.output().mode() != OutputMode::value) session.output().answer(line, {});
+    session.output().detail(line.boolean("found", false));
     return ExitStatus::no;
   }
   line.number("copies", session.copies()).number("copies_before", before);

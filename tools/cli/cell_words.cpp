@@ -134,10 +134,8 @@ std::size_t width_of(char32_t c) {
 std::vector<Character> characters_of(std::string_view utf8) {
   std::vector<Character> characters;
   for (std::size_t i = 0; i < utf8.size();) {
-    const auto first = static_cast<unsigned char>(utf8[i]);
-    char32_t code = first < 0x80 ? first : first & (first >= 0xf0 ? 0x07 : first >= 0xe0 ? 0x0f : 0x1f);
-    for (++i; i < utf8.size() && (utf8[i] & 0xc0) == 0x80; ++i)
-      code = code << 6 | (static_cast<unsigned char>(utf8[i]) & 0x3f);
+    const auto [code, size] = first_code_point(utf8.substr(i));
+    i += std::max<std::size_t>(size, 1);
     characters.push_back({i, width_of(code)});
   }
   return characters;

@@ -85,9 +85,7 @@ class Completion {
 
   void use(const Verb* verb) {
     verb_ = verb;
-    const auto globals = without_words_of(*verb, global_options(globals_));
-    options_ = verb->options();
-    options_.insert(options_.end(), globals.begin(), globals.end());
+    options_ = options_with(*verb, global_options(globals_));
   }
 
   void offer_options() {

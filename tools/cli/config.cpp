@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
@@ -24,38 +25,35 @@ namespace {
 constexpr std::size_t largest_config = std::size_t{1} << 20;
 constexpr std::string_view doctor_section = "doctor";
 
-using Setting = std::pair<const char*, std::optional<std::string>*>;
+using P = PoolConfig;
+using A = AccessSettings;
 
-std::vector<Setting> settings_of(PoolConfig& pool) {
-  return {{"servers", &pool.servers},
-          {"servers_from", &pool.servers_from},
-          {"profile", &pool.profile},
-          {"namespace", &pool.key_prefix},
-          {"copies", &pool.copies},
-          {"longest_lock_ttl", &pool.longest_lock_ttl},
-          {"tls", &pool.access.tls},
-          {"tls_ca", &pool.access.tls_ca},
-          {"tls_crl", &pool.access.tls_crl},
-          {"tls_name", &pool.access.tls_name},
-          {"tls_cert", &pool.access.tls_cert},
-          {"tls_key", &pool.access.tls_key},
-          {"tls_key_password_file", &pool.access.tls_key_password_file},
-          {"tls_insecure", &pool.access.tls_insecure},
-          {"user", &pool.access.user},
-          {"password_file", &pool.access.password_file},
-          {"auth", &pool.access.auth},
-          {"plain_login", &pool.access.plain_login}};
-}
-
-std::vector<Setting> settings_of(Config& config) {
-  auto settings = settings_of(config.defaults);
-  settings.insert(settings.end(), {{"pool", &config.pool},
-                                   {"timeout", &config.timeout},
-                                   {"connect_timeout", &config.connect_timeout},
-                                   {"protocol", &config.protocol},
-                                   {"output", &config.output}});
-  return settings;
-}
+// As `mcds config` prints them.
+constexpr std::array settings{
+    Setting{"pool", "--pool", "MCDS_POOL", &Config::pool},
+    Setting{"servers", "--servers", "MCDS_SERVERS MEMCACHED_SERVERS", &P::servers, "127.0.0.1:11211"},
+    Setting{"servers_from", "--servers-from", "", &P::servers_from},
+    Setting{"profile", "--as", "MCDS_PROFILE", &P::profile, "ketama"},
+    Setting{"namespace", "--namespace", "MCDS_NAMESPACE", &P::key_prefix, ""},
+    Setting{"copies", "--copies", "", &P::copies, "1"},
+    Setting{"longest_lock_ttl", "--longest-ttl", "", &P::longest_lock_ttl, "10m"},
+    Setting{"timeout", "--timeout", "", &Config::timeout, "1s"},
+    Setting{"connect_timeout", "--connect-timeout", "", &Config::connect_timeout, "500ms"},
+    Setting{"protocol", "--protocol", "", &Config::protocol, "auto", "auto|classic|meta|binary"},
+    Setting{"output", "--output", "MCDS_OUTPUT", &Config::output, "json", "json|value|text"},
+    Setting{"tls", "--tls", "", &A::tls, "off", "on|off"},
+    Setting{"tls_ca", "--tls-ca", "MCDS_TLS_CA", &A::tls_ca},
+    Setting{"tls_crl", "--tls-crl", "", &A::tls_crl},
+    Setting{"tls_name", "--tls-name", "", &A::tls_name},
+    Setting{"tls_cert", "--tls-cert", "", &A::tls_cert},
+    Setting{"tls_key", "--tls-key", "", &A::tls_key},
+    Setting{"tls_key_password_file", "--tls-key-password-file", "", &A::tls_key_password_file},
+    Setting{"tls_insecure", "--tls-insecure", "", &A::tls_insecure, "off", "on|off"},
+    Setting{"user", "--user", "MCDS_USER", &A::user},
+    Setting{"password_file", "--password-file", "MCDS_PASSWORD_FILE", &A::password_file},
+    Setting{"auth", "--auth", "", &A::auth, nullptr, "ascii|user-key|sasl"},
+    Setting{"plain_login", "", "", &A::plain_login, "no", "yes|no"},
+};
 
 struct Reading {
   Config& config;
@@ -63,20 +61,11 @@ struct Reading {
   std::string problem = {};  // of the first line that is wrong
 };
 
-// Settings whose values are words.
-struct WordSetting {
-  const char* name;
-  const char* words;
-  const char* in_words;
-};
-constexpr std::array word_settings{
-    WordSetting{"tls", "on|off", "on or off"},
-    WordSetting{"tls_insecure", "on|off", "on or off"},
-    WordSetting{"plain_login", "yes|no", "yes or no"},
-    WordSetting{"auth", "ascii|user-key|sasl", "ascii, user-key or sasl"},
-    WordSetting{"protocol", "auto|classic|meta|binary", "auto, classic, meta or binary"},
-    WordSetting{"output", "json|value|text", "json, value or text"},
-};
+// `auto, classic, meta or binary`
+std::string one_of(std::string_view words) {
+  std::string text = joined(split(words, '|'), ", ");
+  return text.replace(text.rfind(", "), 2, " or ");
+}
 
 // `check` or `check@server`, with commas between.
 void check_accepted(const std::string& list) {
@@ -89,7 +78,7 @@ void check_accepted(const std::string& list) {
 }
 
 // Wrong values are reported where they are set, not where they would be used. Throws InvalidInput.
-void check_value(const std::string& name, const std::string& value) {
+void check_value(const std::string& name, const char* words, const std::string& value) {
   if (name == "servers") static_cast<void>(parse_pool(value));
   if (name == "timeout" || name == "connect_timeout" || name == "longest_lock_ttl") {
     if (parse_duration(value, name) <= Duration::zero()) throw InvalidInput(name + " must be longer than 0");
@@ -100,21 +89,26 @@ void check_value(const std::string& name, const std::string& value) {
     throw InvalidInput("copies: write a whole number, at least 1");
   if (name == "tls_name") check_certificate_name(value);
   if (name == "accept") check_accepted(value);
-  for (const auto& [setting, words, in_words] : word_settings) {
-    const auto all = split(words, '|');
-    if (name == setting && std::ranges::find(all, value) == all.end())
-      throw InvalidInput(name + ": write " + in_words);
-  }
+  if (words == nullptr) return;
+  const auto all = split(words, '|');
+  if (std::ranges::find(all, value) == all.end()) throw InvalidInput(name + ": write " + one_of(words));
 }
 
-void set(const std::vector<Setting>& settings, const std::string& name, const char* value) {
+// A setting of one section, and where its value goes.
+struct Slot {
+  const char* name;
+  std::optional<std::string>* target;
+  const char* words = nullptr;
+};
+
+void set(const std::vector<Slot>& slots, const std::string& name, const char* value) {
   std::vector<std::string> names;
-  for (const auto& [known, target] : settings) {
-    if (name == known) {
-      *target = value;
-      return check_value(name, value);
+  for (const Slot& slot : slots) {
+    if (name == slot.name) {
+      *slot.target = value;
+      return check_value(name, slot.words, value);
     }
-    names.emplace_back(known);
+    names.emplace_back(slot.name);
   }
   throw InvalidInput("unknown key " + json_quote(name) + did_you_mean(name, names));
 }
@@ -148,11 +142,22 @@ void check_sections(const std::string& text, const std::string& file) {
   }
 }
 
-std::vector<Setting> settings_of_section(Config& config, const std::string& section) {
-  if (section.empty()) return settings_of(config);
+std::vector<Slot> slots_of(Config& config, const std::string& section) {
   if (section == doctor_section) return {{"accept", &config.doctor_accept}};
-  if (const auto pool = pool_name(section)) return settings_of(config.pools[*pool]);
-  throw InvalidInput(unknown_section(section));
+  const auto name = pool_name(section);
+  if (!section.empty() && !name) throw InvalidInput(unknown_section(section));
+  PoolConfig& pool = name ? config.pools[*name] : config.defaults;
+  std::vector<Slot> slots;
+  for (const Setting& setting : settings) {
+    if (const auto* member = std::get_if<Setting::Text P::*>(&setting.member))
+      slots.push_back({setting.name, &(pool.**member), setting.words});
+    else if (const auto* of_access = std::get_if<Setting::Text A::*>(&setting.member))
+      slots.push_back({setting.name, &(pool.access.**of_access), setting.words});
+    else if (section.empty())
+      slots.push_back(
+          {setting.name, &(config.*std::get<Setting::Text Config::*>(setting.member)), setting.words});
+  }
+  return slots;
 }
 
 std::string in_words(const std::string& section) {
@@ -180,7 +185,7 @@ int on_line(void* user, const char* section, const char* name, const char* value
   auto& reading = *static_cast<Reading*>(user);
   try {
     if (!is_utf8(section) || !is_utf8(name)) throw InvalidInput("not UTF-8");
-    set(settings_of_section(reading.config, section), name, value);
+    set(slots_of(reading.config, section), name, value);
     std::string& last = reading.config.files[{section, name}];
     if (last == reading.file) throw InvalidInput(std::string(name) + " is set twice in " + in_words(section));
     last = reading.file;
@@ -226,6 +231,10 @@ std::vector<std::string> config_paths(const std::optional<std::string>& path) {
 }
 
 }  // namespace
+
+std::span<const Setting> all_settings() {
+  return settings;
+}
 
 Config load_config(const std::optional<std::string>& path) {
   Config config;

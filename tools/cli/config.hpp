@@ -12,7 +12,9 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <variant>
 
 #include "tools/cli/access.hpp"
 
@@ -25,6 +27,19 @@ struct Config {
   std::map<std::string, PoolConfig> pools;
   std::map<std::pair<std::string, std::string>, std::string> files;  // where a section's key was set last
 };
+
+// One setting: what the config, the command line and the environment call it.
+struct Setting {
+  using Text = std::optional<std::string>;
+  const char* name;
+  const char* option;     // empty: none
+  const char* variables;  // separated by spaces
+  // Of any section, or before the sections alone.
+  std::variant<Text PoolConfig::*, Text AccessSettings::*, Text Config::*> member;
+  const char* otherwise = nullptr;  // what counts if nobody sets it
+  const char* words = nullptr;      // "on|off": no other values in the config
+};
+std::span<const Setting> all_settings();
 
 // With `path`: that file alone, which must exist (Failure(cannot_read)). Without: /etc/mcds.conf, then
 // $XDG_CONFIG_HOME/mcds/mcds.conf (default $HOME/.config), as far as they exist; the later one wins key by

@@ -37,16 +37,8 @@ Descriptor open_file(const std::string& path) {
 
 // Until there is something to read, or the end.
 void wait_for_input(int descriptor, const std::string& what) {
-  const SystemClock clock;
-  pollfd input{descriptor, POLLIN, 0};
-  for (;;) {
-    const SteadyTime now = clock.steady();
-    if (input_limits()->over(now))
-      throw Failure(ErrorCode::try_again, "the deadline has passed while " + what + " was read");
-    const SteadyTime until = input_limits()->earlier(now + std::chrono::minutes(1));
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
-    if (poll(&input, 1, static_cast<int>(left)) > 0) return;
-  }
+  if (input_limits()->over(SystemClock().steady()) || !ready_in_time(descriptor, POLLIN, *input_limits()))
+    throw Failure(ErrorCode::try_again, "the deadline has passed while " + what + " was read");
 }
 
 // 0 at the end.
@@ -77,6 +69,18 @@ std::string value_bytes(int descriptor, const std::string& what) {
 }
 
 }  // namespace
+
+bool ready_in_time(int descriptor, short events, const RunLimits& limits) {
+  const SystemClock clock;
+  pollfd entry{descriptor, events, 0};
+  for (;;) {
+    const SteadyTime now = clock.steady();
+    if (limits.over(now)) return poll(&entry, 1, 0) > 0;
+    const Duration left = limits.earlier(now + std::chrono::minutes(1)) - now;
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    if (poll(&entry, 1, static_cast<int>(ms)) > 0) return true;
+  }
+}
 
 void bound_input(std::shared_ptr<const RunLimits> limits) {
   input_limits() = std::move(limits);

@@ -17,6 +17,9 @@ namespace mcds {
 // pipe without a writer is waited for like a silent one.
 void bound_input(std::shared_ptr<const RunLimits> limits);
 
+// Waits until it can be read, or written, and no longer than these allow: then false.
+bool ready_in_time(int descriptor, short events, const RunLimits& limits);
+
 // `-`: all of standard input; `@FILE`: the file's bytes; `@@x`: `@x`; anything else: itself. Throws
 // Failure(cannot_read).
 std::string value_of(std::string_view argument);

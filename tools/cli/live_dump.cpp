@@ -1,7 +1,6 @@
 #include "tools/cli/live_dump.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "common/cluster/cluster.hpp"
 #include "tools/cli/progress.hpp"
@@ -53,20 +52,16 @@ std::vector<LiveKeysOfServer> list_keys(Session& session, const Pool& pool, cons
                         });
 }
 
-std::vector<LiveKeysOfServer> list_keys_on(Session& session, const std::vector<std::size_t>& servers,
+std::vector<LiveKeysOfServer> list_keys_on(Session& session, std::optional<std::size_t> server,
                                            const TakeLiveKey& take, bool shows_progress) {
   const Pool& pool = session.placement()->pool();
-  if (servers.empty()) return list_keys(session, pool, take, shows_progress);
-  Pool part;
-  for (const std::size_t server : servers) part.push_back(pool[server]);
-  const auto placed = [&](const LiveKey& key) {
-    LiveKey one = key;
-    one.server = servers[key.server];
-    return take(one);
+  if (!server) return list_keys(session, pool, take, shows_progress);
+  const auto placed = [&](LiveKey key) {
+    key.server = *server;
+    return take(key);
   };
-  const auto some = list_keys(session, part, placed, shows_progress);
   std::vector<LiveKeysOfServer> all(pool.size(), LiveKeysOfServer{.complete = true});
-  for (std::size_t i = 0; i < some.size(); ++i) all[servers[i]] = some[i];
+  all[*server] = list_keys(session, {pool[*server]}, placed, shows_progress).front();
   return all;
 }
 

@@ -2,6 +2,7 @@
 // others' are read.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "common/cluster/keys/live.hpp"
@@ -15,8 +16,8 @@ class Session;
 // pool; what keeps servers from listing all their keys is not reported.
 std::vector<LiveKeysOfServer> list_keys(Session& session, const Pool& pool, const TakeLiveKey& take,
                                         bool shows_progress = true);
-// Of the session's pool only these servers; empty: all. LiveKey::server is an index into the pool.
-std::vector<LiveKeysOfServer> list_keys_on(Session& session, const std::vector<std::size_t>& servers,
+// Of the session's pool only this server; unset: all. LiveKey::server is an index into the pool.
+std::vector<LiveKeysOfServer> list_keys_on(Session& session, std::optional<std::size_t> server,
                                            const TakeLiveKey& take, bool shows_progress = true);
 
 // Reports each server that did not list all its keys, as an error, and warns of lists that may be short;

@@ -14,6 +14,7 @@
 #include "common/base/descriptors.hpp"
 #include "common/base/result.hpp"
 #include "common/base/text.hpp"
+#include "tools/cli/input.hpp"
 
 namespace mcds {
 
@@ -48,19 +49,6 @@ void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 4 << 20);
   mallopt(M_TRIM_THRESHOLD, 32 << 20);
   mallopt(M_MXFAST, 0);
-}
-
-// Until standard output takes PIPE_BUF bytes without waiting for its reader; false: the deadline has passed.
-bool wait_for_reader(const RunLimits& limits) {
-  const SystemClock clock;
-  pollfd output{STDOUT_FILENO, POLLOUT, 0};
-  for (;;) {
-    const SteadyTime now = clock.steady();
-    if (limits.over(now)) return poll(&output, 1, 0) > 0;
-    const auto left = limits.earlier(now + std::chrono::minutes(1)) - now;
-    if (poll(&output, 1, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count())) > 0)
-      return true;
-  }
 }
 
 // One line of stderr in JSON mode.
@@ -248,7 +236,8 @@ void Output::give_up() {
 bool Output::write_answers(std::string_view bytes) const {
   if (limits_ == nullptr || limits_->deadline() == SteadyTime::max()) return write_all(STDOUT_FILENO, bytes);
   for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(bytes.size(), PIPE_BUF))) {
-    if (!wait_for_reader(*limits_))
+    // Then it takes PIPE_BUF bytes without waiting for its reader.
+    if (!ready_in_time(STDOUT_FILENO, POLLOUT, *limits_))
       throw Failure(ErrorCode::try_again, "the deadline has passed, and standard output is not being read");
     if (!write_all(STDOUT_FILENO, bytes.substr(0, PIPE_BUF))) return false;
   }
@@ -309,10 +298,6 @@ ExitStatus Output::failed(std::string_view key, const Failure& failure) {
 void Output::error_of(std::string_view name, std::span<const std::string> names, const Failure& failure) {
   if (names.size() < 2) return error(failure);
   static_cast<void>(failed(name, failure));
-}
-
-void Output::tell_new_errors() {
-  for (const FailedGroup& group : digest_.news()) tell(group);
 }
 
 void Output::tell_errors() {

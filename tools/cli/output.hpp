@@ -79,6 +79,10 @@ class Output {
   // first screenful waits for flush(). Flushed line by line unless buffered(true): then when the buffer is
   // full or at flush(), for batches.
   void answer(const JsonObject& object, std::string_view bare);
+  // One that has no bare form: nothing with -o value.
+  void detail(const JsonObject& object) {
+    if (mode_ != OutputMode::value) answer(object, {});
+  }
   // An answer in JSON whose text is already visible: its pieces.
   void answer_pieces(std::initializer_list<std::string_view> pieces);
   // An answer whose bare value is a name: one that contains the end of a line is reported as an error
@@ -124,7 +128,9 @@ class Output {
   // Of one of the `names` of the command line, likewise; of its only one: as error().
   void error_of(std::string_view name, std::span<const std::string> names, const Failure& failure);
   // New messages while more may follow, or all remaining ones.
-  void tell_new_errors();
+  void tell_new_errors() {
+    for (const FailedGroup& group : digest_.news()) tell(group);
+  }
   void tell_errors();
   // Keeps every error in this file too, one JSON line each. Throws Failure(cannot_write).
   void keep_errors(const std::string& file);

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "common/base/bytes.hpp"
@@ -36,18 +35,15 @@ int open_to_write(const std::string& path, int flags) {
 
 }  // namespace
 
-OutputFile::OutputFile(std::string path, std::string cannot, From from)
-    : path_(std::move(path)), cannot_(std::move(cannot)) {
+OutputFile::OutputFile(const std::optional<std::string>& path, std::string cannot, From from)
+    : path_(path.value_or("")), cannot_(std::move(cannot)) {
+  if (!path) return;
   // A stream of our own is written to where it stands: opened anew, a file behind it would be cut and
   // overwritten.
   const auto own = own_descriptor(path_);
   descriptor_ = Descriptor(own ? fcntl(*own, F_DUPFD_CLOEXEC, 0)
                                : open_to_write(path_, from == From::start ? O_TRUNC : O_APPEND));
   if (descriptor_ < 0) fail();
-}
-
-void OutputFile::write(std::string_view bytes) const {
-  if (descriptor_ >= 0 && !write_all(descriptor_, bytes)) fail();
 }
 
 void OutputFile::fail() const {

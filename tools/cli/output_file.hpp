@@ -1,6 +1,7 @@
 // A file that a run writes beside its answers: --report, --audit, --errors.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,12 +14,14 @@ class OutputFile {
   enum class From { start, end };
 
   OutputFile() = default;  // there is none
-  // What is in it goes, or stays in front. Throws Failure(cannot_write), as write does, with `cannot` before
-  // the path; a pipe that nobody reads is one. Open it before anything is done.
-  OutputFile(std::string path, std::string cannot, From from);
+  // None without a path. What is in it goes, or stays in front. Throws Failure(cannot_write), as write does,
+  // with `cannot` before the path; a pipe that nobody reads is one. Open it before anything is done.
+  OutputFile(const std::optional<std::string>& path, std::string cannot, From from);
 
   explicit operator bool() const { return descriptor_ >= 0; }
-  void write(std::string_view bytes) const;
+  void write(std::string_view bytes) const {
+    if (descriptor_ >= 0 && !write_all(descriptor_, bytes)) fail();
+  }
 
  private:
   [[noreturn]] void fail() const;

@@ -281,10 +281,7 @@ void parse_verb(const Words& words, const Words& tail, bool has_tail, const std:
   const Verb& verb = *invocation.verb;
   const std::string help_of =
       "mcds " + invocation.command->name() + (verb.name().empty() ? "" : " " + verb.name()) + " --help";
-  // The verb's own in front: of two that a mistyped word may mean, they are the likelier.
-  std::vector<OptionSpec> options = verb.options();
-  const std::vector<OptionSpec> others = without_words_of(verb, globals);
-  options.insert(options.end(), others.begin(), others.end());
+  const std::vector<OptionSpec> options = options_with(verb, globals);
   Words arguments = parse_options(words, options, help_of);
   for (const std::string& word : arguments) {
     if (word.size() > 1 && word[0] == '-') refuse_unknown_option(word, options, help_of);
@@ -351,7 +348,7 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
   return all.options();
 }
 
-std::vector<OptionSpec> without_words_of(const Verb& verb, std::vector<OptionSpec> globals) {
+std::vector<OptionSpec> options_with(const Verb& verb, std::vector<OptionSpec> globals) {
   const auto is_taken = [&](std::string_view name) {
     return std::ranges::any_of(verb.options(), [&](const OptionSpec& own) { return own.is_called(name); });
   };
@@ -361,6 +358,7 @@ std::vector<OptionSpec> without_words_of(const Verb& verb, std::vector<OptionSpe
     if (comma != std::string::npos && is_taken(option.names.substr(0, comma)))
       option.names.remove_prefix(comma + 1);
   }
+  globals.insert(globals.begin(), verb.options().begin(), verb.options().end());
   return globals;
 }
 

@@ -14,9 +14,10 @@ namespace mcds {
 // The options that every command takes, before and after it, bound to `into`.
 std::vector<OptionSpec> global_options(GlobalOptions& into);
 
-// The global options beside this verb's: a word that the verb uses itself (`tail -n 10`, `sandbox --tls`) is
-// the verb's.
-std::vector<OptionSpec> without_words_of(const Verb& verb, std::vector<OptionSpec> globals);
+// This verb's options, and the global ones beside them: a word that the verb uses itself (`tail -n 10`,
+// `sandbox --tls`) is the verb's. Its own in front: of two that a mistyped word may mean, they are the
+// likelier.
+std::vector<OptionSpec> options_with(const Verb& verb, std::vector<OptionSpec> globals);
 
 struct Invocation {
   GlobalOptions globals;

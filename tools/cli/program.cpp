@@ -32,11 +32,6 @@ bool OptionSpec::is_called(std::string_view word) const {
   return false;
 }
 
-Verb& Verb::example(Wording line) {
-  if (whole_) examples_.push_back(line);
-  return *this;
-}
-
 Verb& Verb::argument(Wording name, Wording help, const WordTarget& target, bool required) {
   if (whole_) arguments_.push_back({name, help, target.target, target.takes_dash, required});
   return *this;
@@ -49,40 +44,10 @@ Verb& Verb::option(Wording names, Wording value, Wording help, const WordTarget&
   return *this;
 }
 
-Verb& Verb::choice(Wording names, Wording choices, Wording help, Target target) {
-  if (whole_) options_.push_back({names, choices, help, target, true});
-  return *this;
-}
-
-Verb& Verb::flag(Wording names, Wording help, bool& target) {
-  if (whole_) options_.push_back({names, "", help, &target});
-  return *this;
-}
-
 Verb& Verb::child(std::vector<std::string>& target, bool required) {
   if (!whole_) return *this;
   child_ = &target;
   child_required_ = required;
-  return *this;
-}
-
-Verb& Verb::metrics() {
-  if (whole_) metrics_ = true;
-  return *this;
-}
-
-Verb& Verb::answer(Wording fields) {
-  if (whole_) answers_.push_back(fields);
-  return *this;
-}
-
-Verb& Verb::field(Wording meaning) {
-  if (whole_) own_fields_.push_back(meaning);
-  return *this;
-}
-
-Verb& Verb::action(Action action) {
-  if (whole_) action_ = std::move(action);
   return *this;
 }
 

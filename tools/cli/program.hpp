@@ -82,30 +82,52 @@ class Verb {
   Verb(std::string name, Wording summary, bool whole = true)
       : name_(std::move(name)), summary_(summary), whole_(whole) {}
 
-  Verb& example(Wording line);  // three of them open --help
+  // Three of them open --help.
+  Verb& example(Wording line) {
+    if (whole_) examples_.push_back(line);
+    return *this;
+  }
   Verb& argument(Wording name, Wording help, const WordTarget& target, bool required = true);
   Verb& optional_argument(Wording name, Wording help, const WordTarget& target) {
     return argument(name, help, target, false);
   }
   Verb& option(Wording names, Wording value, Wording help, const WordTarget& target);
   // `choices`: "FIRST|SECOND|…".
-  Verb& choice(Wording names, Wording choices, Wording help, Target target);
-  Verb& flag(Wording names, Wording help, bool& target);
+  Verb& choice(Wording names, Wording choices, Wording help, Target target) {
+    if (whole_) options_.push_back({names, choices, help, target, true});
+    return *this;
+  }
+  Verb& flag(Wording names, Wording help, bool& target) {
+    if (whole_) options_.push_back({names, "", help, &target});
+    return *this;
+  }
   // Everything after `--` is a command to run; `required`: refuse to run without it.
   Verb& child(std::vector<std::string>& target, bool required);
   // It can answer with -o openmetrics.
-  Verb& metrics();
+  Verb& metrics() {
+    metrics_ = whole_;
+    return *this;
+  }
   // The fields of a line of the answer, as fields.hpp describes it; again for another kind of line.
-  Verb& answer(Wording fields);
+  Verb& answer(Wording fields) {
+    if (whole_) answers_.push_back(fields);
+    return *this;
+  }
   // What a field means in this verb, where the dictionary has another meaning: NAME KIND MEANING.
-  Verb& field(Wording meaning);
+  Verb& field(Wording meaning) {
+    if (whole_) own_fields_.push_back(meaning);
+    return *this;
+  }
   // What it declares as others do.
   template <typename... Arguments>
   Verb& with(void (*declare)(Verb&, Arguments...), std::type_identity_t<Arguments>... arguments) {
     if (whole_) declare(*this, std::forward<Arguments>(arguments)...);
     return *this;
   }
-  Verb& action(Action action);
+  Verb& action(Action action) {
+    if (whole_) action_ = std::move(action);
+    return *this;
+  }
   template <typename Options>
   Verb& action(ExitStatus (*run)(Session&, const Options&), const std::shared_ptr<Options>& options) {
     if (!whole_) return *this;

@@ -45,9 +45,7 @@ std::uint64_t rate_of(std::string text) {
 }
 
 RemovalSummary::RemovalSummary(Session& session, const std::optional<std::string>& audit)
-    : session_(session) {
-  if (audit) audit_ = OutputFile(*audit, "--audit: cannot write", OutputFile::From::end);
-}
+    : session_(session), audit_(audit, "--audit: cannot write", OutputFile::From::end) {}
 
 ExitStatus RemovalSummary::around(const JsonObject& selection, const std::function<ExitStatus()>& work,
                                   const std::function<void()>& tell) {

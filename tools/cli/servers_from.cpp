@@ -25,8 +25,6 @@ namespace mcds {
 
 namespace {
 
-using Name = std::optional<std::string>;
-
 class Lookups {
  public:
   explicit Lookups(std::shared_ptr<const RunLimits> limits) : limits_(std::move(limits)) {}
@@ -52,11 +50,8 @@ class Lookups {
   }
   std::optional<std::string> text_of(Addresses found, int flags) const {
     if (found == nullptr) return std::nullopt;
-    const auto name = within(left(), [found = std::shared_ptr<addrinfo>(std::move(found)), flags]() -> Name {
-      std::array<char, NI_MAXHOST> text{};
-      const int code =
-          getnameinfo(found->ai_addr, found->ai_addrlen, text.data(), text.size(), nullptr, 0, flags);
-      return code == 0 ? Name(text.data()) : std::nullopt;
+    const auto name = within(left(), [found = std::shared_ptr<addrinfo>(std::move(found)), flags] {
+      return host_of(found->ai_addr, found->ai_addrlen, flags);
     });
     return name.value_or(std::nullopt);
   }
@@ -113,16 +108,14 @@ FoundServers servers_of_name(const std::string& where, const ConnectOptions& opt
   std::map<std::pair<std::string, std::string>, Server>
       servers;  // by packed bytes: numerical order, each once
   for (const addrinfo* entry = found.addresses.get(); entry != nullptr; entry = entry->ai_next) {
-    std::array<char, NI_MAXHOST> text{};
-    if (getnameinfo(entry->ai_addr, entry->ai_addrlen, text.data(), text.size(), nullptr, 0,
-                    NI_NUMERICHOST) != 0)
-      continue;
+    const auto host = host_of(entry->ai_addr, entry->ai_addrlen);
+    if (!host) continue;
     const bool v4 = entry->ai_family == AF_INET;
     const void* packed =
         v4 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(entry->ai_addr)->sin_addr)
            : &reinterpret_cast<const sockaddr_in6*>(entry->ai_addr)->sin6_addr;
     Server server;
-    server.host = text.data();
+    server.host = *host;
     server.port = asked.port;
     servers.emplace(std::pair(std::string(static_cast<const char*>(packed), v4 ? 4 : 16), server.host),
                     server);

@@ -24,10 +24,6 @@ Text first_of(std::initializer_list<Text> candidates) {
   return std::nullopt;
 }
 
-bool is_output_mode(const std::string& word) {
-  return word == "json" || word == "value" || word == "text";
-}
-
 OutputMode output_mode(const Text& word) {
   if (word == "value") return OutputMode::value;
   if (word == "openmetrics") return OutputMode::openmetrics;
@@ -85,7 +81,8 @@ Session::Session(GlobalOptions options)
 // Even if nothing else of the configuration is needed: it selects the output mode.
 void Session::settle_output() {
   const Text word = environment("MCDS_OUTPUT");
-  if (word && !is_output_mode(*word)) throw InvalidInput("MCDS_OUTPUT: write json, value or text");
+  if (word && *word != "json" && *word != "value" && *word != "text")
+    throw InvalidInput("MCDS_OUTPUT: write json, value or text");
   if (!options_.output && !word && isatty(STDOUT_FILENO) != 0) output_.use_mode(output_mode(config().output));
 }
 
@@ -259,14 +256,6 @@ Cluster& Session::distinct_servers() {
     several_ = std::make_unique<DistinctServers>(connect(placement(), options), options.peers, open);
   }
   return *several_;
-}
-
-void Session::expect_distinct_servers() {
-  if (several_) several_->expect_distinct();
-}
-
-bool Session::is_degraded() {
-  return several_ && copies() == 2 && several_->has_been_silent();
 }
 
 const std::string& Session::server_address(std::size_t server) {

@@ -62,7 +62,9 @@ class Session {
   Context context_on(Cluster& cluster) { return {cluster, clock(), random(), key_prefix(), copies()}; }
   // Throws Failure(configuration) if two servers of the list have turned out to be one, and copies were asked
   // for.
-  void expect_distinct_servers();
+  void expect_distinct_servers() {
+    if (several_) several_->expect_distinct();
+  }
   const GlobalOptions& options() const { return options_; }
   Cluster& cluster();
   // The same connections in the making, for another placement: another pool, another profile.
@@ -83,7 +85,7 @@ class Session {
   const std::string& server_field(std::size_t server);
 
   // Whether one of the servers of two copies has not answered.
-  bool is_degraded();
+  bool is_degraded() { return several_ && copies() == 2 && several_->has_been_silent(); }
 
   // True once for each server, so that a message about it is not repeated.
   bool first_failure_of(std::size_t server) { return failed_servers_.insert(server).second; }

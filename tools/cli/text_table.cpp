@@ -20,6 +20,8 @@ constexpr std::size_t screenful = 60;  // rows
 constexpr std::size_t narrowest = 8;   // what a cell that is cut keeps
 constexpr std::size_t gap = 2;
 
+// Of which the middle is cut.
+constexpr std::array told_by_both_ends{"server", "key", "from", "to"};
 // Shown after a row, whatever the columns.
 constexpr std::array notes{"error", "explain"};
 
@@ -37,10 +39,6 @@ constexpr std::array least_useful{
 template <typename List>
 bool is_one_of(std::string_view word, const List& list) {
   return std::ranges::find(list, word) != list.end();
-}
-
-bool cuts_middle(const std::string& column) {
-  return column == "server" || column == "key" || column == "from" || column == "to";
 }
 
 }  // namespace
@@ -214,7 +212,8 @@ std::string TextTable::line_of(const Row& row) const {
     const auto cell = std::ranges::find(row, column.name, &Cell::name);
     if (cell != row.end() && !cell->text.empty()) {
       const std::string text =
-          width_ == 0 ? cell->text : shortened(cell->text, column.width, cuts_middle(column.name));
+          width_ == 0 ? cell->text
+                      : shortened(cell->text, column.width, is_one_of(column.name, told_by_both_ends));
       const std::size_t width = shown_width(text);
       const std::size_t place = start + (column.right ? column.width - std::min(column.width, width) : 0);
       const std::size_t from = used == 0 ? place : std::max(place, used + gap);

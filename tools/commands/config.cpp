@@ -1,5 +1,6 @@
 // mcds config: the settings that a command would use, and where each comes from. No server is contacted.
 #include "common/placement/pools/pool.hpp"
+#include "tools/cli/parse.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -8,99 +9,67 @@ namespace {
 
 using Text = std::optional<std::string>;
 
-// A setting as each of its sources has it.
-struct Setting {
-  const char* name;
-  const char* option;
-  Text of_option;
-  const char* variables;  // separated by spaces
-  std::variant<Text PoolConfig::*, Text AccessSettings::*, Text Config::*> member;
-  const char* otherwise = nullptr;
-};
-
 struct Found {
   Text value;
   std::string from;
 };
 
+// What stands on the command line for an option.
+Text given(const OptionSpec& option) {
+  if (const auto* flag = std::get_if<bool*>(&option.target)) return **flag ? Text("on") : std::nullopt;
+  if (const auto* text = std::get_if<Text*>(&option.target)) return **text;
+  if (const auto* number = std::get_if<std::optional<std::uint64_t>*>(&option.target))
+    return **number ? Text(std::to_string(***number)) : std::nullopt;
+  const auto* duration = std::get_if<std::optional<Duration>*>(&option.target);
+  return duration != nullptr && **duration ? Text(format_duration(***duration)) : std::nullopt;
+}
+
 class Explanation {
  public:
   explicit Explanation(Session& session)
-      : session_(session), options_(session.options()), config_(session.config()) {
-    pool_name_ = settle({"pool", "--pool", options_.pool, "MCDS_POOL", &Config::pool});
+      : session_(session),
+        options_(session.options()),
+        config_(session.config()),
+        given_(global_options(options_)) {
+    pool_name_ = settle(all_settings().front());
     if (pool_name_.value && !config_.pools.contains(*pool_name_.value))
       throw Failure(ErrorCode::configuration, "the config has no [pool " + *pool_name_.value + "]");
   }
 
   void print() {
-    const Found servers = settle(
-        {"servers", "--servers", options_.servers, "MCDS_SERVERS MEMCACHED_SERVERS", &PoolConfig::servers});
-    const Found source =
-        settle({"servers_from", "--servers-from", options_.servers_from, "", &PoolConfig::servers_from});
     const bool listed = !session_.sources().servers_from();
-    print_one("pool", pool_name_);
-    if (listed) print_one("servers", servers.value ? masked(servers) : builtin("127.0.0.1:11211"));
-    if (!listed) print_one("servers_from", source);
-    for (const Setting& setting : settings(!listed)) print_one(setting.name, settle(setting));
+    for (const Setting& setting : all_settings()) {
+      const std::string_view name = setting.name;
+      if (name == (listed ? "servers_from" : "servers")) continue;
+      const Found found = settle(setting);
+      print_one(setting.name, name == "servers" ? masked(found) : found);
+    }
     print_password();
     print_servers();
   }
 
  private:
-  std::vector<Setting> settings(bool from_source) const {
-    const AccessSettings& access = options_.access;
-    const auto text = [](const std::optional<Duration>& duration) -> Text {
-      return duration ? Text(format_duration(*duration)) : std::nullopt;
-    };
-    const Text copies = options_.copies ? Text(std::to_string(*options_.copies)) : std::nullopt;
-    const auto on = [](bool flag) { return flag ? Text("on") : std::nullopt; };
-    using P = PoolConfig;
-    using A = AccessSettings;
-    return {
-        {"profile", "--as", options_.profile, "MCDS_PROFILE", &P::profile, from_source ? nullptr : "ketama"},
-        {"namespace", "--namespace", options_.key_prefix, "MCDS_NAMESPACE", &P::key_prefix, ""},
-        {"copies", "--copies", copies, "", &P::copies, from_source ? nullptr : "1"},
-        {"longest_lock_ttl", "--longest-ttl", {}, "", &P::longest_lock_ttl, "10m"},
-        {"timeout", "--timeout", text(options_.timeout), "", &Config::timeout, "1s"},
-        {"connect_timeout", "--connect-timeout", text(options_.connect_timeout), "", &Config::connect_timeout,
-         "500ms"},
-        {"protocol", "--protocol", options_.protocol, "", &Config::protocol, "auto"},
-        {"output", "--output", options_.output, "MCDS_OUTPUT", &Config::output, "json"},
-        {"tls", "--tls", on(options_.tls), "", &A::tls, "off"},
-        {"tls_ca", "--tls-ca", access.tls_ca, "MCDS_TLS_CA", &A::tls_ca},
-        {"tls_crl", "--tls-crl", access.tls_crl, "", &A::tls_crl},
-        {"tls_name", "--tls-name", access.tls_name, "", &A::tls_name},
-        {"tls_cert", "--tls-cert", access.tls_cert, "", &A::tls_cert},
-        {"tls_key", "--tls-key", access.tls_key, "", &A::tls_key},
-        {"tls_key_password_file", "--tls-key-password-file", access.tls_key_password_file, "",
-         &A::tls_key_password_file},
-        {"tls_insecure", "--tls-insecure", on(options_.tls_insecure), "", &A::tls_insecure, "off"},
-        {"user", "--user", access.user, "MCDS_USER", &A::user},
-        {"password_file", "--password-file", access.password_file, "MCDS_PASSWORD_FILE", &A::password_file},
-        {"auth", "--auth", access.auth, "", &A::auth},
-        {"plain_login", "", {}, "", &A::plain_login, "no"},
-    };
-  }
-
-  static Found builtin(const char* value) { return {value, "default"}; }
-
   // An option; the pool named by one; the environment; the config's pool; its defaults.
   Found settle(const Setting& setting) const {
-    if (setting.of_option) return {setting.of_option, setting.option};
+    for (const OptionSpec& option : given_) {
+      if (const Text text = given(option); text && option.is_called(setting.option))
+        return {text, setting.option};
+    }
     if (options_.pool) {
       if (Found found = of_pool(setting, Origin::named_pool); found.value) return found;
     }
-    for (std::string_view names = setting.variables; !names.empty();) {
-      const std::string name(names.substr(0, names.find(' ')));
-      names.remove_prefix(std::min(name.size() + 1, names.size()));
-      const Text value = environment(name);
-      if (value && counts(setting, Origin::environment)) return {value, name};
+    for (const std::string_view name : split(setting.variables, ' ')) {
+      const Text value = environment(std::string(name));
+      if (value && counts(setting, Origin::environment)) return {value, std::string(name)};
     }
     if (Found found = of_pool(setting, Origin::configured_pool); found.value) return found;
     const auto* own = std::get_if<Text Config::*>(&setting.member);
     const Text value = own != nullptr ? config_.**own : of(config_.defaults, setting);
     if (value && counts(setting, Origin::defaults)) return {value, config_.files.at({"", setting.name})};
-    return setting.otherwise != nullptr ? builtin(setting.otherwise) : Found{};
+    // A source of servers may say it, too.
+    const std::string_view name = setting.name;
+    const bool of_source = session_.sources().servers_from() && (name == "profile" || name == "copies");
+    return setting.otherwise != nullptr && !of_source ? Found{setting.otherwise, "default"} : Found{};
   }
 
   // Logins and certificates only with the list that they belong to.
@@ -175,8 +144,9 @@ class Explanation {
   }
 
   Session& session_;
-  const GlobalOptions& options_;
+  GlobalOptions options_;
   const Config& config_;
+  const std::vector<OptionSpec> given_;  // into options_
   Found pool_name_;
 };
 

@@ -14,12 +14,12 @@ const char* word_of(const ChildResult& result) {
 
 }  // namespace
 
-Report::Report(const std::optional<std::string>& path, const char* what) {
-  if (path) file_ = OutputFile(*path, std::string("cannot write the ") + what, OutputFile::From::start);
+OutputFile report_in(const std::optional<std::string>& path) {
+  return {path, "cannot write the report", OutputFile::From::start};
 }
 
-ExitStatus Report::write_at_the_end(const JsonObject& object, Output& output, ExitStatus status) {
-  const auto failure = attempt([&] { write(object); }).failure();
+ExitStatus write_report(const OutputFile& file, const JsonObject& object, Output& output, ExitStatus status) {
+  const auto failure = attempt([&] { file.write(object.text() + '\n'); }).failure();
   if (!failure) return status;
   output.error(*failure);
   return status == ExitStatus::ok ? status_of(failure->code()) : status;

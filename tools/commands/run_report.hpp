@@ -7,21 +7,11 @@
 
 namespace mcds {
 
-// Opened before anything runs, so that an unwritable report is found early.
-class Report {
- public:
-  // Throws Failure(cannot_write), as write does; nothing is written without a path. `what` it is.
-  explicit Report(const std::optional<std::string>& path, const char* what = "report");
-
-  void write(std::string_view bytes) { file_.write(bytes); }
-  void write(const JsonObject& object) { write(object.text() + '\n'); }
-  // After a command has run: what it throws is only reported. `status`, or that it could not be written if
-  // that is ok: the command's own code matters more.
-  ExitStatus write_at_the_end(const JsonObject& object, Output& output, ExitStatus status);
-
- private:
-  OutputFile file_;
-};
+// --report: opened before anything runs, so that an unwritable one is found early.
+OutputFile report_in(const std::optional<std::string>& path);
+// After a command has run: what it throws is only reported. `status`, or that it could not be written if that
+// is ok: the command's own code matters more.
+ExitStatus write_report(const OutputFile& file, const JsonObject& object, Output& output, ExitStatus status);
 
 // Runs it with nothing beside it; its time does not count.
 ChildResult run_alone(Session& session, const ChildOptions& child);

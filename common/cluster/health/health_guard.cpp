@@ -21,11 +21,6 @@ namespace {
 
 constexpr std::string_view question = "version\r\n";
 
-// A server that requires a login is healthy too.
-bool is_answer(std::string_view line) {
-  return line.starts_with("VERSION ") || line.starts_with("CLIENT_ERROR ");
-}
-
 using Kind = ReplyFailure::Kind;
 
 constexpr Duration between_trials = std::chrono::milliseconds(100);
@@ -60,7 +55,9 @@ class Trial {
     if (failed_ || (!sent_ && !send())) return State::failed;
     const std::ptrdiff_t size = socket_.receive(answer_);
     const std::size_t end = answer_.find('\n');
-    if (end != std::string::npos) return is_answer(answer_) ? State::answered : State::failed;
+    // A server that requires a login is healthy too.
+    const bool healthy = answer_.starts_with("VERSION ") || answer_.starts_with("CLIENT_ERROR ");
+    if (end != std::string::npos) return healthy ? State::answered : State::failed;
     return size < 0 || answer_.size() > 4096 ? State::failed : State::waiting;
   }
   // What to poll for before the next look.

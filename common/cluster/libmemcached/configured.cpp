@@ -46,6 +46,11 @@ class TextReader {
  public:
   explicit TextReader(std::string_view text) : text_(text) {}
 
+  // The servers as they are written, for their weights and whether they have a port: the library shows
+  // neither. Statements that it would refuse may be missing. Throws Failure(configuration) for what it must
+  // not be given: anything that begins like a word instead of an option (RESET, INCLUDE, ERROR …),
+  // --CONFIGURE-FILE, more than 100 servers, ports above 65535, a quotation mark without its end, more than
+  // 64 KiB, a NUL.
   Pool run() {
     if (text_.size() > longest_text)
       throw bad_configuration("the string for libmemcached is longer than 64 KiB");
@@ -155,15 +160,6 @@ class TextReader {
   Pool servers_;
   std::vector<std::pair<std::size_t, std::size_t>> weights_;
 };
-
-// The servers as they are written, for their weights and whether they have a port: the library shows
-// neither. Statements that it would refuse may be missing. Throws Failure(configuration) for what it must
-// not be given: anything that begins like a word instead of an option (RESET, INCLUDE, ERROR …),
-// --CONFIGURE-FILE, more than 100 servers, ports above 65535, a quotation mark without its end, more than
-// 64 KiB, a NUL.
-Pool read_configuration_text(std::string_view text) {
-  return TextReader(text).run();
-}
 
 // With /?1 in place of each weight.
 std::string with_equal_weights(std::string_view text) {
@@ -282,7 +278,7 @@ class Configured final : public AskedClient {
  public:
   Configured(const std::string& text, Duration longest)
       : text_(text),
-        written_(read_configuration_text(text)),
+        written_(TextReader(text).run()),
         child_("mcds-placing", [&](const Line& line) { serve_places(text_, line); }) {
     child_.wait_no_longer_than(std::min(longest, longest_answer));
     learn();

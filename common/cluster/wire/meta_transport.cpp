@@ -143,10 +143,8 @@ class WireTransport final : public Transport {
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const Reply& counted = replies[i];
       if (!counted.is(ReplyFailure::Kind::not_a_number) || counted.number == 0) continue;
-      const auto left = counted.age.ttl.value_or(std::chrono::seconds(-1));
-      const Exptime exptime = left.count() < 0
-                                  ? Exptime::never()
-                                  : Exptime::after(std::max(left, std::chrono::seconds(1)), clock_.wall());
+      const Exptime exptime =
+          Exptime::of_ttl(counted.age.ttl.value_or(std::chrono::seconds(-1)), clock_.wall());
       Request request = Request::compare_and_set(batch[i].key, counted.value, exptime, counted.cas);
       request.flags = counted.flags;
       requests.push_back(std::move(request).on(counted.server));

@@ -48,11 +48,6 @@ std::optional<double> price_in(const Moment& before, const Moment& now) {
   return (*user + *system) / *requests;
 }
 
-double dropped_in(const Moment& before, const Moment& now) {
-  return rise(before, now, "log_worker_dropped").value_or(0) +
-         rise(before, now, "log_watcher_skipped").value_or(0);
-}
-
 // One server's keys, from its list and its events.
 class KeysOfServer {
  public:
@@ -252,7 +247,9 @@ class Measurement {
   }
 
   void judge_dropped(OfServer& result, const Moment& before, const Moment& now) {
-    const double dropped = dropped_in(before, now), all = requests_in(before, now).value_or(0);
+    const double dropped = rise(before, now, "log_worker_dropped").value_or(0) +
+                           rise(before, now, "log_watcher_skipped").value_or(0);
+    const double all = requests_in(before, now).value_or(0);
     if (all <= 0) return;
     result.coverage = std::max(0.0, 1 - dropped / (all + dropped));
     if (dropped > most_dropped * all)

@@ -1,7 +1,6 @@
 #include "common/operations/doctor/gather.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "common/base/bytes.hpp"
 #include "common/cluster/distinct.hpp"
@@ -16,24 +15,19 @@ constexpr std::uint64_t idle_s = 3600;
 
 // `items:5:evicted 3` or `5:chunk_size 96`.
 void add_classes(SlabClasses& classes, std::string_view lines) {
-  for (std::string_view line : split(lines, '\n')) {
-    if (line.starts_with("items:")) line.remove_prefix(6);
-    const std::size_t colon = line.find(':'), space = line.find(' ');
-    if (colon == std::string_view::npos || space == std::string_view::npos || colon > space) continue;
-    const auto number = parse_u64(line.substr(0, colon));
-    const auto value = parse_u64(line.substr(space + 1));
-    if (number && value)
-      classes[*number].insert_or_assign(std::string(line.substr(colon + 1, space - colon - 1)), *value);
-  }
+  for_each_statistic(lines, [&](std::string_view name, std::string_view text) {
+    if (name.starts_with("items:")) name.remove_prefix(6);
+    const auto number = parse_u64(take_word(name, ':'));
+    const auto value = parse_u64(text);
+    if (number && value) classes[*number].insert_or_assign(std::string(name), *value);
+  });
 }
 
 std::size_t idle_connections_in(std::string_view lines) {
   std::size_t idle = 0;
-  for (const std::string_view line : split(lines, '\n')) {
-    const std::size_t space = line.find(' ');
-    if (space == std::string_view::npos || !line.substr(0, space).ends_with(":secs_since_last_cmd")) continue;
-    if (parse_u64(line.substr(space + 1)).value_or(0) >= idle_s) ++idle;
-  }
+  for_each_statistic(lines, [&](std::string_view name, std::string_view value) {
+    if (name.ends_with(":secs_since_last_cmd") && parse_u64(value).value_or(0) >= idle_s) ++idle;
+  });
   return idle;
 }
 
@@ -205,10 +199,7 @@ class Gatherer {
                                        options_.connecting.left(clock_, options_.connecting.connect_timeout));
       std::map<int, std::set<std::string>> families;
       for (const addrinfo* one = found.addresses.get(); one != nullptr; one = one->ai_next) {
-        std::array<char, 64> text{};
-        if (getnameinfo(one->ai_addr, one->ai_addrlen, text.data(), text.size(), nullptr, 0,
-                        NI_NUMERICHOST) == 0)
-          families[one->ai_family].insert(text.data());
+        if (const auto host = host_of(one->ai_addr, one->ai_addrlen)) families[one->ai_family].insert(*host);
       }
       for (const auto& [family, addresses] : families) {
         auto& most = seen_.patients[i].addresses;

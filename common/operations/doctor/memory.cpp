@@ -55,11 +55,6 @@ std::uint64_t refused_now(const Patient& patient) {
   return std::max(sum_of(patient, refused), patient.rise("store_no_memory"));
 }
 
-std::uint64_t refused_ever(const Patient& patient) {
-  const auto refused = [](std::uint64_t, const SlabClass& one) { return figure_of(one, "outofmemory"); };
-  return std::max(sum_of(patient, refused), patient.count("store_no_memory"));
-}
-
 bool evicts(const Patient& patient) {
   return patient.first.settings.on("evictions") != false;
 }
@@ -159,7 +154,8 @@ void refuses_stores(const Patient& patient, Diagnosis& diagnosis) {
 // A server that evicts refuses a few stores while it fills.
 void refused_before(const Patient& patient, Diagnosis& diagnosis) {
   if (!patient.comparable()) return;
-  const std::uint64_t refused = refused_ever(patient);
+  const auto ever = [](std::uint64_t, const SlabClass& one) { return figure_of(one, "outofmemory"); };
+  const std::uint64_t refused = std::max(sum_of(patient, ever), patient.count("store_no_memory"));
   if (refused == 0 || refused_now(patient) > 0) return;
   const bool lately = patient.count("uptime") < day_s;
   diagnosis.add(JsonObject().number("refused", refused).number("uptime_s", patient.count("uptime")),

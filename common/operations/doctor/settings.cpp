@@ -72,11 +72,6 @@ void compare(const Setting& setting, const Examination& seen, const std::vector<
   diagnosis.add_one(odd, evidence, warning);
 }
 
-bool any_on(const Examination& seen, const char* setting) {
-  return std::ranges::any_of(
-      seen.patients, [&](const Patient& patient) { return patient.first.settings.on(setting) == true; });
-}
-
 bool listens_here_only(const Figures& settings) {
   const std::string_view inter = settings.word("inter").value_or("");
   const std::string_view socket = settings.word("domain_socket").value_or("NULL");
@@ -122,7 +117,9 @@ void no_cas(const Patient& patient, Diagnosis& diagnosis) {
 }
 
 void dump_off(const Examination& seen, Diagnosis& diagnosis) {
-  const bool elsewhere = any_on(seen, "dump_enabled");
+  const bool elsewhere = std::ranges::any_of(seen.patients, [](const Patient& patient) {
+    return patient.first.settings.on("dump_enabled") == true;
+  });
   for (std::size_t i = 0; i < seen.size(); ++i) {
     if (seen.patients[i].first.settings.on("dump_enabled") == false)
       diagnosis.add(i, JsonObject().boolean("on_for_others", elsewhere), warning);

@@ -78,14 +78,9 @@ void Copier::finish() {
   while (!writing_.empty()) finish_writing();
 }
 
-void Copier::keep_pace(std::size_t count) {
-  const Duration wait = pace_.take(count, from_.clock.steady());
-  if (wait > Duration::zero()) from_.clock.sleep_for(wait);
-}
-
 void Copier::begin_reading() {
   if (next_.empty()) return;
-  keep_pace(next_.size());
+  pace_.wait_for(next_.size(), from_.clock);
   std::vector<Request> probes;
   probes.reserve(next_.size());
   for (const Item& item : next_) probes.push_back(Request::probe(item.record.key, item.record.from));

@@ -45,7 +45,6 @@ class Copier {
   WallTime end_of(std::uint32_t expires_s, std::size_t old_server) const;
   bool set_end(Item& item) const;
   bool copy_has_ended(const Item& item) const;
-  void keep_pace(std::size_t count);
 
   const Context& from_;
   Cluster& to_;

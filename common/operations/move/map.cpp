@@ -70,12 +70,8 @@ Kind kind_of(const NameInNamespace& ours, std::string_view rest) {
 }
 
 Spooled record_of(const LiveKey& key, const Fate& fate) {
-  Spooled record{static_cast<std::uint16_t>(key.server), static_cast<std::uint16_t>(fate.to), fate.kind};
-  record.size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(key.size_bytes, UINT32_MAX));
-  if (key.expires_at >= 0)
-    record.expires_s = static_cast<std::uint32_t>(std::clamp<std::int64_t>(key.expires_at, 1, UINT32_MAX));
-  record.cas = key.cas;
-  record.key = key.key;
+  Spooled record = spooled(key, fate.to);
+  record.kind = fate.kind;
   record.copy = fate.copy;
   return record;
 }

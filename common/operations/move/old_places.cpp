@@ -19,6 +19,7 @@
 #include "common/operations/move/move.hpp"
 #include "common/operations/move/roots.hpp"
 #include "common/operations/move/spool.hpp"
+#include "common/operations/removal.hpp"
 
 namespace mcds {
 
@@ -289,8 +290,7 @@ void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, int attempt) {
   for (const Spooled& record : part_from_same(removed)) try_again(record);
   std::vector<Request> removals;
   for (const auto& [record, cas, may_be_same, seen] : removed)
-    removals.push_back((cas.value == 0 ? Request::remove(record->key) : Request::remove_if(record->key, cas))
-                           .on(record->from));
+    removals.push_back(removal_of(record->key, cas).on(record->from));
   const std::vector<Reply> replies = from.cluster.execute(removals);
   for (std::size_t i = 0; i < replies.size(); ++i) {
     const Spooled& record = *removed[i].record;

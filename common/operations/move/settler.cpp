@@ -47,11 +47,6 @@ void Tally::done(std::size_t count) {
   watch_.progress(report_.done);
 }
 
-Failure failure_of(const Cluster& cluster, const Reply& reply) {
-  const auto expected = attempt([&] { expect(cluster, reply); });
-  return expected.failure().value_or(Failure(ErrorCode::internal, "a reply that did not fail"));
-}
-
 std::vector<bool> Settler::settle(Items& items, std::span<const Request> batch,
                                   std::span<const Reply> replies) {
   std::vector<State> states;

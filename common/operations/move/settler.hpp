@@ -47,9 +47,6 @@ class Tally {
   const Move::Watch& watch_;
 };
 
-// Of a reply that failed.
-Failure failure_of(const Cluster& cluster, const Reply& reply);
-
 class Settler {
  public:
   // `without_cas`: where the new server has none, what is as it was copied is stored over.

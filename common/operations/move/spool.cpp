@@ -25,6 +25,16 @@ struct Header {
 
 }  // namespace
 
+Spooled spooled(const LiveKey& key, std::size_t to) {
+  Spooled record{.from = static_cast<std::uint16_t>(key.server), .to = static_cast<std::uint16_t>(to)};
+  record.size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(key.size_bytes, UINT32_MAX));
+  if (key.expires_at >= 0)
+    record.expires_s = static_cast<std::uint32_t>(std::clamp<std::int64_t>(key.expires_at, 1, UINT32_MAX));
+  record.cas = key.cas;
+  record.key = key.key;
+  return record;
+}
+
 Spool::Spool() : descriptor_(open_unnamed_file()) {
   if (descriptor_ < 0)
     throw Failure(ErrorCode::cannot_write, "cannot keep a list of keys in " + temporary_folder() + ": " +

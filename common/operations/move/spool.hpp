@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "common/base/descriptors.hpp"
+#include "common/cluster/keys/live.hpp"
 
 namespace mcds::moving {
 
@@ -30,6 +31,9 @@ struct Spooled {
   std::string key = {};
   std::uint8_t copy = 0;  // of those of this key that move
 };
+
+// As it was listed. `to`: where it is to go.
+Spooled spooled(const LiveKey& key, std::size_t to = 0);
 
 // What a batch reckons with: of an item whose size is not known, so many that all of them may be as large as
 // can be.

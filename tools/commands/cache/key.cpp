@@ -31,18 +31,14 @@ void add_environment(std::string& text, const std::string& part, const char* nam
   add_part(text, part + (value == nullptr ? " unset" : ""), value == nullptr ? "" : value);
 }
 
-void add_words(std::string& text, const std::vector<std::string>& words) {
-  if (words.empty()) throw InvalidInput("--key-from args: give the command after --");
-  for (const std::string& word : words) add_part(text, "arg", word);
-}
-
 std::string material(const CacheOptions& options, std::string_view list, std::optional<std::string>& input) {
   std::string text;
   const std::vector<std::string_view> words = split(list, ',');
   // Each once, in one order, whatever theirs is.
   for (const std::string& part : std::set<std::string>(words.begin(), words.end())) {
     if (part == "args") {
-      add_words(text, options.command);
+      if (options.command.empty()) throw InvalidInput("--key-from args: give the command after --");
+      for (const std::string& word : options.command) add_part(text, "arg", word);
     } else if (part == "cwd") {
       add_part(text, part, working_directory());
     } else if (part == "stdin") {

@@ -141,7 +141,7 @@ class CachedRun {
         codes_(exit_codes(options.cache_codes)),
         max_bytes_(std::min<std::uint64_t>(parse_size(options.max_bytes, "--max-bytes"), max_cached_size)),
         terms_(terms_of(options)),
-        report_(options.report),
+        report_(report_in(options.report)),
         key_(cache_key(options)),
         cache_(session.context_with_copies(), key_.name) {
     record_.bytes("cache", key_.name);
@@ -296,7 +296,7 @@ class CachedRun {
     record_.bytes("server", session_.server_address(cache_.server()));
     add_copies(record_, session_, {{}, copies_, copies_told_as_});
     warn_of_copies(session_, copies_);
-    return report_.write_at_the_end(record_, session_.output(), status);
+    return mcds::write_report(report_, record_, session_.output(), status);
   }
 
   Session& session_;
@@ -304,7 +304,7 @@ class CachedRun {
   ExitCodes codes_;
   std::size_t max_bytes_;
   CacheTerms terms_;
-  Report report_;
+  OutputFile report_;
   CacheKey key_;
   Cache cache_;
   JsonObject record_;

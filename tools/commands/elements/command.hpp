@@ -60,9 +60,6 @@ Element checked(Element element);
 // A line or word that is nothing but an element's name.
 Element bare_element(std::string name);
 
-// Until it is ended: what is there, then one line for each change.
-ExitStatus watch_elements(Session& session, const ElementsOptions& options);
-
 void declare_ttl(Verb& verb, const ElementsOptionsPtr& options);
 // Prints all elements; with their values, or without.
 Verb& declare_fetch(Command& command, const ElementsOptionsPtr& options, const char* verb,

@@ -7,9 +7,6 @@ namespace mcds {
 
 namespace {
 
-// What an item takes beside its key and value, at most.
-constexpr std::size_t item_overhead = 80;
-
 // `now` for --ttl; without a ttl the item does not expire.
 Exptime exptime_of(Session& session, const std::optional<Duration>& ttl) {
   if (!ttl) return Exptime::never();
@@ -100,7 +97,7 @@ ExitStatus item_touch(Session& session, const ItemOptions& options) {
       return Request::touch(place.wire_key, exptime).on(place.server);
     };
     ask_items(session, items, touch, [&](std::size_t i, const ItemReplies& replies) {
-      if (const Reply* reply = replies.failed()) return names.fail(i, failure_of(session, *reply));
+      if (const Reply* reply = replies.failed()) return names.fail(i, failure_of(session.cluster(), *reply));
       const Reply* touched = replies.with(Outcome::stored);
       JsonObject line("key", items[i].key);
       line.boolean("touched", touched != nullptr);

@@ -11,10 +11,6 @@ constexpr std::uint64_t usual_count = 20;
 constexpr auto shortest_watch = std::chrono::milliseconds(100);
 constexpr double poor_coverage = 0.9;
 
-KeyFigure order_of(std::string_view word) {
-  return static_cast<KeyFigure>(std::ranges::find(key_figures, word) - key_figures.begin());
-}
-
 void check(Session& session, const ItemOptions& options) {
   if (options.count == 0) throw InvalidInput("-n must be at least 1");
   if (options.watched < shortest_watch) throw InvalidInput("--for must be at least 100ms");
@@ -26,8 +22,10 @@ class HotWatch {
  public:
   HotWatch(Session& session, const ItemOptions& options) : session_(session), options_(options) {
     const Pool& pool = session.placement()->pool();
-    for (std::size_t i = 0; i < pool.size(); ++i) servers_.push_back(i);
-    if (options.on) servers_ = {server_named(pool, *options.on, "--on")};
+    const auto on = server_of(session, options);
+    for (std::size_t i = 0; i < pool.size(); ++i) {
+      if (!on || *on == i) servers_.push_back(i);
+    }
     counts_.resize(pool.size());
     seconds_.resize(pool.size());
     tells_deletes_.resize(pool.size());
@@ -118,8 +116,9 @@ class HotWatch {
   }
 
   void print_keys() {
-    for (const HotKey& hot : keys_.hottest(order_of(options_.sort.value_or("events")),
-                                           static_cast<std::size_t>(options_.count.value_or(usual_count)))) {
+    const auto order = std::ranges::find(key_figures, options_.sort.value_or("events"));
+    for (const HotKey& hot : keys_.hottest(static_cast<KeyFigure>(order - key_figures.begin()),
+                                           options_.count.value_or(usual_count))) {
       JsonObject line("key", hot.key);
       add_rates(line, hot.counts, hot.server);
       line.number_or_null("size_bytes", hot.size_bytes).bytes("server", session_.server_address(hot.server));
@@ -150,12 +149,11 @@ class HotWatch {
       session_.output().warning("only " + format_percent(seen / all) + " of the events of " + address +
                                 " were seen; it drops what its log has no room for");
     }
-    if (session_.output().mode() == OutputMode::value) return status;
     JsonObject line("server", address);
     add_rates(line, counts_[server], server);
     line.raw("coverage", all > 0 ? format_fixed(seen / all, 4) : "null");
     line.number("dropped", dropped).raw("watched_s", format_fixed(seconds_[server], 3));
-    session_.output().answer(line, {});
+    session_.output().detail(line);
     return status;
   }
 

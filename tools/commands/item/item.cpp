@@ -135,9 +135,9 @@ void declare_hot(Command& command, const ItemOptionsPtr& options) {
 
 }  // namespace
 
-std::vector<std::size_t> servers_of(Session& session, const ItemOptions& options) {
-  if (!options.on) return {};
-  return {server_named(session.placement()->pool(), *options.on, "--on")};
+std::optional<std::size_t> server_of(Session& session, const ItemOptions& options) {
+  if (!options.on) return std::nullopt;
+  return server_named(session.placement()->pool(), *options.on, "--on");
 }
 
 void declare_item(Command& command) {

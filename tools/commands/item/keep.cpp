@@ -51,7 +51,7 @@ class Keeper {
   Keeper(Session& session, const ItemOptions& options)
       : session_(session),
         options_(options),
-        on_(server_named(session.placement()->pool(), *options.on, "--on")),
+        on_(*server_of(session, options)),
         file_(options.file.empty() ? state_folder() + "/kept-" + session.random().token() + ".saved"
                                    : options.file) {
     load_.on = on_;
@@ -106,12 +106,11 @@ class Keeper {
     SavingFile file(file_);
     const SaveDone done = save_items(
         session_, options_, [&](std::string_view bytes) { file.write(bytes); }, &file);
-    std::uint64_t saved = 0, failed = 0;
-    for (const SavedServer& server : done.report.servers) saved += server.saved, failed += server.failed;
+    const SavedServer all = done.report.sum();
     if (!done.report.dumps[on_].complete) refuse("not all of its keys could be listed");
-    if (failed != 0) refuse(std::to_string(failed) + " items could not be saved");
+    if (all.failed != 0) refuse(std::to_string(all.failed) + " items could not be saved");
     file.keep();
-    line_.number("before", before_.items).number("saved", saved).number("torn", done.report.torn.size());
+    line_.number("before", before_.items).number("saved", all.saved).number("torn", done.report.torn.size());
     add_passed_over(line_, done.report.passed_over);
     tell_lacking(done.report);
   }
@@ -193,13 +192,10 @@ class Keeper {
   void tell_there(const std::set<std::string>& structures) {
     constexpr std::size_t most_named = 20;
     if (structures.empty()) return;
-    std::string names;
-    std::size_t count = 0;
-    for (const std::string& name : structures) {
-      if (++count > most_named) break;
-      append_all(names, {names.empty() ? "" : ", ", name});
-    }
-    if (count > most_named) names += ", ...";
+    const auto count = static_cast<std::ptrdiff_t>(std::min(structures.size(), most_named));
+    const auto end = std::next(structures.begin(), count);
+    std::string names = joined(std::ranges::subrange(structures.begin(), end), ", ");
+    if (structures.size() > most_named) names += ", ...";
     session_.output().warning(
         std::to_string(structures.size()) +
         " structures were written to before they could be loaded, and stay as they are; "

@@ -101,8 +101,8 @@ class Lister {
         options_(options),
         selection_(options.selected.of(session)),
         pool_(session.placement()->pool()),
+        on_(server_of(session, options)),
         sums_(options.separator) {
-    if (options.on) on_ = server_named(pool_, *options.on, "--on");
     if (options.sort) first_.emplace(*options.sort, options.count.value_or(usual_first));
   }
 
@@ -111,7 +111,7 @@ class Lister {
     session_.output().buffered(true);
     const bool waits = options_.by_prefix || first_ || isatty(STDOUT_FILENO) == 0;
     const auto results = list_keys_on(
-        session_, servers_of(session_, options_), [this](const LiveKey& key) { return take(key); }, waits);
+        session_, on_, [this](const LiveKey& key) { return take(key); }, waits);
     const ExitStatus status = report_unlisted(session_, pool_, results);
     print_rest();
     session_.output().tell_errors();
@@ -155,7 +155,8 @@ class Lister {
     const std::vector<Reply> replies = session_.cluster().execute(probes);
     for (std::size_t i = 0; i < replies.size() && !done_; ++i) {
       if (replies[i].failed()) {
-        status_ = worse(status_, session_.output().failed(unread_[i].key, failure_of(session_, replies[i])));
+        status_ = worse(status_,
+                        session_.output().failed(unread_[i].key, failure_of(session_.cluster(), replies[i])));
       } else if (replies[i].outcome == Outcome::hit) {
         unread_[i].about.cas = replies[i].cas.value;
         print(unread_[i].key, unread_[i].about, &replies[i]);
@@ -224,8 +225,8 @@ class Lister {
   const ItemOptions& options_;
   const KeySelection selection_;
   const Pool& pool_;
+  const std::optional<std::size_t> on_;
   std::vector<ServerTime> times_;
-  std::optional<std::size_t> on_;
   std::optional<FirstKeys> first_;
   PrefixSums sums_;
   std::unordered_set<std::string> names_;

@@ -71,17 +71,12 @@ void print(Session& session, const ItemOptions& options, const LoadDone& done) {
     line.number("there", server.there).number("failed", server.failed).number("unknown", server.unknown);
   };
   for (std::size_t i = 0; i < done.report.servers.size(); ++i) {
-    if (session.output().mode() == OutputMode::value) break;
     JsonObject line("server", session.server_address(i));
     add(line, done.report.servers[i]);
-    session.output().answer(line, {});
+    session.output().detail(line);
   }
-  for (const std::string& name : done.report.other_structures) {
-    if (session.output().mode() == OutputMode::value) break;
-    JsonObject line;
-    session.output().answer(line.bytes("structure", name).boolean("loaded", false).bytes("reason", "there"),
-                            {});
-  }
+  for (const std::string& name : done.report.other_structures)
+    session.output().detail(JsonObject("structure", name).boolean("loaded", false).bytes("reason", "there"));
   JsonObject line = JsonObject("file", options.file).number("items", done.report.items);
   const LoadedServer all = done.report.sum();
   add(line, all);

@@ -21,8 +21,8 @@ struct ItemOptions {
        by_prefix = false, digest = false, structures = false, overwrite = false, verify = false,
        strict = false, full_ttl = false;
 };
-// The server of --on; empty: all. Throws InvalidInput for one that is not in the list.
-std::vector<std::size_t> servers_of(Session& session, const ItemOptions& options);
+// The server of --on; unset: all. Throws InvalidInput for one that is not in the list.
+std::optional<std::size_t> server_of(Session& session, const ItemOptions& options);
 using ItemOptionsPtr = std::shared_ptr<ItemOptions>;
 
 // Each in the file of its name; get and show in read.cpp, set and touch in change.cpp.

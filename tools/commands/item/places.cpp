@@ -89,15 +89,6 @@ void probe_items(Session& session, std::span<const Item> items, const AskedItem&
   }
 }
 
-Failure failure_of(Session& session, const Reply& reply) {
-  try {
-    static_cast<void>(expect(session.cluster(), reply));
-  } catch (const Failure& failure) {
-    return failure;
-  }
-  return {ErrorCode::internal, "a reply that did not fail"};
-}
-
 void add_age(JsonObject& line, const ItemAge& age) {
   const auto seconds = [](const std::optional<std::chrono::seconds>& time) -> std::optional<std::uint64_t> {
     return time && time->count() >= 0 ? std::optional(static_cast<std::uint64_t>(time->count()))

@@ -43,9 +43,6 @@ void ask_items(Session& session, std::span<const Item> items, const RequestTo& r
 // The items themselves: one trip, or some where values are large.
 void probe_items(Session& session, std::span<const Item> items, const AskedItem& each);
 
-// What expect() throws for it.
-Failure failure_of(Session& session, const Reply& reply);
-
 // "ttl_s", "expires" and "idle_s", null where the server does not say.
 void add_age(JsonObject& line, const ItemAge& age);
 

@@ -72,7 +72,7 @@ class Remover {
     if (options.rate) throw InvalidInput("--rate needs a selection: --prefix, --match or --older-than");
     if (options.on && options.everywhere) throw InvalidInput("give either --on or --everywhere, not both");
     if (options.yes && options.dry_run) throw InvalidInput("give either --yes or --dry-run, not both");
-    if (options.on) on_ = server_named(session.placement()->pool(), *options.on, "--on");
+    on_ = server_of(session, options);
   }
 
   ExitStatus run() {
@@ -105,7 +105,7 @@ class Remover {
     for (std::size_t i = 0; i < targets.size(); ++i) {
       const auto failed = std::ranges::find_if(targets[i].replies, &Reply::failed);
       if (failed != targets[i].replies.end()) {
-        names.fail(i, failure_of(session_, *failed));
+        names.fail(i, failure_of(session_.cluster(), *failed));
         ++kept_["failed"];
       } else {
         names.note(print(targets[i]));
@@ -195,7 +195,8 @@ class Remover {
   void send(const std::vector<Target*>& open) {
     std::vector<Request> requests;
     for (const Target* target : open) {
-      for (const Request& request : target->requests) requests.push_back(as_asked(request));
+      for (const Request& request : target->requests)
+        requests.push_back(options_.dry_run ? Request::gets(request.key).on(*request.server) : request);
     }
     std::vector<Reply> replies = session_.cluster().execute(requests);
     auto next = std::make_move_iterator(replies.begin());
@@ -207,11 +208,6 @@ class Remover {
       for (std::size_t i = 0; i < target->replies.size(); ++i)
         target->changed = target->changed || has_changed(target->requests[i], target->replies[i]);
     }
-  }
-
-  Request as_asked(const Request& request) const {
-    if (!options_.dry_run) return request;
-    return Request::gets(request.key).on(*request.server);
   }
 
   std::vector<Target> targets_of(std::span<const std::string> names) {

@@ -41,7 +41,7 @@ class SelectionRemover {
       removal_.take(key);
       return true;
     };
-    const auto results = list_keys_on(session_, servers_of(session_, options_), take, false);
+    const auto results = list_keys_on(session_, server_of(session_, options_), take, false);
     status_ = worse(status_, report_unlisted(session_, session_.placement()->pool(), results));
     removal_.finish();
     const RemovalReport& report = removal_.report();

@@ -13,10 +13,10 @@ namespace {
 void check_room(Session& session, const ItemOptions& options, const SavingFile& file) {
   if (options.selected.any()) return;
   std::vector<Request> requests;
-  std::vector<std::size_t> servers = servers_of(session, options);
-  for (std::size_t i = 0; servers.empty() && i < session.placement()->pool().size(); ++i)
-    requests.push_back(Request::stats(i));
-  for (const std::size_t server : servers) requests.push_back(Request::stats(server));
+  const auto on = server_of(session, options);
+  for (std::size_t i = 0; i < session.placement()->pool().size(); ++i) {
+    if (!on || *on == i) requests.push_back(Request::stats(i));
+  }
   std::uint64_t items = 0, bytes = 0;
   for (const Reply& reply : session.cluster().execute(requests)) {
     if (reply.failed()) continue;
@@ -35,26 +35,23 @@ void print(Session& session, const SaveDone& done, const std::string& file) {
   const auto answer = [&](const JsonObject& line, std::string_view bare) {
     file == "-" ? session.output().note(line.text()) : session.output().answer(line, bare);
   };
+  const auto add = [](JsonObject& line, const SavedServer& server) -> JsonObject& {
+    line.number("keys", server.keys).number("saved", server.saved).number("expired", server.expired);
+    return line.number("vanished", server.vanished).number("failed", server.failed);
+  };
   const SaveReport& report = done.report;
-  SavedServer all;
-  for (std::size_t i = 0; i < report.servers.size(); ++i) {
-    const SavedServer& server = report.servers[i];
-    all.keys += server.keys, all.saved += server.saved, all.expired += server.expired;
-    all.vanished += server.vanished, all.failed += server.failed;
-    if (session.output().mode() == OutputMode::value) continue;
-    JsonObject line = JsonObject("server", session.server_address(i)).number("keys", server.keys);
-    line.number("saved", server.saved).number("expired", server.expired);
-    line.number("vanished", server.vanished).number("failed", server.failed);
-    answer(line.boolean("complete", report.dumps[i].complete), {});
+  const bool in_detail = session.output().mode() != OutputMode::value;
+  for (std::size_t i = 0; in_detail && i < report.servers.size(); ++i) {
+    JsonObject line("server", session.server_address(i));
+    answer(add(line, report.servers[i]).boolean("complete", report.dumps[i].complete), {});
   }
-  for (const std::string& torn : report.torn) {
-    if (session.output().mode() == OutputMode::value) break;
-    JsonObject line;
-    answer(line.bytes("structure", torn).boolean("saved", false).bytes("reason", "changed"), {});
+  for (std::size_t i = 0; in_detail && i < report.torn.size(); ++i) {
+    JsonObject line("structure", report.torn[i]);
+    answer(line.boolean("saved", false).bytes("reason", "changed"), {});
   }
-  JsonObject line = JsonObject("file", file).number("keys", all.keys).number("saved", all.saved);
-  line.number("expired", all.expired).number("vanished", all.vanished).number("failed", all.failed);
-  line.number("structures", report.structures).number("torn", report.torn.size());
+  const SavedServer all = report.sum();
+  JsonObject line("file", file);
+  add(line, all).number("structures", report.structures).number("torn", report.torn.size());
   add_passed_over(line, report.passed_over);
   line.number("bytes", report.bytes);
   add_speed(line, done.took, all.saved);
@@ -85,7 +82,7 @@ void add_passed_over(JsonObject& line, const std::map<std::string, std::uint64_t
 SaveDone save_items(Session& session, const ItemOptions& options, const SavedWriter::Sink& sink,
                     const SavingFile* file) {
   if (file != nullptr) check_room(session, options, *file);
-  const std::vector<std::size_t> servers = servers_of(session, options);
+  const auto on = server_of(session, options);
   const SaveOptions how{.selection = options.selected.of(session),
                         .rate = options.rate ? std::optional(rate_of(*options.rate)) : std::nullopt,
                         .structures = options.structures};
@@ -93,7 +90,7 @@ SaveDone save_items(Session& session, const ItemOptions& options, const SavedWri
   std::optional<Progress> progress;
   SaveDone done;
   done.report = save_pool(session.context_on(session.cluster()), how, sink,
-                          [&](const TakeLiveKey& take) { return list_keys_on(session, servers, take); },
+                          [&](const TakeLiveKey& take) { return list_keys_on(session, on, take); },
                           {[&](std::uint64_t keys) { progress.emplace(session.clock(), "items", keys); },
                            [&](const std::string& key, const Failure& failure) {
                              done.status = worse(done.status, session.output().failed(key, failure));

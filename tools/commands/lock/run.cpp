@@ -49,7 +49,7 @@ class LockedRun {
       : session_(session),
         options_(options),
         times_(times_of(options)),
-        report_(options.report),
+        report_(report_in(options.report)),
         wish_(wish_of(options, times_.ttl, true)) {
     record_.bytes("lock", options.name);
     // Those of a lock around us are not this one's.
@@ -92,7 +92,7 @@ class LockedRun {
     add_slot(record_, options_, slot_);
     if (!answer_.holder.empty()) record_.raw("holder", answer_.holder);
     record_.bytes("server", session_.server_address(answer_.server));
-    report_.write(record_);
+    report_.write(record_.text() + '\n');
     return tell_busy(session_, options_, answer_);
   }
 
@@ -187,7 +187,7 @@ class LockedRun {
   ExitStatus finish(const ChildResult& result) {
     tell_failure(session_.output(), result);
     add_result(record_, result);
-    return report_.write_at_the_end(record_, session_.output(), status_of(result));
+    return write_report(report_, record_, session_.output(), status_of(result));
   }
 
   Session& session_;
@@ -195,7 +195,7 @@ class LockedRun {
   // From before anything is sent until the lock is given back.
   const HeldSignals held_;
   Times times_;
-  Report report_;
+  OutputFile report_;
   Lock::Wish wish_;
   std::optional<Lock> lock_;
   Lock::Answer answer_;

@@ -50,8 +50,7 @@ ExitStatus run_check(Session& session, const CheckOptions& options) {
   const auto tell = [&](const std::vector<Finding>& findings) {
     for (const Finding& finding : findings) {
       ++(finding.problem ? problems : notes);
-      if (session.output().mode() != OutputMode::value)
-        session.output().answer(describe(finding, placement->pool()), "");
+      session.output().detail(describe(finding, placement->pool()));
     }
   };
   tell(check_list(listed, *placement, placing));

@@ -54,7 +54,7 @@ void print_pairs(Session& session, const RingDiff& diff, bool sized) {
     JsonObject line = JsonObject("from", pair.from).bytes("to", pair.to).number("keys", pair.moved.keys);
     if (sized) line.number("size_bytes", pair.moved.bytes);
     line.real("share", static_cast<double>(pair.moved.keys) / static_cast<double>(diff.all().keys));
-    session.output().answer(line, "");
+    session.output().detail(line);
   }
 }
 
@@ -86,7 +86,7 @@ ExitStatus run_diff(Session& session, const DiffOptions& options) {
   RingDiff diff(*session.placement(), *after);
   const KeysRead read = read_keys(session, options, diff);
   warn_of_astray(session, diff);
-  if (session.output().mode() != OutputMode::value) print_pairs(session, diff, read.sized);
+  print_pairs(session, diff, read.sized);
   session.output().answer(summary(diff, read, options, most), json_real(diff.moved_share()));
   if (read.status != ExitStatus::ok) return read.status;
   if (options.max_moved && diff.all().keys == 0 && (options.live || options.keys)) {

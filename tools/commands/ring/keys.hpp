@@ -5,8 +5,6 @@
 
 namespace mcds {
 
-class Session;
-
 struct RingKey {
   std::string_view key;                     // whole, as sent to the server
   std::optional<std::uint64_t> bytes = {};  // its size, where it is known

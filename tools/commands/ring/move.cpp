@@ -141,10 +141,8 @@ class Mover {
   }
 
   void print() {
-    if (session_.output().mode() != OutputMode::value) {
-      for (std::size_t i = 0; i < from_pool_.size(); ++i) print_server(i);
-      for (const auto& [servers, pair] : move_.report().pairs) print_pair(servers, pair);
-    }
+    for (std::size_t i = 0; i < from_pool_.size(); ++i) print_server(i);
+    for (const auto& [servers, pair] : move_.report().pairs) print_pair(servers, pair);
     print_sum();
   }
 
@@ -153,7 +151,7 @@ class Mover {
     JsonObject line = JsonObject("server", from_pool_[index].address()).number("keys", server.keys);
     line.number("stays", server.stays).number("moves", server.moves);
     line.number("arrived", server.arrived).number("astray", server.astray).number("locks", server.locks);
-    session_.output().answer(line.boolean("complete", move_.report().dumps[index].complete), {});
+    session_.output().detail(line.boolean("complete", move_.report().dumps[index].complete));
   }
 
   void add(JsonObject& line, const MovedPair& pair) const {
@@ -167,7 +165,7 @@ class Mover {
     JsonObject line = JsonObject("from", from_pool_[servers.first].address())
                           .bytes("to", to_pool_[servers.second].address());
     add(line, pair);
-    session_.output().answer(line, {});
+    session_.output().detail(line);
   }
 
   void print_sum() {

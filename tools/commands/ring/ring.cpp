@@ -6,7 +6,6 @@
 #include "tools/commands/commands.hpp"
 #include "tools/commands/ring/keys.hpp"
 #include "tools/commands/ring/svg.hpp"
-#include "tools/commands/run_report.hpp"
 
 namespace mcds {
 
@@ -107,7 +106,8 @@ ExitStatus show_shares(Session& session, const SharesOptions& options) {
   const Placement& placement = *session.placement();
   const bool to_stdout = options.svg == "-";
   // Opened before anything is computed, so that an unwritable file is reported early.
-  Report file(to_stdout ? std::nullopt : options.svg, "drawing");
+  const OutputFile file(to_stdout ? std::nullopt : options.svg, "cannot write the drawing",
+                        OutputFile::From::start);
   const RingShares shares = ring_shares(placement, session.key_prefix());
   RingDrawing drawing = draw_ring(placement, shares);
   drawing.pool = name_of_pool(session);

@@ -36,6 +36,10 @@ DrawnKey draw_key(const Placement& placement, const RingDrawing& drawing, std::s
 
 std::string svg_of(const RingDrawing& drawing);
 
+// Labels of at most `most` characters: what all of them share at an end is left out before what tells them
+// apart.
+std::vector<std::string> short_labels(const std::vector<std::string>& labels, std::size_t most);
+
 // The point of the unit circle at `turn` (0…1, clockwise from the top; x to the right, y down).
 struct UnitVector {
   double x, y;

@@ -293,19 +293,17 @@ class Observer {
   void print_lines(const std::vector<ServerRow>& rows, const std::vector<Condition>& conditions) {
     for (std::size_t i = 0; i < conditions.size(); ++i)
       session_.output().answer(rows[i].line, conditions[i].up ? "up" : "down");
-    if (session_.output().mode() != OutputMode::value) {
-      session_.output().answer(rows.back().line, {});
-      for (const HotLine& hot : hottest_) {
-        JsonObject line = JsonObject(hot.is_prefix ? "prefix" : "key", hot.key)
-                              .raw("events_per_s", format_fixed(hot.per_s, 1));
-        if (!hot.is_prefix) line.bytes("server", hot.server);
-        session_.output().answer(line, {});
-      }
-      for (const doctor::Symptom& symptom : findings()) {
-        JsonObject line =
-            JsonObject("finding", symptom.check->name).bytes("severity", doctor::name_of(symptom.severity));
-        session_.output().answer(line.strings("servers", labels_of(pool_, symptom.servers)), {});
-      }
+    session_.output().detail(rows.back().line);
+    for (const HotLine& hot : hottest_) {
+      JsonObject line(hot.is_prefix ? "prefix" : "key", hot.key);
+      line.raw("events_per_s", format_fixed(hot.per_s, 1));
+      if (!hot.is_prefix) line.bytes("server", hot.server);
+      session_.output().detail(line);
+    }
+    for (const doctor::Symptom& symptom : findings()) {
+      JsonObject line("finding", symptom.check->name);
+      line.bytes("severity", doctor::name_of(symptom.severity));
+      session_.output().detail(line.strings("servers", labels_of(pool_, symptom.servers)));
     }
     session_.output().next_table();
   }

@@ -34,11 +34,9 @@ constexpr std::array<RateField, Sample::figures> rate_fields{{
 // `items:5:outofmemory 12`, of all classes.
 std::uint64_t out_of_memory_in(std::string_view items) {
   std::uint64_t sum = 0;
-  for (const std::string_view line : split(items, '\n')) {
-    const std::size_t space = line.find(' ');
-    if (space != std::string_view::npos && line.substr(0, space).ends_with(":outofmemory"))
-      sum += parse_u64(line.substr(space + 1)).value_or(0);
-  }
+  for_each_statistic(items, [&](std::string_view name, std::string_view value) {
+    if (name.ends_with(":outofmemory")) sum += parse_u64(value).value_or(0);
+  });
   return sum;
 }
 

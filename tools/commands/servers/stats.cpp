@@ -1,6 +1,7 @@
 // mcds servers --stats: the statistics as the servers give them.
 #include <set>
 
+#include "common/cluster/statistics.hpp"
 #include "tools/commands/servers/condition.hpp"
 
 namespace mcds {
@@ -28,10 +29,9 @@ struct Statistic {
 
 std::vector<Statistic> statistics_in(std::string_view lines) {
   std::vector<Statistic> all;
-  for (const std::string_view line : split(lines, '\n')) {
-    const std::size_t space = std::min(line.find(' '), line.size());
-    if (space > 0) all.push_back({line.substr(0, space), line.substr(std::min(space + 1, line.size()))});
-  }
+  for_each_statistic(lines, [&](std::string_view name, std::string_view value) {
+    all.push_back({name, value});
+  });
   return all;
 }
 

@@ -114,10 +114,6 @@ class Audit {
     listings_.erase(right, listings_.end());
   }
 
-  static bool all_owners(std::span<const Listing> group) {
-    return std::ranges::all_of(group, &Listing::owner);
-  }
-
   // A key that one server lists, or several that are all there is to it.
   ExitStatus judge(std::span<const Listing> group) {
     const auto name = names_.find(group.front().hash);
@@ -126,7 +122,8 @@ class Audit {
       probe_.count_ok();
       return ExitStatus::ok;
     }
-    if (group.size() > 1 && !(all_owners(group) && probe_.differ_by_nature(name->second)))
+    if (group.size() > 1 &&
+        !(std::ranges::all_of(group, &Listing::owner) && probe_.differ_by_nature(name->second)))
       return probe_.add(name->second);
     KeyCopies copies(placement_.pool().size());
     for (std::size_t i = 0; i < copies.size(); ++i)

@@ -104,10 +104,6 @@ double share_of(double part) {
   return static_cast<double>(static_cast<std::uint64_t>(part * 10000 + 0.5)) / 10000;
 }
 
-std::vector<std::string> without_first(const std::vector<std::string_view>& profiles) {
-  return {profiles.begin() + 1, profiles.end()};
-}
-
 JsonObject describe(const Candidate& candidate, std::size_t keys, bool best, std::optional<double> share) {
   const Profile& profile = profile_named(candidate.profiles.front());
   JsonObject line =
@@ -118,7 +114,7 @@ JsonObject describe(const Candidate& candidate, std::size_t keys, bool best, std
   if (candidate.keys_needed) line.number(when, *candidate.keys_needed);
   if (!candidate.keys_needed) line.raw(when, "null");
   line.bytes("client", profile.client->name).bytes("selected_by", profile.selected_by);
-  line.strings("also", without_first(candidate.profiles));
+  line.strings("also", {candidate.profiles.begin() + 1, candidate.profiles.end()});
   line.strings("alike_here_only", {candidate.alike_here.begin(), candidate.alike_here.end()});
   if (!candidate.prefix.empty()) line.bytes("prefix", candidate.prefix);
   if (share) line.real("share", *share);

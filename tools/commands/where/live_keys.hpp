@@ -7,8 +7,6 @@
 
 namespace mcds {
 
-class Session;
-
 using Sightings = std::vector<Sighting>;
 
 // About `wanted` keys, alternating between the servers, each with the server it was listed by. Throws

@@ -7,8 +7,6 @@
 
 namespace mcds {
 
-class Session;
-
 struct WhereOptions {
   std::vector<std::string> keys;
   bool explain = false, profiles = false, guess = false;
