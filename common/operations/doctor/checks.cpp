@@ -246,9 +246,12 @@ constexpr std::array checks{
           "Keys lie on servers where this client does not look: another list, another client, or an earlier "
           "pool.",
           "mcds where --guess; mcds where --probe --live"},
-    Check{"duplicated", problem, "placement", Needs::live_keys, duplicated,
-          "Keys lie on two servers: a reader may get the older value.",
-          "mcds where --probe --live; mcds where --prune --live (after a move: --moved-from OLD)"},
+    Check{
+        "duplicated", problem, "placement", Needs::live_keys, duplicated,
+        "Keys lie on two servers: a reader may get the older value. It looks so, too, between a move and the "
+        "clients' change to its list.",
+        "mcds where --probe --live; after a move: mcds -s NEW where --prune --live --moved-from OLD; if no "
+        "client uses another list: mcds where --prune --live"},
     Check{"unlisted", note, "placement", Needs::live_keys, unlisted, "A server did not list its keys.",
           "try again; mcds -s SERVER item list"},
     Check{"watch_off", warning, "placement", Needs::live_keys, watch_off,
@@ -267,10 +270,13 @@ constexpr std::array checks{
     Check{"two_numbers_of_copies", warning, "structures", Needs::live_keys, two_numbers_of_copies,
           "A structure is there under two numbers of copies: clients with other --copies do not see each "
           "other's changes.",
-          "give all clients the same --copies, then recopy"},
-    Check{"endless_lock", warning, "structures", Needs::live_keys, endless_lock,
-          "A lock has no expiry, which mcds never writes: if its holder dies, nobody gets it.",
-          "mcds lock show NAME; mcds lock release NAME --force"},
+          "give all clients the same --copies; fetch each, drop it, which ends both, and put back what is to "
+          "stay"},
+    Check{
+        "endless_lock", warning, "structures", Needs::live_keys, endless_lock,
+        "A lock has no expiry, which mcds never writes: if its holder dies, nobody gets it.",
+        "mcds lock show NAME; mcds lock release NAME --force; of several slots the one that shows no expiry: "
+        "mcds lock show NAME --slots N; mcds lock release NAME --force --slot K"},
 };
 
 }  // namespace

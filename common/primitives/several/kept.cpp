@@ -246,10 +246,12 @@ std::vector<Kept::Place> Kept::places(bool ours) {
 std::optional<Kept::Place> Kept::only(const std::vector<Place>& places) const {
   if (places.empty()) return std::nullopt;
   if (places.size() > 1) {
-    throw Failure(ErrorCode::bad_data, "there is one " + structure_ + " '" + name_ + "' in " +
-                                           in_words(places[0].copies) + " and another in " +
-                                           in_words(places[1].copies) +
-                                           "; fetch each with --copies, and empty one of them");
+    throw Failure(ErrorCode::bad_data,
+                  "there is one " + structure_ + " '" + name_ + "' in " + in_words(places[0].copies) +
+                      " and another in " + in_words(places[1].copies) +
+                      (structure_ == "counter" ? "; get each with --copies, remove each"
+                                               : "; fetch each with --copies, drop it, which ends both,") +
+                      " and put back what is to stay");
   }
   const bool same_keys = key_for(context_.copies) == unmarked_key();
   if (places.front().unmarked && same_keys && unmarked_ == Unmarked::continues) {
