@@ -56,8 +56,9 @@ bool has_all_in_use(std::string_view value, std::string_view wanted, WallTime no
 class Loading {
  public:
   // Asks the servers for their time and their largest item.
-  Loading(const Context& context, LoadOptions options, LoadWatch watch)
-      : context_(context),
+  Loading(const Context& context, LoadOptions options, LoadWatch watch, LoadReport& report)
+      : report_(report),
+        context_(context),
         options_(std::move(options)),
         watch_(std::move(watch)),
         file_(context.cluster),
@@ -100,11 +101,17 @@ class Loading {
     place(item);
   }
 
-  const LoadReport& finish() {
+  void finish() {
     place_held();
     finish_all();
     for (const auto& [manifest, entries] : stale_) forget_in(manifest, entries);
-    return report_;
+  }
+
+  // What is on its way may arrive.
+  void give_up() {
+    for (const auto& batch : writing_) {
+      for (const Request& request : batch->batch()) ++report_.servers[*request.server].unknown;
+    }
   }
 
  private:
@@ -393,6 +400,7 @@ class Loading {
     }
   }
 
+  LoadReport& report_;
   Context context_;
   LoadOptions options_;
   LoadWatch watch_;
@@ -411,16 +419,20 @@ class Loading {
   std::uint64_t done_ = 0;
   std::optional<std::uint64_t> evictions_;  // of `on`, before the first item
   bool evicts_ = false;
-  LoadReport report_;
 };
 
 }  // namespace
 
-LoadReport load_saved(const Context& context, const LoadOptions& options, const LoadWatch& watch,
-                      const std::function<std::optional<SavedItem>()>& next) {
-  Loading loading(context, options, watch);
-  while (const auto item = next()) loading.take(*item);
-  return loading.finish();
+void load_saved(const Context& context, const LoadOptions& options, const LoadWatch& watch,
+                const std::function<std::optional<SavedItem>()>& next, LoadReport& report) {
+  Loading loading(context, options, watch, report);
+  try {
+    while (const auto item = next()) loading.take(*item);
+    loading.finish();
+  } catch (...) {
+    loading.give_up();
+    throw;
+  }
 }
 
 }  // namespace mcds

@@ -57,9 +57,9 @@ struct LoadWatch {
   std::function<void(std::uint64_t done)> progress;  // items
 };
 
-// What `next` gives, until there is no more.
-LoadReport load_saved(const Context& context, const LoadOptions& options, const LoadWatch& watch,
-                      const std::function<std::optional<SavedItem>()>& next);
+// What `next` gives, until there is no more. `report` says what was done also if it throws.
+void load_saved(const Context& context, const LoadOptions& options, const LoadWatch& watch,
+                const std::function<std::optional<SavedItem>()>& next, LoadReport& report);
 
 }  // namespace mcds
 

@@ -79,9 +79,10 @@ void declare_load(Command& command, const ItemOptionsPtr& options) {
   command.verb("load", "put back what item save or memcached-tool dump printed", item_load, options)
       .answer("server @loaded")
       .answer("structure loaded:boolean reason")
-      .answer("file items @loaded united structures_there expired:integer passed_over whole @speed")
+      .answer(
+          "file items @loaded united structures_there expired:integer passed_over whole @speed unfinished?")
       .answer("server would_load")
-      .answer("file items would_load expired:integer passed_over whole @speed")
+      .answer("file items would_load expired:integer passed_over whole @speed unfinished?")
       .answer("file items bytes whole about?")
       .example("mcds item load cache.saved --dry-run")
       .example("memcached-tool 10.0.0.1:11211 dump | mcds item load - --max-ttl 1h")

@@ -156,7 +156,7 @@ class Keeper {
   ExitStatus load(bool lost, const HeldSignals& held) {
     LoadDone done;
     if (lost) {
-      const auto loaded = attempt([&] { return load_items(session_, *cluster_, load_, file_, &held); });
+      const auto loaded = attempt([&] { load_items(session_, *cluster_, load_, file_, done, &held); });
       if (const auto& failure = loaded.failure()) {
         session_.output().error(Failure(
             failure->code(),
@@ -164,7 +164,6 @@ class Keeper {
             failure->server()));
         return status_of(failure->code());
       }
-      done = loaded.value();
     } else {
       done.status = ExitStatus::problem;
       session_.output().warning(

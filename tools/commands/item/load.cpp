@@ -85,6 +85,7 @@ void print(Session& session, const ItemOptions& options, const LoadDone& done) {
   add_passed_over(line, done.report.passed_over);
   add_whole(line, done.file);
   add_speed(line, done.took, done.report.items);
+  if (done.unfinished) line.boolean("unfinished", true);
   session.output().answer(line, std::to_string(all.loaded));
 }
 
@@ -114,29 +115,30 @@ SavedReader::End SavedFile::end() const {
   return end;
 }
 
-LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file,
-                    const HeldSignals* held) {
+void load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file,
+                LoadDone& done, const HeldSignals* held) {
   SavedFile reader(file);
   session.output().buffered(true);
-  LoadDone done;
+  done.unfinished = true;
   Progress progress(session.clock(), "items", reader.size());
   const SteadyTime started = session.clock().steady();
-  done.report = load_saved(session.context_on(cluster), options,
-                           {[&](const std::string& key, const Failure& failure) {
-                              done.status = worse(done.status, session.output().failed(key, failure));
-                            },
-                            [&](std::uint64_t count) {
-                              progress.reach(count, reader.bytes_read());
-                              if (held != nullptr) held->check();
-                            }},
-                           [&] { return reader.next(); });
+  load_saved(
+      session.context_on(cluster), options,
+      {[&](const std::string& key, const Failure& failure) {
+         done.status = worse(done.status, session.output().failed(key, failure));
+       },
+       [&](std::uint64_t count) {
+         progress.reach(count, reader.bytes_read());
+         if (held != nullptr) held->check();
+       }},
+      [&] { return reader.next(); }, done.report);
+  done.unfinished = false;
   done.took = session.clock().steady() - started;
   progress.hide();
   session.output().tell_errors();
   done.file = reader.end();
   done.status = worse(done.status, judge(session, done.file, file));
   if (!done.report.other_structures.empty()) done.status = worse(done.status, ExitStatus::problem);
-  return done;
 }
 
 ExitStatus item_load(Session& session, const ItemOptions& options) {
@@ -147,7 +149,15 @@ ExitStatus item_load(Session& session, const ItemOptions& options) {
     if (options.file == "-") throw InvalidInput("--strict reads the file twice; give a FILE instead of -");
     expect_whole(options.file);
   }
-  const LoadDone done = load_items(session, session.cluster(), load, options.file);
+  LoadDone done;
+  const SteadyTime started = session.clock().steady();
+  try {
+    load_items(session, session.cluster(), load, options.file, done);
+  } catch (...) {
+    done.took = session.clock().steady() - started;
+    if (done.unfinished) print(session, options, done);
+    throw;
+  }
   print(session, options, done);
   return done.status;
 }

@@ -68,10 +68,11 @@ struct LoadDone {
   LoadReport report;
   SavedReader::End file;
   Duration took{};
+  bool unfinished = false;  // it threw on the way
 };
 // Throws Interrupted between two batches when a signal has come that is held.
-LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file,
-                    const HeldSignals* held = nullptr);
+void load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file,
+                LoadDone& done, const HeldSignals* held = nullptr);
 
 void add_structures(JsonObject& line, const LoadReport& report);
 void add_passed_over(JsonObject& line, const std::map<std::string, std::uint64_t>& passed_over);
