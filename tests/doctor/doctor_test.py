@@ -1040,6 +1040,27 @@ def behind_twemproxy(ward):
 
 
 @healthy
+def one_name_in_two_namespaces(ward):
+    ward.server()
+    for prefix, number in (("", ""), ("app:", "2")):
+        for key in ("table%s:x:i", "array%s:y", "counter%s:z"):
+            ward.client().ask(store(prefix + key % number, 30))
+    ward.client().ask(store("app:lock:nightly", 30))  # which never ends: the advice would release ours
+    ward.options += ["--live"]
+    return pool(ward)
+
+
+@healthy
+def what_a_recopy_left_of_an_array_that_goes_on(ward):
+    ward.servers(2)
+    run(("array", "add", "jobs", "a", "--copies", "2"), pool(ward))
+    run(("item", "set", "array:jobs:s:0123456789abcdef", "x"), pool(ward))
+    time.sleep(4)
+    ward.options += ["--live"]
+    return pool(ward)
+
+
+@healthy
 def two_patch_versions(ward):
     ward.servers(3)
     return pool(ward, 0, 1, ward.relay(2, as_version(b"1.6.31")))

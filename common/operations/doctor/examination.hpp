@@ -91,7 +91,7 @@ struct Patient {
 
 // Of one structure, what its keys in a list of live keys show.
 struct StructureSeen {
-  std::string structure, name;
+  std::string structure, name;  // the name with its namespace, if that is not ours
   std::size_t copies = 1;
   std::uint64_t largest_bytes = 0;      // of its keys, the largest item
   std::size_t largest_on = 0;           // the server that has it

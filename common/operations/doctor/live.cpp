@@ -106,7 +106,7 @@ void two_numbers_of_copies(const Examination& seen, Diagnosis& diagnosis) {
   for (const StructureSeen& one : seen.live->structures) {
     if (one.of_recopy)
       recopied.insert({one.structure, one.name});
-    else
+    else if (one.structure != "array" || one.ends_in)  // segments alone are what a recopy left
       copies[{one.structure, one.name}].insert(one.copies);
   }
   add_structures(seen, diagnosis, warning, [&](const StructureSeen& one) {

@@ -94,7 +94,12 @@ class KeyReader {
       return one.complete && one.by_table && one.failure == nullptr && one.keys < keys_of_each;
     });
     for (auto& [id, structure] : structures_) {
-      structure.lost_parts = whole && parts_[id].lost();
+      const auto& [kind, name, in_namespace, copies, of_recopy] = id;
+      const auto next = structures_.upper_bound(Id{kind, name, in_namespace, copies, true});
+      // What is left of it from another number of copies is no loss.
+      const bool goes_on =
+          next != structures_.end() && next->first < Id{kind, name, in_namespace, SIZE_MAX, true};
+      structure.lost_parts = whole && !goes_on && parts_[id].lost();
       seen_.structures.push_back(std::move(structure));
     }
     for (const auto& [hash, place] : places_) {
@@ -140,12 +145,13 @@ class KeyReader {
 
   void note(const LiveKey& key, const NameInNamespace& ours) {
     const StructureName& name = ours.name;
+    const bool in_namespace = ours.key_prefix == options_.key_prefix;
     const std::string structure(name.structure);
-    const Id id{structure, std::string(name.name), name.copies, name.of_recopy};
+    const std::string shown = std::string(in_namespace ? "" : ours.key_prefix) + std::string(name.name);
+    const Id id{structure, shown, in_namespace, name.copies, name.of_recopy};
     auto& one = structures_[id];
-    one.structure = structure, one.name = std::string(name.name);
+    one.structure = structure, one.name = shown, one.in_namespace = in_namespace;
     one.copies = name.copies, one.of_recopy = name.of_recopy;
-    one.in_namespace = one.in_namespace || ours.key_prefix == options_.key_prefix;
     one.servers.insert(key.server);
     if (name.is_root && key.size_bytes > one.largest_bytes)
       one.largest_bytes = key.size_bytes, one.largest_on = key.server;
@@ -172,7 +178,8 @@ class KeyReader {
   std::vector<std::size_t> counts_;
   WallTime now_;
   std::unordered_map<std::uint64_t, Place> places_;  // by the key's hash
-  using Id = std::tuple<std::string, std::string, std::size_t, bool>;
+  // The structure, its name, whether it is in our namespace, copies, of a recopy.
+  using Id = std::tuple<std::string, std::string, bool, std::size_t, bool>;
   std::map<Id, StructureSeen> structures_;
   std::map<Id, NeededKeys> parts_;
   std::vector<Sighting> sightings_;

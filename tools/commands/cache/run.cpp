@@ -158,7 +158,8 @@ class CachedRun {
       case Cache::Answer::Kind::busy: break;
     }
     if (options_.on_busy == "run") return run_plainly("busy");
-    if (answer->record && options_.on_busy == "stale") return replay(*answer->record, "stale");
+    const bool may_be_stale = options_.on_busy == "stale" && options_.stale > Duration::zero();
+    if (answer->record && may_be_stale) return replay(*answer->record, "stale");
     return busy(answer->holder);
   }
 
