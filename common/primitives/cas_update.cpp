@@ -46,14 +46,14 @@ void Rejections::expect_rival(const Context& context, std::size_t server, bool f
 }
 
 CasUpdateResult cas_update(const Context& context, const std::string& key, const Decide& decide,
-                           const CasUpdateOptions& options) {
+                           int attempts) {
   bool uncertain = false;
   int silent = 0;
   Rejections rejections;
-  for (int attempt = 0; attempt < options.attempts; ++attempt) {
-    back_off(context, attempt, options);
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    back_off(context, attempt);
     Request ask = Request::probe(key, 0);
-    ask.server = options.server;
+    ask.server.reset();
     Reply there = context.cluster.execute(ask);
     if (there.failed()) {
       if (!uncertain) expect_read(context.cluster, there);
@@ -70,12 +70,11 @@ CasUpdateResult cas_update(const Context& context, const std::string& key, const
                             uncertain};
     if (!uncertain) rejections.expect_rival(context, observed.server, observed.found, observed.cas);
     const auto write = decide(observed);
-    if (!write) return {false, observed.server, observed.cas};
+    if (!write) return {false, observed.server};
     Request request = write_over(context, key, observed.found, observed.cas, *write, observed.server);
-    request.server = options.server;
+    request.server.reset();
     const Reply reply = context.cluster.execute(request);
-    if (reply.outcome == Outcome::stored || reply.outcome == Outcome::deleted)
-      return {true, reply.server, reply.cas};
+    if (reply.outcome == Outcome::stored || reply.outcome == Outcome::deleted) return {true, reply.server};
     if (reply.failed() && !reply.unknown()) {
       if (!uncertain) expect(context.cluster, reply);
       throw UnknownOutcome("an earlier write got no reply, then: " + reply.failure->message,
@@ -106,10 +105,9 @@ Decide unless_applied(std::function<std::optional<Write>(const Observed& observe
   };
 }
 
-void back_off(const Context& context, int attempt, const CasUpdateOptions& options) {
+void back_off(const Context& context, int attempt, const BackOff& pauses) {
   if (attempt == 0) return;
-  const Duration longest =
-      std::min(options.longest_pause, options.first_pause * (1 << std::min(attempt, 20)));
+  const Duration longest = std::min(pauses.longest_pause, pauses.first_pause * (1 << std::min(attempt, 20)));
   context.clock.sleep_for(Duration(context.random.below(static_cast<std::uint64_t>(longest.count()) + 1)));
 }
 

@@ -37,18 +37,16 @@ struct Write {
 // it too.
 using Decide = std::function<std::optional<Write>(const Observed& observed)>;
 
-struct CasUpdateOptions {
-  int attempts = 200;
-  Duration first_pause =
-      std::chrono::microseconds(200);  // doubled with each attempt; slept is a random part of it
+// The pauses between attempts.
+struct BackOff {
+  // Doubled with each attempt; slept is a random part of it.
+  Duration first_pause = std::chrono::microseconds(200);
   Duration longest_pause = std::chrono::milliseconds(50);
-  std::optional<std::size_t> server = {};  // instead of the key's placement
 };
 
 struct CasUpdateResult {
   bool written = false;  // false: `decide` ended it
   std::size_t server = 0;
-  CasUnique cas;  // of the value written, under meta; else 0
 };
 
 // Throws NotApplied where a server gave no unique with an item, which could not be told from a later one.
@@ -80,7 +78,7 @@ class Rejections {
 // when a write got no reply and the servers did not answer again;
 // Contention after the last attempt.
 CasUpdateResult cas_update(const Context& context, const std::string& key, const Decide& decide,
-                           const CasUpdateOptions& options = {});
+                           int attempts = 200);
 
 // As `decide`, for updates that leave no mark of their own in the value: an uncertain round continues
 // only if the item is still the very one of the round before, else throws UnknownOutcome.
@@ -88,6 +86,6 @@ Decide unless_applied(std::function<std::optional<Write>(const Observed& observe
 
 // Waits before attempt `attempt` (0: not at all): a random part of first_pause * 2^attempt, at most
 // longest_pause.
-void back_off(const Context& context, int attempt, const CasUpdateOptions& options = {});
+void back_off(const Context& context, int attempt, const BackOff& pauses = {});
 
 }  // namespace mcds

@@ -141,11 +141,12 @@ TEST_CASE("exhaustive: who backs off and goes on late does nothing that it could
     for (int i = 0; i < 2; ++i) {
       run.client([](Context& context, ExploredClient& client) {
         client.operation("add one by cas", [&] {
-          cas_update(context, "n",
-                     [](const Observed& seen) -> std::optional<Write> {
-                       return Write{std::to_string(parse_u64(seen.value).value_or(0) + 1)};
-                     },
-                     {.attempts = 2});
+          cas_update(
+              context, "n",
+              [](const Observed& seen) -> std::optional<Write> {
+                return Write{std::to_string(parse_u64(seen.value).value_or(0) + 1)};
+              },
+              2);
           return "done";
         });
       });

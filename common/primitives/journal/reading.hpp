@@ -14,9 +14,7 @@
 namespace mcds {
 
 // A client that finds the root full waits this long for the client that filled it on purpose, or seals it.
-constexpr CasUpdateOptions journal_patience{.attempts = 0,
-                                            .first_pause = std::chrono::milliseconds(4),
-                                            .longest_pause = std::chrono::milliseconds(50)};
+constexpr BackOff journal_patience{std::chrono::milliseconds(4), std::chrono::milliseconds(50)};
 
 // The largest journal that is read, in stored bytes.
 constexpr std::size_t largest_journal = std::size_t{128} << 20;

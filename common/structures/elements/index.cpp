@@ -18,9 +18,7 @@ namespace {
 
 constexpr std::size_t names_per_question = 4096;
 constexpr int most_looks = 4;  // at roots that seem to contradict the manifest
-constexpr CasUpdateOptions between_looks{.attempts = 0,
-                                         .first_pause = std::chrono::milliseconds(5),
-                                         .longest_pause = std::chrono::milliseconds(40)};
+constexpr BackOff between_looks{std::chrono::milliseconds(5), std::chrono::milliseconds(40)};
 
 // Each name once, in the order they first came. A set of strings would allocate for each, a million times in
 // a fetch.
