@@ -227,7 +227,7 @@ inline void read_ring(std::string_view text) {
     static_cast<void>(shape->expiry_of(shape->chunk_of(WallTime(std::chrono::seconds(1'800'000'000)))));
   }
   if (const auto name = PartName::parse(text)) must(PartName::parse(name->text()) == name->stored());
-  if (const auto number = LogNumber::parse(text)) must(LogNumber::parse(number->text()) == number);
+  if (const auto number = KeptNumber::parse(text)) must(KeptNumber::parse(number->text()) == number);
   static_cast<void>(LogMove::parse(text));
   const auto conf = parse_in_use(text, WallTime{});
   must(parse_in_use(in_use_value(conf), WallTime{}) == conf);
@@ -284,7 +284,7 @@ constexpr std::array<void (*)(std::string_view), 30> parsers{
     [](std::string_view text) {
       static_cast<void>(parse_part_header(text, {29920568, 1}));
     },
-    [](std::string_view text) { static_cast<void>(parse_conf(text, WallTime{})); },
+    [](std::string_view text) { static_cast<void>(shapes_in(parse_in_use(text, WallTime{}))); },
     read_cursor,
     read_journal,
     read_cache,

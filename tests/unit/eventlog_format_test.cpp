@@ -5,6 +5,7 @@
 #include "common/base/errors.hpp"
 #include "common/primitives/in_use.hpp"
 #include "common/primitives/record.hpp"
+#include "common/structures/eventlog/conf.hpp"
 #include "common/structures/eventlog/format.hpp"
 
 namespace mcds::eventlog_format_test {
@@ -209,11 +210,12 @@ TEST_CASE("keys, headers, directory and conf lines: what is written is read, wha
 
   const WallTime now(1795234133s);
   const std::vector<RingShape> shapes{{60, 60}, {1, 10}};
-  CHECK(parse_conf(in_use_value({{"60x60", now + 1h}, {"5x5", now}, {"x", now + 1h}, {"1x10", now + 1s}}),
-                   now) == shapes);
-  CHECK(parse_conf(seal("P1 60x60") + '\n' + seal("P1 1x10"), now) == shapes);
-  CHECK(parse_conf("P1 1x10", now).empty());
-  CHECK(parse_conf("", now).empty());
+  CHECK(shapes_in(parse_in_use(
+            in_use_value({{"60x60", now + 1h}, {"5x5", now}, {"x", now + 1h}, {"1x10", now + 1s}}), now)) ==
+        shapes);
+  CHECK(shapes_in(parse_in_use(seal("P1 60x60") + '\n' + seal("P1 1x10"), now)) == shapes);
+  CHECK(shapes_in(parse_in_use("P1 1x10", now)).empty());
+  CHECK(shapes_in(parse_in_use("", now)).empty());
 }
 
 }  // namespace mcds::eventlog_format_test

@@ -288,7 +288,7 @@ TEST_CASE("recopy: who dies with the mark of a log that had left before does not
   world.put(1, "a");
   Recopying late(world.other(2), "eventlog", "x");
   CHECK(EventLog(world.other(3), "x", shape).recopy().found);
-  late.begin(1, false, 2);
+  late.begin({1}, 2);
   CHECK(world.put(3, "b"));
   CHECK(refused([&] { world.fetched(2); }, 3));
   check_refused(world, 1, 3);

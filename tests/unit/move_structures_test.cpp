@@ -54,7 +54,7 @@ TEST_CASE("move: an array goes with its segments, and is united where both have 
 TEST_CASE("move: while the number of copies of something is being changed, nothing is moved; then it is") {
   MoveWorld world;
   Array(world.with(1), "jobs").change(Texts{"\"a\""}, {});
-  Recopying(world.with(2), "array", "jobs").begin(1, false, 2);
+  Recopying(world.with(2), "array", "jobs").begin({1}, 2);
   const Context from{world.memory, world.clock, world.random, {}, 1};
   const auto list = [&](bool dry) {
     Move move(from, world.after, {.dry_run = dry});

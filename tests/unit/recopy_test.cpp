@@ -332,15 +332,15 @@ TEST_CASE("recopy: a mover that dies before it sees that another change is done 
   Hash(world.with(2), "cfg").recopy();
   for (const std::size_t copies : {2U, 3U}) {
     // It looked when there was one copy.
-    Recopying(world.other(copies), "array", "jobs").begin(1, false, copies);
-    Recopying(world.other(copies), "hash", "cfg").begin(1, false, copies);
+    Recopying(world.other(copies), "array", "jobs").begin({1}, copies);
+    Recopying(world.other(copies), "hash", "cfg").begin({1}, copies);
     for (const std::size_t other : {3U, 1U}) {
       CHECK(refused([&] { Array(world.with(other), "jobs", small).fetch(); }, 2));
       CHECK(refused([&] { set(world.with(other), "f", "x"); }, 2));
     }
     CHECK(Array(world.with(2), "jobs", small).fetch().elements == numbered(200));
     CHECK(fetched(world.with(2)) == Map{{"f", "v"}});
-    Recopying(world.other(copies), "hash", "cfg").begin(1, false, copies);
+    Recopying(world.other(copies), "hash", "cfg").begin({1}, copies);
     CHECK(Hash(world.with(2), "cfg").recopy().from == 2);
   }
 }

@@ -21,7 +21,7 @@ using test::Mishap;
 constexpr std::string_view mark_key = "array0:jobs";
 
 struct MarkWorld : test::World {
-  MarkWorld() : World(4) { Recopying(with_honest(2), "array", "jobs").begin(1, false, 2); }
+  MarkWorld() : World(4) { Recopying(with_honest(2), "array", "jobs").begin({1}, 2); }
 
   Context with_honest(std::size_t copies) { return {memory, clock, random, {}, copies}; }
   // One of the two that clients ask for the mark.
@@ -42,11 +42,10 @@ struct MarkWorld : test::World {
 }  // namespace
 
 TEST_CASE("recopy: the mark is read back, and nothing else is taken for one") {
-  const RecopyMark mark{.from = 2, .from_unmarked = true, .to = 3, .mover = "abcd", .moving = "x\ny"};
+  const RecopyMark mark{.from = {2, true}, .to = 3, .mover = "abcd", .moving = "x\ny"};
   const auto read = decode_recopy_mark(encode(mark));
   REQUIRE(read);
-  CHECK(read->from == 2);
-  CHECK(read->from_unmarked);
+  CHECK(read->from == mark.from);
   CHECK(read->to == 3);
   CHECK(read->mover == "abcd");
   CHECK(read->moving == "x\ny");

@@ -138,12 +138,12 @@ void Kept::confirm(const std::function<bool()>& take_back) {
   const Look& now = looked.value();
   // What was created before somebody began to change its number goes along.
   const auto& change = now.told.change;
-  if (change && change->mark.from == context_.copies && !change->mark.from_unmarked) return;
+  if (change && change->mark.from == Place{context_.copies}) return;
   std::optional<std::size_t> other;
   for (const Place& place : places_of(now)) {
     if (place != Place{context_.copies}) other = place.copies;
   }
-  if (!other && change) other = change->mark.from;
+  if (!other && change) other = change->mark.from.copies;
   const auto silent = newly_silent(now);
   if (!other && !silent) return;
   if (!other)
@@ -273,7 +273,7 @@ Kept::Recopied Kept::recopy() {
 
 void Kept::change(const Place& from, std::size_t to, const std::vector<Place>& places) {
   Recopying change = recopying_;
-  change.begin(from.copies, from.unmarked, to);
+  change.begin(from, to);
   // Others may have come to the end of a change since.
   if (to != 0 && this->places(true) != places) {
     change.finish();

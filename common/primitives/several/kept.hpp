@@ -56,11 +56,7 @@ class Kept {
   void confirm(const std::function<bool()>& take_back);
 
   // For what changes the number of copies; an unfinished change is completed first.
-  struct Place {
-    std::size_t copies = 1;
-    bool unmarked = false;  // several, under the keys of before 0.2
-    bool operator==(const Place&) const = default;
-  };
+  using Place = KeptNumber;
   // Everywhere it is. `ours`: the change that is under way is the caller's, and is not waited for: what was
   // found before it began may have been changed since. Throws NotApplied if it is nowhere, and a server that
   // may have it does not answer.

@@ -23,8 +23,7 @@ Contention overtaken() {
 
 std::string encode(const RecopyMark& mark) {
   std::string line;
-  append_all(line, {"M1 ", std::to_string(mark.from), mark.from_unmarked ? "u " : " ",
-                    std::to_string(mark.to), " ", mark.mover});
+  append_all(line, {"M1 ", mark.from.text(), " ", std::to_string(mark.to), " ", mark.mover});
   return seal(line) + '\n' + mark.moving;
 }
 
@@ -33,15 +32,12 @@ std::optional<RecopyMark> decode_recopy_mark(std::string_view value) {
   if (end == std::string_view::npos) return std::nullopt;
   const auto body = unseal(value.substr(0, end));
   if (!body) return std::nullopt;
-  auto words = split(*body, ' ');
-  if (words.size() != 4 || words[0] != "M1" || words[1].empty()) return std::nullopt;
-  RecopyMark mark;
-  mark.from_unmarked = words[1].back() == 'u';
-  if (mark.from_unmarked) words[1].remove_suffix(1);
-  const auto from = parse_u64(words[1]);
+  const auto words = split(*body, ' ');
+  if (words.size() != 4 || words[0] != "M1") return std::nullopt;
+  const auto from = KeptNumber::parse(words[1]);
   const auto to = parse_u64(words[2]);
-  if (!from || *from == 0 || *from > most_copies || !to || *to > most_copies) return std::nullopt;
-  mark.from = static_cast<std::size_t>(*from);
+  if (!from || from->copies > most_copies || !to || *to > most_copies) return std::nullopt;
+  RecopyMark mark{.from = *from};
   mark.to = static_cast<std::size_t>(*to);
   mark.mover = words[3];
   mark.moving = value.substr(end + 1);
@@ -87,7 +83,7 @@ std::optional<Recopying::Seen> Recopying::look() const {
   if (!first) return std::nullopt;
   // A mover that had no answer from some may have left its word in others only.
   const Versions versions =
-      versions_of(context_.in_copies(std::max({first->mark.from, first->mark.to, asked_copies()})));
+      versions_of(context_.in_copies(std::max({first->mark.from.copies, first->mark.to, asked_copies()})));
   std::vector<VersionedItem> items = versions.read(std::span(&key_, 1));
   const VersionedItem& item = items.front();
   // Silence does not mean that it is gone.
@@ -100,8 +96,8 @@ std::optional<Recopying::Seen> Recopying::look() const {
   return seen(*item.newest());
 }
 
-void Recopying::begin(std::size_t from, bool from_unmarked, std::size_t to) {
-  mark_ = {.from = from, .from_unmarked = from_unmarked, .to = to};
+void Recopying::begin(const KeptNumber& from, std::size_t to) {
+  mark_ = {.from = from, .to = to};
   RecopyMark next = mark_;
   next.mover = context_.random.token();
   put(next, Writing::first);
@@ -115,7 +111,7 @@ void Recopying::take_over(const Seen& left) {
   if (!items.front().live() || items.front().newest()->number != left.number) throw overtaken();
   written_ = items.front().newest()->value;
   const auto newest = decode_recopy_mark(*written_);
-  if (!newest || newest->from != mark_.from || newest->to != mark_.to) throw overtaken();
+  if (!newest || !(newest->from == mark_.from) || newest->to != mark_.to) throw overtaken();
   RecopyMark next = *newest;
   next.mover = context_.random.token();
   put(next, Writing::next);

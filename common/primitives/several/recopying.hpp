@@ -13,16 +13,16 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/context.hpp"
+#include "common/primitives/key_names.hpp"
 #include "common/primitives/several/versions.hpp"
 
 namespace mcds {
 
 struct RecopyMark {
-  std::size_t from = 1;
-  bool from_unmarked = false;  // it is under keys of before 0.2, which do not say a number
-  std::size_t to = 1;          // 0: it is being dropped
-  std::string mover = {};      // another for every one
-  std::string moving = {};     // what is on its way
+  KeptNumber from;
+  std::size_t to = 1;       // 0: it is being dropped
+  std::string mover = {};   // another for every one
+  std::string moving = {};  // what is on its way
 };
 
 std::string encode(const RecopyMark& mark);
@@ -67,7 +67,7 @@ class Recopying {
 
   // For movers. Each throws Contention if another mover was faster, and NotApplied or UnknownOutcome if a
   // server does not answer; then nothing may be removed from the old keys.
-  void begin(std::size_t from, bool from_unmarked, std::size_t to);
+  void begin(const KeptNumber& from, std::size_t to);
   // Goes on with the change that another left, unless somebody else does by now.
   void take_over(const Seen& left);
   void write(std::string moving);
@@ -87,9 +87,9 @@ class Recopying {
   std::string staging_key(std::string_view mover) const { return key_ + ":" + std::string(mover); }
   // In as many copies as the mark.
   Context safe_context() const {
-    return context_.in_copies(std::max({mark_.from, mark_.to, asked_copies()}));
+    return context_.in_copies(std::max({mark_.from.copies, mark_.to, asked_copies()}));
   }
-  Context old_context() const { return context_.in_copies(mark_.from); }
+  Context old_context() const { return context_.in_copies(mark_.from.copies); }
   Context new_context() const { return context_.in_copies(mark_.to); }
 
  private:

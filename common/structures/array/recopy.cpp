@@ -175,10 +175,9 @@ class JournalMove {
 }  // namespace
 
 void Array::move(Recopying& change, const std::string& name, const Journal::Options& options) {
-  Context old_keys = change.old_context();
-  if (change.mark().from_unmarked) old_keys.copies = 1;
-  JournalMove(change, copied_key(old_keys, "array", name), copied_key(change.new_context(), "array", name),
-              options)
+  const KeptNumber to{change.mark().to};
+  JournalMove(change, change.mark().from.key(change.old_context(), "array", name),
+              to.key(change.new_context(), "array", name), options)
       .run();
   change.finish();
 }

@@ -30,10 +30,6 @@ constexpr std::uint32_t life_bits = 0x7fffffff;
 
 using Base = CounterRecord::Base;
 
-std::string counter_key(const Context& context, std::size_t copies, const std::string& name) {
-  return copied_key(context.in_copies(copies), "counter", name);
-}
-
 std::uint32_t life_of(std::uint32_t flags) {
   return std::max<std::uint32_t>(flags & life_bits, 1);
 }
@@ -44,9 +40,9 @@ class CounterMove {
       : recopying_(recopying),
         context_(context),
         name_(name),
-        from_(recopying.mark().from_unmarked ? 1 : recopying.mark().from),
-        old_key_(counter_key(context, from_, name)),
-        old_servers_(copy_servers(context.cluster.placement(), recopying.mark().from, old_key_)) {
+        from_(recopying.mark().from.unmarked ? 1 : recopying.mark().from.copies),
+        old_key_(recopying.mark().from.key(context, "counter", name)),
+        old_servers_(copy_servers(context.cluster.placement(), recopying.mark().from.copies, old_key_)) {
     const std::string_view moving = recopying.mark().moving;
     is_plain_ = moving.starts_with("P ");
     if (moving.size() > 2) staged_ = CounterRecord::parse(moving.substr(2), as_staged);
@@ -117,7 +113,7 @@ class CounterMove {
   // All that is held; nullopt: no counter. Of unmarked ones those of the newest life.
   std::optional<CounterRecord> merged() {
     const auto flags_of = [this](const Reply& copy) {
-      return recopying_.mark().from_unmarked ? copy.flags : std::uint32_t{0};
+      return recopying_.mark().from.unmarked ? copy.flags : std::uint32_t{0};
     };
     std::uint32_t newest = 0;
     for (const auto& [copy, held] : old_) newest = std::max(newest, life_of(flags_of(copy)));
@@ -153,7 +149,7 @@ class CounterMove {
     if (copies == 0) return;
     // The old roots may have been removed by who took over, who knew more.
     recopying_.check();
-    const std::string key = counter_key(context_, copies, name_);
+    const std::string key = KeptNumber{copies}.key(context_, "counter", name_);
     const std::string mark = context_.random.token();
     std::vector<Request> batch;
     for (const std::size_t server : copy_servers(context_.cluster.placement(), copies, key)) {

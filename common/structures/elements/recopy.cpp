@@ -16,7 +16,7 @@ namespace mcds {
 Elements::Change::Change(Recopying& change, const std::string& structure, const std::string& name,
                          const Journal::Options& options)
     : recopying(change),
-      from(change.old_context(), structure, name, options, change.mark().from_unmarked),
+      from(change.old_context(), structure, name, options, change.mark().from.unmarked),
       to(change.new_context(), structure, name, options),
       safe(change.safe_context()),
       first_listed_at(safe.clock.steady()) {}
@@ -232,7 +232,7 @@ class Elements::Dropper : private Walk {
   Dropper(Recopying& recopying, const std::string& structure, const std::string& name,
           const Journal::Options& options)
       : recopying_(recopying),
-        side_(recopying.old_context(), structure, name, options, recopying.mark().from_unmarked) {}
+        side_(recopying.old_context(), structure, name, options, recopying.mark().from.unmarked) {}
 
   void run() {
     recopying_.settle();

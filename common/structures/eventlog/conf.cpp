@@ -13,23 +13,8 @@ namespace mcds {
 namespace {
 
 constexpr std::string_view move_mark = "kept/";
-constexpr std::uint64_t most_numbered = 99;
 
 }  // namespace
-
-std::optional<LogNumber> LogNumber::parse(std::string_view text) {
-  LogNumber number;
-  number.unmarked = text.ends_with('u');
-  if (number.unmarked) text.remove_suffix(1);
-  const auto copies = parse_u64(text);
-  if (!copies || *copies < (number.unmarked ? 2U : 1U) || *copies > most_numbered) return std::nullopt;
-  number.copies = static_cast<std::size_t>(*copies);
-  return number;
-}
-
-std::int64_t LogNumber::ring() const {
-  return static_cast<std::int64_t>(copies + (unmarked ? most_numbered + 1 : 0));
-}
 
 std::string LogMove::text() const {
   return std::string(move_mark) + std::to_string(change) + '/' + std::to_string(to) + '/' + from.text();
@@ -39,8 +24,8 @@ std::optional<LogMove> LogMove::parse(std::string_view what) {
   if (!what.starts_with(move_mark)) return std::nullopt;
   what.remove_prefix(move_mark.size());
   const auto change = parse_u64(take_word(what, '/'));
-  const auto to = LogNumber::parse(take_word(what, '/'));
-  const auto from = LogNumber::parse(what);
+  const auto to = KeptNumber::parse(take_word(what, '/'));
+  const auto from = KeptNumber::parse(what);
   if (!change || !to || to->unmarked || !from) return std::nullopt;
   return LogMove{*change, to->copies, *from};
 }
@@ -49,11 +34,19 @@ std::vector<FormerRing> former_rings(std::span<const InUse> conf) {
   std::vector<FormerRing> rings;
   for (const InUse& one : conf) {
     std::string_view rest = one.what;
-    const auto number = LogNumber::parse(take_word(rest, '/'));
+    const auto number = KeptNumber::parse(take_word(rest, '/'));
     const auto shape = RingShape::parse(rest);
     if (number && shape) rings.push_back({*number, *shape, one.until});
   }
   return rings;
+}
+
+std::vector<RingShape> shapes_in(std::span<const InUse> conf) {
+  std::vector<RingShape> shapes;
+  for (const InUse& one : conf) {
+    if (const auto shape = RingShape::parse(one.what)) shapes.push_back(*shape);
+  }
+  return shapes;
 }
 
 std::optional<LogMove> last_move(std::span<const InUse> conf) {
@@ -93,7 +86,7 @@ std::vector<InUse> united(std::vector<InUse> conf, std::span<const InUse> added)
 }
 
 std::vector<InUse> continued(std::span<const InUse> conf, const LogMove& move) {
-  const std::string own = LogNumber{move.to}.text() + '/';
+  const std::string own = KeptNumber{move.to}.text() + '/';
   std::vector<InUse> lines;
   std::vector<InUse> shapes;
   for (const InUse& one : conf) {

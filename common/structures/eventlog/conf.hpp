@@ -20,30 +20,17 @@
 
 namespace mcds {
 
-// In how many copies, and under which keys.
-struct LogNumber {
-  std::size_t copies = 1;
-  bool unmarked = false;  // several, under the keys of before 0.2
-
-  bool operator==(const LogNumber&) const = default;
-  std::string text() const { return std::to_string(copies) + (unmarked ? "u" : ""); }
-  static std::optional<LogNumber> parse(std::string_view text);
-  // Another for each; see PartName::ring.
-  std::int64_t ring() const;
-  // `<namespace>eventlog:<name>`.
-  std::string key(const Context& context, std::string_view name) const {
-    return copied_key(context.in_copies(unmarked ? 1 : copies), "eventlog", name);
-  }
-  LogKeys keys(const Context& context, std::string_view name, const RingShape& shape) const {
-    return {key(context, name), shape, copies};
-  }
-  std::string conf_key(const Context& context, std::string_view name) const {
-    return key(context, name) + ":conf";
-  }
-};
+// Another for each; see PartName::ring.
+inline std::int64_t ring_of(const KeptNumber& number) {
+  return static_cast<std::int64_t>(number.copies + (number.unmarked ? most_numbered + 1 : 0));
+}
+inline LogKeys keys_under(const KeptNumber& number, const Context& context, std::string_view name,
+                          const RingShape& shape = {}) {
+  return {number.key(context, "eventlog", name), shape, number.copies};
+}
 
 struct FormerRing {
-  LogNumber number;
+  KeptNumber number;
   RingShape shape;
   WallTime until;  // all its chunks have expired then
 };
@@ -51,13 +38,15 @@ struct FormerRing {
 struct LogMove {
   std::uint64_t change = 0;
   std::size_t to = 1;
-  LogNumber from;
+  KeptNumber from;
 
   std::string text() const;
   static std::optional<LogMove> parse(std::string_view what);
 };
 
 std::vector<FormerRing> former_rings(std::span<const InUse> conf);
+// The shapes with this number of copies, the newest last.
+std::vector<RingShape> shapes_in(std::span<const InUse> conf);
 // The last change.
 std::optional<LogMove> last_move(std::span<const InUse> conf);
 // Whether it is the conf of a log that is kept in another number of copies by now.

@@ -64,7 +64,7 @@ struct PartName {
     return std::tie(chunk, copy, part) <=> std::tie(other.chunk, other.copy, other.part);
   }
   // Of which ring, for a log that was kept in other numbers of copies before: 0 is the one in use,
-  // LogNumber::ring() another.
+  // ring_of() another.
   static constexpr std::int64_t copies_per_ring = 100;
   std::int64_t ring() const { return copy / copies_per_ring; }
   PartName stored() const { return {chunk, part}; }

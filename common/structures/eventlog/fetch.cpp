@@ -225,7 +225,7 @@ struct LogReader::Parts {
 
   bool is_numbered_otherwise(std::string_view ring) const {
     for (std::size_t copies = 1; copies <= most_copies; ++copies) {
-      if (LogNumber{copies}.keys(place.context, place.name, shape()).ring() == ring) return true;
+      if (keys_under(KeptNumber{copies}, place.context, place.name, shape()).ring() == ring) return true;
     }
     return false;
   }
@@ -234,8 +234,7 @@ struct LogReader::Parts {
     for (const FormerRing& former : place.formers) {
       if (!(former.shape == shape()) || place.keys_of(former).ring() != state.ring) continue;
       state.tell_copies_apart(former.number.copies);
-      state.change_rings(former.number.ring(),
-                         LogNumber{place.copies.size(), place.kept.is_unmarked()}.ring());
+      state.change_rings(ring_of(former.number), ring_of({place.copies.size(), place.kept.is_unmarked()}));
       state.ring = place.keys.ring();
       return true;
     }

@@ -6,7 +6,6 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
-#include "common/primitives/in_use.hpp"
 #include "common/primitives/record.hpp"
 
 namespace mcds {
@@ -254,14 +253,6 @@ std::optional<DirectoryLine> parse_directory_line(std::string_view line) {
   const auto at = parse_index(words);
   if (kind != "N" || !at || *at > latest_second) return std::nullopt;
   return DirectoryLine{true, *name, incarnation, WallTime(std::chrono::seconds(*at))};
-}
-
-std::vector<RingShape> parse_conf(std::string_view value, WallTime now) {
-  std::vector<RingShape> shapes;
-  for (const InUse& one : parse_in_use(value, now)) {
-    if (const auto shape = RingShape::parse(one.what)) shapes.push_back(*shape);
-  }
-  return shapes;
 }
 
 }  // namespace mcds

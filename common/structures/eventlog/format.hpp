@@ -108,7 +108,4 @@ struct DirectoryLine {
 };
 std::optional<DirectoryLine> parse_directory_line(std::string_view line);
 
-// The shapes that the conf key's value (common/primitives/in_use.hpp) says are in use, the newest last.
-std::vector<RingShape> parse_conf(std::string_view value, WallTime now);
-
 }  // namespace mcds

@@ -161,7 +161,7 @@ PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines
 // Nothing of a guessed shape is there: whether the newest in use is another.
 std::optional<RingShape> PartWriter::meant() const {
   if (!guessed_ || conf_->outcome != Outcome::hit) return std::nullopt;
-  const auto shapes = parse_conf(conf_->value, context_->clock.wall());
+  const auto shapes = shapes_in(parse_in_use(conf_->value, context_->clock.wall()));
   return shapes.empty() || shapes.back() == shape_ ? std::nullopt : std::optional(shapes.back());
 }
 

@@ -24,8 +24,8 @@ bool has_left(std::span<const std::string> confs, std::size_t copies, WallTime n
 
 // Of two conf values.
 bool share_a_shape(std::string_view one, std::string_view other) {
-  const auto shapes = parse_conf(one, WallTime{});
-  const auto others = parse_conf(other, WallTime{});
+  const auto shapes = shapes_in(parse_in_use(one, WallTime{}));
+  const auto others = shapes_in(parse_in_use(other, WallTime{}));
   return std::ranges::any_of(
       shapes, [&](const RingShape& shape) { return std::ranges::find(others, shape) != others.end(); });
 }
@@ -65,11 +65,8 @@ void LogPlace::use_shape(const std::optional<RingShape>& asked) {
 }
 
 std::optional<RingShape> LogPlace::newest_in_use() const {
-  std::optional<RingShape> newest;
-  for (const InUse& one : read_conf(context, keys.conf()).all()) {
-    if (const auto found = RingShape::parse(one.what)) newest = found;
-  }
-  return newest;
+  const auto shapes = shapes_in(read_conf(context, keys.conf()).all());
+  return shapes.empty() ? std::nullopt : std::optional(shapes.back());
 }
 
 bool LogPlace::elsewhere() {
@@ -97,13 +94,14 @@ void LogPlace::let_begin() {
 std::optional<LogMove> LogPlace::restore_left() {
   const auto move = last_move(united(kept.take_left(), context.clock.wall()));
   if (!move) return std::nullopt;
-  const LogNumber& from = move->from;
+  const KeptNumber& from = move->from;
   const auto conf =
-      read_conf(context.in_copies(from.copies), from.conf_key(context, name), ConfAnswers::one).all();
-  const LogNumber to{move->to};
+      read_conf(context.in_copies(from.copies), keys_under(from, context, name).conf(), ConfAnswers::one)
+          .all();
+  const KeptNumber to{move->to};
   const Replicas theirs(context.in_copies(to.copies));
   expect_any(theirs.each([&](std::size_t copy) {
-    add_to_conf(theirs.at(copy), to.conf_key(context, name), continued(conf, *move));
+    add_to_conf(theirs.at(copy), keys_under(to, context, name).conf(), continued(conf, *move));
   }));
   return move;
 }
@@ -130,7 +128,7 @@ void LogPlace::remember(std::span<const InUse> conf) {
 
 std::string LogPlace::key_of(const PartName& part) const {
   for (const FormerRing& former : formers) {
-    if (former.shape == shape && former.number.ring() == part.ring())
+    if (former.shape == shape && ring_of(former.number) == part.ring())
       return keys_of(former).part(part.stored());
   }
   return keys.part(part.stored());

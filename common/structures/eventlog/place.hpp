@@ -36,7 +36,9 @@ struct LogPlace {
 
   // The former rings that it names.
   void remember(std::span<const InUse> conf);
-  LogKeys keys_of(const FormerRing& former) const { return former.number.keys(context, name, former.shape); }
+  LogKeys keys_of(const FormerRing& former) const {
+    return keys_under(former.number, context, name, former.shape);
+  }
   std::string key_of(const PartName& name) const;
 
   Context context;

@@ -178,7 +178,7 @@ class ChunkReader {
     const bool hit = reply.outcome == Outcome::hit;
     found_.conf_answered = true;
     found_.conf = parse_in_use(hit ? reply.value : "", copy_.context.clock.wall());
-    if (hit) found_.shapes = parse_conf(reply.value, copy_.context.clock.wall());
+    if (hit) found_.shapes = shapes_in(found_.conf);
   }
 
   void hold(const Reply& reply) {

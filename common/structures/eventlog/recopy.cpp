@@ -53,7 +53,7 @@ class LogRecopy {
       if (change_.mark().to == 0)
         end();
       else
-        change_number({change_.mark().from, change_.mark().from_unmarked}, {change_.mark().to});
+        change_number(change_.mark().from, {change_.mark().to});
     } catch (const Failure&) {
       if (!may_be_changed_) static_cast<void>(attempt([&] { change_.finish(); }));
       throw;
@@ -62,7 +62,7 @@ class LogRecopy {
   }
 
  private:
-  void change_number(const LogNumber& from, const LogNumber& to) {
+  void change_number(const KeptNumber& from, const KeptNumber& to) {
     rely_on(to.copies != from.copies || from.unmarked, "a log leaves for another number of copies");
     const std::vector<InUse> all = read(from), theirs = read(to);
     // Behind the reading: what another mover does from now on has a higher number than this one gives.
@@ -75,14 +75,14 @@ class LogRecopy {
     // It had left for another before this change was begun by who died.
     if (!left || left->to != to.copies || !(left->from == from)) return;
     const std::vector<InUse> lines = continued(conf, *left);
-    on_all(to, [&](const Context& copy) { add_to_conf(copy, to.conf_key(context_, name_), lines); });
+    on_all(to, [&](const Context& copy) { add_to_conf(copy, conf_key(to), lines); });
     close(from, conf);
   }
 
   // Unless it has left before. `all`: what the conf key says there.
-  void leave(const LogNumber& from, const LogMove& move, std::span<const InUse> all, WallTime least) const {
+  void leave(const KeptNumber& from, const LogMove& move, std::span<const InUse> all, WallTime least) const {
     on_all(from, [&](const Context& copy) {
-      change_conf(copy, from.conf_key(context_, name_),
+      change_conf(copy, conf_key(from),
                   [&](const std::vector<InUse>& seen) -> std::optional<std::vector<InUse>> {
                     std::vector<InUse> conf = united(seen, all);
                     if (!move_away(conf, from.copies) && change_of(conf) < move.change) {
@@ -98,12 +98,10 @@ class LogRecopy {
 
   // Fills all parts of every chunk that a put can be for now, so that the next one looks at the conf: a
   // writer may still append to one that has no room for others' batches.
-  void close(const LogNumber& number, std::span<const InUse> conf) {
-    for (const InUse& one : conf) {
-      const auto shape = RingShape::parse(one.what);
-      if (!shape) continue;
-      const LogKeys keys = number.keys(context_, name_, *shape);
-      const std::int64_t now = shape->chunk_of(context_.clock.wall());
+  void close(const KeptNumber& number, std::span<const InUse> conf) {
+    for (const RingShape& shape : shapes_in(conf)) {
+      const LogKeys keys = keys_under(number, context_, name_, shape);
+      const std::int64_t now = shape.chunk_of(context_.clock.wall());
       for (std::int64_t chunk = now - 1; chunk <= now + 1; ++chunk) {
         change_.keep_alive();
         on_all(number, [&](const Context& copy) { close_chunk(copy, keys, chunk); });
@@ -126,8 +124,8 @@ class LogRecopy {
   }
 
   // Every one that the log may be kept in.
-  std::vector<LogNumber> numbers() const {
-    std::vector<LogNumber> all;
+  std::vector<KeptNumber> numbers() const {
+    std::vector<KeptNumber> all;
     const std::size_t most = std::min(context_.cluster.placement().pool().size(), most_copies);
     for (std::size_t copies = 1; copies <= most; ++copies) all.push_back({copies});
     if (most > 1) all.push_back({most, true});
@@ -137,7 +135,7 @@ class LogRecopy {
   // `<number>/<C>x<N>` lines, as conf keys name former rings.
   std::string rings_in_use() const {
     std::set<std::string> rings;
-    for (const LogNumber& number : numbers()) {
+    for (const KeptNumber& number : numbers()) {
       for (const InUse& one : read(number)) {
         if (RingShape::parse(one.what)) rings.insert(number.text() + '/' + one.what);
         if (one.what.find('/') != std::string::npos) rings.insert(one.what);
@@ -154,9 +152,9 @@ class LogRecopy {
     // Before the conf keys go, which name the rings.
     if (change_.mark().moving.empty()) change_.write(rings_in_use());
     may_be_changed_ = true;
-    for (const LogNumber& number : numbers()) {
-      for (const Reply& reply : execute_copies(context_.in_copies(number.copies),
-                                               Request::remove(number.conf_key(context_, name_))))
+    for (const KeptNumber& number : numbers()) {
+      for (const Reply& reply :
+           execute_copies(context_.in_copies(number.copies), Request::remove(conf_key(number))))
         static_cast<void>(expect(context_.cluster, reply));
     }
     change_.settle();
@@ -164,14 +162,14 @@ class LogRecopy {
     for (const std::string_view line : split(lines, '\n')) {
       const std::size_t slash = line.find('/');
       if (slash == std::string_view::npos) continue;
-      const auto number = LogNumber::parse(line.substr(0, slash));
+      const auto number = KeptNumber::parse(line.substr(0, slash));
       const auto shape = RingShape::parse(line.substr(slash + 1));
       if (number && shape) remove_ring(*number, *shape);
     }
   }
 
-  void remove_ring(const LogNumber& number, const RingShape& shape) const {
-    const LogKeys keys = number.keys(context_, name_, shape);
+  void remove_ring(const KeptNumber& number, const RingShape& shape) const {
+    const LogKeys keys = keys_under(number, context_, name_, shape);
     const std::int64_t now = shape.chunk_of(context_.clock.wall());
     const std::int64_t last = (now + 2) / chunks_per_directory;
     for (std::int64_t group = (now - shape.chunks - 2) / chunks_per_directory; group <= last;) {
@@ -185,7 +183,7 @@ class LogRecopy {
 
   // With the parts that the directory of any copy names, as a copy may have lost its own, and those that are
   // read without one. False: it has been written since.
-  bool remove_directory(const LogNumber& number, const LogKeys& keys, std::int64_t group) const {
+  bool remove_directory(const KeptNumber& number, const LogKeys& keys, std::int64_t group) const {
     const std::string key = keys.directory(group);
     const Replicas copies(context_.in_copies(number.copies));
     const auto found = expect_all(copies.each([&](std::size_t copy) {
@@ -215,8 +213,8 @@ class LogRecopy {
   }
 
   // Of every copy. Throws if one does not answer, or is another program's.
-  std::vector<InUse> read(const LogNumber& number) const {
-    const std::string key = number.conf_key(context_, name_);
+  std::vector<InUse> read(const KeptNumber& number) const {
+    const std::string key = conf_key(number);
     std::vector<InUse> lines;
     for (const Reply& reply : execute_copies(context_.in_copies(number.copies), Request::get(key))) {
       expect_in_use(context_, key, expect_read(context_.cluster, reply).value, reply.server);
@@ -225,8 +223,10 @@ class LogRecopy {
     return lines;
   }
 
+  std::string conf_key(const KeptNumber& number) const { return keys_under(number, context_, name_).conf(); }
+
   template <typename Work>
-  void on_all(const LogNumber& number, const Work& work) const {
+  void on_all(const KeptNumber& number, const Work& work) const {
     const Replicas copies(context_.in_copies(number.copies));
     expect_all(copies.each([&](std::size_t copy) { work(copies.at(copy)); }));
   }

@@ -317,7 +317,7 @@ class RingReader {
 // then it is read for longer.
 void read_former(LogPlace& place, const FormerRing& former, std::span<const std::int64_t> chunks,
                  std::span<ChunkText> texts, LogReading& reading) {
-  const std::int64_t ring = former.number.ring();
+  const std::int64_t ring = ring_of(former.number);
   const std::int64_t first_copy = ring * PartName::copies_per_ring;
   LogReading own{reading.sink, reading.tolerant, false};
   const Replicas copies(place.context.in_copies(former.number.copies));
