@@ -110,7 +110,9 @@ class Journal {
   // held.
   bool thaw() const;
   // Writes segments that no root names yet; returns the root that would.
-  std::string stage(std::span<const JournalLine> lines) const;
+  std::string stage(std::span<const JournalLine> lines) const {
+    return encode(JournalRoot{context_.random.token(), write_segments(lines), {}});
+  }
   // What a root that stage() returned names.
   JournalContents read_staged(const std::string& root) const;
   // Those segments again. Otherwise they would take memory until they are evicted.

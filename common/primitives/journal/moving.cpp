@@ -49,10 +49,6 @@ bool Journal::thaw() const {
   return held;
 }
 
-std::string Journal::stage(std::span<const JournalLine> lines) const {
-  return encode(JournalRoot{context_.random.token(), write_segments(lines), {}});
-}
-
 JournalContents Journal::read_staged(const std::string& root) const {
   Reply reply = Reply::of(Outcome::hit, context_.cluster.placement().server_of(key_));
   reply.value = root;

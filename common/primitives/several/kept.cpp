@@ -84,8 +84,7 @@ Kept::Look Kept::look(bool everywhere) const {
     Reply& reply = replies[marks + i];
     bool hit = reply.outcome == Outcome::hit;
     if (reply.failed()) {
-      const Failure failure(error_code_of_silence(*reply.failure), reply.failure->message,
-                            context_.cluster.address_of(reply.server));
+      const Failure failure = failure_of_read(context_.cluster, reply);
       if (!look.silent) look.silent = failure;
       look.silent_servers.emplace(reply.server, failure);
     }

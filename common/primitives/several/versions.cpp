@@ -77,19 +77,6 @@ CorruptData no_version_left(const std::string& key) {
                      " has flags of another program, above every version; remove the key from its servers");
 }
 
-std::optional<Failure> VersionedItem::failure_of_read() const {
-  return failure_of(Part::reading, copies, [](const VersionedCopy& copy) { return copy.found; });
-}
-
-// A copy without a failure has what was written, or something newer.
-std::optional<Failure> VersionedItem::failure_of_write() const {
-  return failure_of(Part::changing, copies, [](const VersionedCopy&) { return true; });
-}
-
-std::optional<Failure> VersionedItem::failure_of_answer() const {
-  return failure_of(Part::answering, copies, [](const VersionedCopy&) { return true; });
-}
-
 bool VersionedItem::divergent() const {
   const VersionedCopy* first = newest();
   return first != nullptr && first->number == 0 && !first->removed &&

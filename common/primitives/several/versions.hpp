@@ -66,9 +66,16 @@ struct VersionedItem {
   std::optional<std::uint32_t> next_number() const;
   // By several/quorum.hpp: why nothing is known, so that nothing is to be written; why a write is not done;
   // and why what was read, and written back where it was missing, is no answer.
-  std::optional<Failure> failure_of_read() const;
-  std::optional<Failure> failure_of_write() const;
-  std::optional<Failure> failure_of_answer() const;
+  std::optional<Failure> failure_of_read() const {
+    return failure_of(Part::reading, copies, [](const VersionedCopy& copy) { return copy.found; });
+  }
+  // A copy without a failure has what was written, or something newer.
+  std::optional<Failure> failure_of_write() const {
+    return failure_of(Part::changing, copies, [](const VersionedCopy&) { return true; });
+  }
+  std::optional<Failure> failure_of_answer() const {
+    return failure_of(Part::answering, copies, [](const VersionedCopy&) { return true; });
+  }
   // Whether two copies hold values that no version decides between.
   bool divergent() const;
   std::vector<CopyOutcome> outcomes() const;

@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "common/base/bytes.hpp"
-#include "common/primitives/key_names.hpp"
 #include "common/structures/counter/copies.hpp"
 
 namespace mcds {
@@ -69,11 +68,6 @@ void check_counter_value(std::uint64_t value, std::string_view what, std::uint64
 
 Counter::Counter(const Context& context, Names names)
     : context_(names == Names::whole_keys ? context.in_copies(1) : context), names_(names) {}
-
-std::string Counter::key_of(const std::string& name) const {
-  return names_ == Names::whole_keys ? whole_key(context_.key_prefix, name)
-                                     : copied_key(context_, "counter", name);
-}
 
 // Roots of several copies that say together that the counter was removed. A limit's window of before 0.3,
 // digits in several copies, ends by itself.

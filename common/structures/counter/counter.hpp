@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
+#include "common/primitives/key_names.hpp"
 #include "common/primitives/several/copies.hpp"
 #include "common/primitives/several/kept.hpp"
 #include "common/primitives/several/side_by_side.hpp"
@@ -111,7 +112,10 @@ class Counter {
     return kept(context, name).recopy();
   }
 
-  std::string key_of(const std::string& name) const;
+  std::string key_of(const std::string& name) const {
+    return names_ == Names::whole_keys ? whole_key(context_.key_prefix, name)
+                                       : copied_key(context_, "counter", name);
+  }
   const Context& context() const { return context_; }
   // Where it is, and where it is not; `window`: of a limit, what follows the counter's key.
   static Kept kept(const Context& context, const std::string& name, const std::string& window = {});

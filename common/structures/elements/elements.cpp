@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "common/primitives/key_names.hpp"
 #include "common/structures/elements/indexes.hpp"
 
 namespace mcds {
@@ -101,10 +100,6 @@ bool Elements::elsewhere(bool certainly) const {
 
 ElementIndex& Elements::index(std::size_t copy) const {
   return (*indexes_)[copy];
-}
-
-std::string Elements::key_of(std::string_view name) const {
-  return element_key(base_, name);
 }
 
 std::vector<std::string> Elements::keys_of(std::span<const std::string> names) const {

@@ -13,6 +13,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/journal/journal.hpp"
+#include "common/primitives/key_names.hpp"
 #include "common/primitives/several/kept.hpp"
 #include "common/primitives/several/replicas.hpp"
 #include "common/primitives/several/versions.hpp"
@@ -99,7 +100,7 @@ class Elements {
 
   // Asks whether there is an index first, for one of an earlier version.
   std::vector<std::string> index_keys() const;
-  std::string key_of(std::string_view name) const;
+  std::string key_of(std::string_view name) const { return element_key(base_, name); }
 
  private:
   class Fetching;

@@ -85,7 +85,9 @@ class ElementIndex {
   // else, each to the server of its key's copy.
   using Attempts = std::vector<Journal::Attempt>;
   Attempts attempts_at(std::span<const Share> shares, bool lossy = false) const;
-  static Request append_of(const Journal::Attempt& attempt);
+  static Request append_of(const Journal::Attempt& attempt) {
+    return Request::append(attempt.request.key, attempt.request.value);
+  }
   Listing take_appended(std::span<const Share> shares, const Attempts& attempts, std::vector<Reply> replies);
   void finish_list(Listing& listing, const std::map<std::size_t, There>& there);
   There what_is_there(std::size_t shard) const;

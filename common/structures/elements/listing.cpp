@@ -127,10 +127,6 @@ ElementIndex::Listing ElementIndex::begin_list(std::span<const Share> shares, bo
   return take(shares, attempts, context_.cluster.execute(batch), lossy);
 }
 
-Request ElementIndex::append_of(const Journal::Attempt& attempt) {
-  return Request::append(attempt.request.key, attempt.request.value);
-}
-
 // What could not be appended is missing, or full.
 ElementIndex::Listing ElementIndex::take_appended(std::span<const Share> shares, const Attempts& attempts,
                                                   std::vector<Reply> replies) {

@@ -189,11 +189,9 @@ class ChunkReader {
   bool usable(const Reply& reply) {
     if (!reply.failed()) return true;
     if (!reading_.tolerant) expect(copy_.context.cluster, reply);
-    const std::string server = copy_.context.cluster.address_of(reply.server);
-    const auto same = [&](const Failure& failure) { return failure.server() == server; };
-    if (std::ranges::none_of(found_.unreachable, same)) {
-      found_.unreachable.emplace_back(error_code_of_silence(*reply.failure), reply.failure->message, server);
-    }
+    const Failure failure = failure_of_read(copy_.context.cluster, reply);
+    const auto same = [&](const Failure& one) { return one.server() == failure.server(); };
+    if (std::ranges::none_of(found_.unreachable, same)) found_.unreachable.push_back(failure);
     return false;
   }
 

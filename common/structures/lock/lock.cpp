@@ -68,10 +68,6 @@ Lock Lock::of_slot(Context context, std::string_view name, std::size_t slot, Dur
   return lock;
 }
 
-Lock Lock::at_key(Context context, std::string key) {
-  return Lock(std::move(context), std::move(key), {}, default_longest_ttl);
-}
-
 void Lock::check_ttl(Duration ttl) const {
   if (ttl <= Duration::zero()) throw InvalidInput("the ttl must be longer than zero");
   if (votes_asked() == 0 || ttl <= longest_ttl_) return;

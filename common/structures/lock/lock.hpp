@@ -71,7 +71,9 @@ class Lock {
   // Throws InvalidInput for names that no key can contain, or whose key could be another lock's fence.
   Lock(Context context, std::string_view name, Duration longest_ttl = default_longest_ttl);
   // A lock under a whole key of another structure, without a fence: `cache:<key>:rebuild`.
-  static Lock at_key(Context context, std::string key);
+  static Lock at_key(Context context, std::string key) {
+    return Lock(std::move(context), std::move(key), {}, default_longest_ttl);
+  }
 
   // One slot of a lock, as slots.hpp describes: slot 0 is the lock itself.
   static Lock of_slot(Context context, std::string_view name, std::size_t slot, Duration longest_ttl);
