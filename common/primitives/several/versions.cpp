@@ -310,12 +310,9 @@ std::vector<Request> Versions::due(Writing& writing) const {
     write.blocked = false;
     for (VersionedCopy& copy : write.item->copies) {
       if (is_due(write, copy, writing.round_ == most_rounds)) {
-        try {
-          put_request(write, copy, batch);
-          writing.sent_.push_back({&write, &copy});
-        } catch (const Failure& failure) {
-          copy.failure = failure;
-        }
+        const auto put = attempt([&] { put_request(write, copy, batch); });
+        copy.failure = put.failure();
+        if (!copy.failure) writing.sent_.push_back({&write, &copy});
       }
       if (write.only_first && !copy.failure) break;
     }

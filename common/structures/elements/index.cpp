@@ -128,9 +128,6 @@ struct ElementIndex::Roots {
     }
   }
 
-  // Whether the manifest was read, and what shards there are may be named in it.
-  bool manifest_readable() const { return !reader.failed(0); }
-
   JournalReader reader;
   bool manifest_lost = false;
   bool unfinished = false;
@@ -154,7 +151,7 @@ std::unique_ptr<ElementIndex::Roots> ElementIndex::roots(bool despite_failures) 
 
 // The creator of a shard may die before it lists it.
 void ElementIndex::name_new(Roots& roots) const {
-  if (roots.unnamed.empty() || !roots.manifest_readable()) return;
+  if (roots.unnamed.empty() || roots.reader.failed(0)) return;
   const auto is_new = [&](const auto& shard) {
     const JournalContents contents = Journal(context_, shard_key(shard.first)).read();
     if (contents.incarnation != shard.second) return false;

@@ -102,7 +102,9 @@ struct LogWriter::Parts {
       }
       refusal = left ? attempt([&] { place.refuse(*left); }).failure() : std::nullopt;
       if (refusal) {
-        if (!somewhere) raise_refusal(*refusal);
+        if (!somewhere && perhaps())
+          throw UnknownOutcome("no reply to an append; the event may be in the log");
+        if (!somewhere) raise(*refusal);
         // What one copy got before the log left is put into the others too.
         for (PartWriter& writer : place.writers) writer.follow();
         place.let_begin();
@@ -130,12 +132,6 @@ struct LogWriter::Parts {
       failures.push_back(nowhere(one) ? refusal : one.failure());
     }
     return conclude(text, count, failures, creates);
-  }
-
-  // Where no copy certainly has the lines.
-  [[noreturn]] void raise_refusal(const Failure& refusal) const {
-    if (perhaps()) throw UnknownOutcome("no reply to an append; the event may be in the log");
-    raise(refusal);
   }
 
   Flushed conclude(std::string_view text, std::size_t count, std::span<const std::optional<Failure>> failures,

@@ -168,17 +168,12 @@ class ChunkReader {
         } else if (which < asked.size() + groups.size()) {
           take_directory(groups[which - asked.size()], replies[i]);
         } else if (!replies[i].failed()) {
-          take_conf(replies[i]);
+          found_.conf_answered = true;
+          found_.conf = parse_in_use(replies[i].value, copy_.context.clock.wall());
+          if (replies[i].outcome == Outcome::hit) found_.shapes = shapes_in(found_.conf);
         }
       }
     }
-  }
-
-  void take_conf(const Reply& reply) {
-    const bool hit = reply.outcome == Outcome::hit;
-    found_.conf_answered = true;
-    found_.conf = parse_in_use(hit ? reply.value : "", copy_.context.clock.wall());
-    if (hit) found_.shapes = shapes_in(found_.conf);
   }
 
   void hold(const Reply& reply) {

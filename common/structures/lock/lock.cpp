@@ -115,13 +115,12 @@ Lock::Answer Lock::acquire(const Wish& wish) {
 // Between two attempts: what earlier ones may have added, their replies lost.
 void Lock::withdraw(const AddTokens& tokens) {
   for (const std::string& token : tokens.spent) {
-    try {
-      release_copies(token, unstamped());
-    } catch (const Failure& failure) {
+    const auto freed = attempt([&] { return release_copies(token, unstamped()); });
+    if (freed.failure())
       throw UnknownOutcome("interrupted, and the lock may be taken until its ttl ends: " +
-                               std::string(failure.what()) + "; release it with --token " + tokens.text(),
+                               std::string(freed.failure()->what()) + "; release it with --token " +
+                               tokens.text(),
                            address());
-    }
   }
 }
 

@@ -1,10 +1,10 @@
 #include "common/structures/lock/slots.hpp"
 
 #include <algorithm>
-#include <exception>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/structures/lock/value.hpp"
 
 namespace mcds {
@@ -97,13 +97,13 @@ Lock::Answer LockSlots::try_all(const Lock::Wish& wish, bool first) {
       throw other_slots(size(), slots, context_.cluster.address_of(one.server));
   }
   std::optional<Lock::Answer> busy;
-  std::exception_ptr failed;
+  std::optional<Failure> failed;
   bool unknown = false;
   for (const std::size_t slot : order()) {
     const Lock::Shown& seen = shown[slot];
     const bool in_doubt = !tokens_[slot].spent.empty();
     if (!in_doubt && seen.failure) {
-      if (!failed) failed = std::make_exception_ptr(*seen.failure);
+      if (!failed) failed = seen.failure;
       continue;
     }
     if (!unknown) answered_ = slot;
@@ -122,11 +122,11 @@ Lock::Answer LockSlots::try_all(const Lock::Wish& wish, bool first) {
     } catch (const Failure& failure) {
       if (!may_pass(failure.code())) throw;
       const bool is_unknown = failure.code() == ErrorCode::unknown_outcome;
-      if (!failed || (is_unknown && !unknown)) failed = std::current_exception();
+      if (!failed || (is_unknown && !unknown)) failed = failure;
       unknown = unknown || is_unknown;
     }
   }
-  if (failed) std::rethrow_exception(failed);
+  if (failed) raise(*failed);
   return std::move(*busy);
 }
 
@@ -142,12 +142,7 @@ std::vector<std::size_t> LockSlots::order() const {
 // One slot is enough. What cannot be given back now expires.
 void LockSlots::withdraw_others() {
   for (std::size_t slot = 0; slot < size(); ++slot) {
-    if (slot == answered_) continue;
-    try {
-      locks_[slot].withdraw(tokens_[slot]);
-    } catch (const Failure&) {
-      continue;
-    }
+    if (slot != answered_) static_cast<void>(attempt([&] { locks_[slot].withdraw(tokens_[slot]); }));
   }
 }
 
