@@ -107,10 +107,6 @@ std::string json_real(double value) {
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
-JsonObject& JsonObject::real(std::string_view name, double value) {
-  return raw(name, json_real(value));
-}
-
 JsonObject& JsonObject::time(std::string_view name, WallTime value) {
   start(name) += '"' + format_time(value) + '"';
   return *this;

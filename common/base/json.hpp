@@ -14,6 +14,9 @@
 
 namespace mcds {
 
+// The shortest JSON number that reads back to the same double; not finite: null.
+std::string json_real(double value);
+
 // One compact JSON object, its fields in the order they were added.
 class JsonObject {
  public:
@@ -32,7 +35,7 @@ class JsonObject {
     return raw(name, std::to_string(value));
   }
   // As json_real.
-  JsonObject& real(std::string_view name, double value);
+  JsonObject& real(std::string_view name, double value) { return raw(name, json_real(value)); }
   JsonObject& boolean(std::string_view name, bool value) { return raw(name, value ? "true" : "false"); }
   // RFC 3339 UTC with milliseconds.
   JsonObject& time(std::string_view name, WallTime value);
@@ -90,9 +93,6 @@ class JsonObject {
   std::string body_;
   std::vector<Stored> stored_;
 };
-
-// The shortest JSON number that reads back to the same double; not finite: null.
-std::string json_real(double value);
 
 // Whether `text` is one JSON value.
 bool is_json(std::string_view text);

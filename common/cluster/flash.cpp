@@ -93,11 +93,7 @@ void FlashItems::settle(std::span<const Request> batch, std::vector<Reply>& repl
       return;
     }
     places = write_back(batch, places, replies);
-    if (places.empty()) return;
-    std::vector<Request> again;
-    for (const std::size_t place : places) again.push_back(Request(batch[place]).on(replies[place].server));
-    std::vector<Reply> answers = inner().execute(again);
-    for (std::size_t k = 0; k < places.size(); ++k) replies[places[k]] = std::move(answers[k]);
+    execute_at(places, inner(), batch, replies);
     std::erase_if(places, [&](std::size_t place) { return !may_be_on_flash(batch[place], replies[place]); });
   }
 }

@@ -1,16 +1,10 @@
 #include "common/operations/removal.hpp"
 
 #include "common/base/bounds.hpp"
+#include "common/operations/move/spool.hpp"
 #include "common/operations/never_saved.hpp"
 
 namespace mcds {
-
-namespace {
-
-// An item whose size its server does not say (before 1.5) may be as large as can be.
-constexpr std::size_t unknown_size = 16 * 1024;
-
-}  // namespace
 
 ServerTime server_time(const Reply& statistics, const Clock& clock) {
   const auto ours = std::chrono::floor<std::chrono::seconds>(clock.wall()).time_since_epoch().count();
@@ -49,7 +43,7 @@ void SelectedRemoval::take(const LiveKey& key) {
     return;
   ++report_.listed;
   batch_.push_back({std::string(key.key), key.server, key.size_bytes});
-  batch_bytes_ += key.size_bytes == 0 ? unknown_size : key.size_bytes;
+  batch_bytes_ += moving::reckoned_size(key.size_bytes);
   if (batch_.size() >= largest_batch_ || batch_bytes_ >= batch_bytes) send();
 }
 

@@ -172,29 +172,26 @@ class Saving {
   // Which structures there are.
   std::unordered_set<std::uint64_t> ours_among(const Records& records) {
     std::unordered_set<std::uint64_t> ours;
-    std::deque<Reading> reading;
     Records some;
     std::size_t bytes = 0;
     const auto read_some = [&] {
-      begin(std::exchange(some, {}), reading);
       bytes = 0;
-      for (; !reading.empty(); reading.pop_front()) {
-        const std::vector<Reply> replies = reading.front().pending->finish();
-        for (std::size_t i = 0; i < replies.size(); ++i) {
-          const std::string& key = reading.front().records[i].key;
-          const SavedAs as = as_of(key);
-          if (replies[i].outcome == Outcome::hit && is_of(as, key, replies[i].value, replies[i].flags))
-            ours.insert(id_of(as));
-        }
+      const Reading reading = begin(std::exchange(some, {}));
+      const std::vector<Reply> replies = reading.pending->finish();
+      for (std::size_t i = 0; i < replies.size(); ++i) {
+        const std::string& key = reading.records[i].key;
+        const SavedAs as = as_of(key);
+        if (replies[i].outcome == Outcome::hit && is_of(as, key, replies[i].value, replies[i].flags))
+          ours.insert(id_of(as));
       }
     };
     for (const Spooled& record : records) {
       if (!as_of(record.key).tells) continue;
-      bytes += reckoned_size(record);
+      bytes += moving::reckoned_size(record.size_bytes);
       some.push_back(record);
       if (some.size() >= batch_items || bytes >= batch_bytes) read_some();
     }
-    read_some();
+    if (!some.empty()) read_some();
     return ours;
   }
 
@@ -288,15 +285,14 @@ class Saving {
       while (first < keyed.size() && (some.empty() || (some.size() < batch_items && bytes < batch_bytes))) {
         const std::uint64_t structure = keyed[first].structure;
         for (; first < keyed.size() && keyed[first].structure == structure; ++first) {
-          bytes += reckoned_size(keyed[first].record);
+          bytes += moving::reckoned_size(keyed[first].record.size_bytes);
           some.push_back(std::move(keyed[first].record));
         }
         ends.emplace_back(structure, some.size());
       }
-      std::deque<Reading> reading;
-      begin(std::move(some), reading);
-      std::vector<Reply> replies = replies_of(reading.front());
-      std::span<Spooled> left(reading.front().records);
+      Reading reading = begin(std::move(some));
+      std::vector<Reply> replies = replies_of(reading);
+      std::span<Spooled> left(reading.records);
       std::span<Reply> left_replies(replies);
       std::size_t from = 0;
       for (const auto& [structure, end] : ends) {
@@ -341,10 +337,10 @@ class Saving {
       if (!spool) continue;
       spool->rewind();
       for (auto record = spool->next(); record; record = spool->next()) {
-        bytes += reckoned_size(*record);
+        bytes += moving::reckoned_size(record->size_bytes);
         next.push_back(std::move(*record));
         if (next.size() < batch_items && bytes < batch_bytes) continue;
-        begin(std::exchange(next, {}), reading);
+        reading.push_back(begin(std::exchange(next, {})));
         bytes = 0;
         if (reading.size() < batches_in_flight) continue;
         finish(std::move(reading.front()));
@@ -352,17 +348,16 @@ class Saving {
       }
       spool.reset();
     }
-    begin(std::move(next), reading);
+    if (!next.empty()) reading.push_back(begin(std::move(next)));
     for (Reading& one : reading) finish(std::move(one));
   }
 
-  void begin(Records records, std::deque<Reading>& reading) {
-    if (records.empty()) return;
+  Reading begin(Records records) {
     pace_.wait_for(records.size(), context_.clock);
     std::vector<Request> probes;
     probes.reserve(records.size());
     for (const Spooled& record : records) probes.push_back(Request::probe(record.key, record.from));
-    reading.push_back({std::move(records), context_.clock.wall(), context_.cluster.begin(std::move(probes))});
+    return {std::move(records), context_.clock.wall(), context_.cluster.begin(std::move(probes))};
   }
 
   void finish(Reading reading) {

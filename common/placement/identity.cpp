@@ -66,53 +66,53 @@ std::string java_host(const Server& server, const Resolver& resolver) {
   return name.empty() ? server.host : name;
 }
 
-// What all clients have in common: a given name, a socket's path.
+// What all clients have in common: a given name; a socket's path, with what they write `before` and `behind`
+// it.
 template <typename Tcp>
-std::string named(const Server& server, const std::string& socket, Tcp tcp) {
+std::string named(const Server& server, Tcp tcp, const char* before = "", const char* behind = "") {
   if (!server.name.empty()) return server.name;
-  return server.is_unix() ? socket : tcp();
+  return server.is_unix() ? before + server.socket_path + behind : tcp();
 }
 
 }  // namespace
 
 std::string host_port(const Server& server, std::size_t, const Resolver&) {
-  return named(server, server.socket_path, [&] { return joined(server.host, server.port); });
+  return named(server, [&] { return joined(server.host, server.port); });
 }
 
 std::string as_written(const Server& server, std::size_t, const Resolver&) {
-  return named(server, server.socket_path,
-               [&] { return server.has_port ? joined(server.host, server.port) : server.host; });
+  return named(server, [&] { return server.has_port ? joined(server.host, server.port) : server.host; });
 }
 
 std::string run_together(const Server& server, std::size_t, const Resolver&) {
-  return named(server, server.socket_path, [&] { return server.host + std::to_string(server.port); });
+  return named(server, [&] { return server.host + std::to_string(server.port); });
 }
 
 // connection-parse finds no port in an IPv6 address, and so leaves none out.
 std::string npm(const Server& server, std::size_t, const Resolver&) {
-  return named(server, server.socket_path, [&] {
+  return named(server, [&] {
     return is_ipv6(server.host) ? joined(server.host, server.port)
                                 : without_default_port(server.host, server.port);
   });
 }
 
 std::string elided(const Server& server, std::size_t, const Resolver&) {
-  return named(server, server.socket_path, [&] { return without_default_port(server.host, server.port); });
+  return named(server, [&] { return without_default_port(server.host, server.port); });
 }
 
 std::string libmemcached(const Server& server, std::size_t, const Resolver&) {
-  return named(server, server.socket_path + ":0",
-               [&] { return without_default_port(server.host, server.port); });
+  return named(
+      server, [&] { return without_default_port(server.host, server.port); }, "", ":0");
 }
 
 std::string libmemcached_spy(const Server& server, std::size_t, const Resolver&) {
-  return named(server, '/' + server.socket_path + ":0",
-               [&] { return '/' + joined(server.host, server.port); });
+  return named(
+      server, [&] { return '/' + joined(server.host, server.port); }, "/", ":0");
 }
 
 std::string twemproxy(const Server& server, std::size_t, const Resolver&) {
-  return named(server, server.socket_path + ':',
-               [&] { return without_default_port(server.host, server.port); });
+  return named(
+      server, [&] { return without_default_port(server.host, server.port); }, "", ":");
 }
 
 std::string numbered_node(const Server& server, std::size_t index, const Resolver&) {
@@ -120,12 +120,12 @@ std::string numbered_node(const Server& server, std::size_t index, const Resolve
 }
 
 std::string bracketed(const Server& server, std::size_t, const Resolver&) {
-  return named(server, server.socket_path, [&] { return joined(in_brackets(server.host), server.port); });
+  return named(server, [&] { return joined(in_brackets(server.host), server.port); });
 }
 
 std::string pecl_memcache(const Server& server, std::size_t, const Resolver&) {
-  return named(server, "unix://" + server.socket_path + ":0",
-               [&] { return joined(server.host, server.port); });
+  return named(
+      server, [&] { return joined(server.host, server.port); }, "unix://", ":0");
 }
 
 std::string bmemcached(const Server& server, std::size_t index, const Resolver& resolver) {
@@ -133,45 +133,41 @@ std::string bmemcached(const Server& server, std::size_t index, const Resolver& 
 }
 
 std::string evcache(const Server& server, std::size_t, const Resolver&) {
-  return named(server, server.socket_path,
-               [&] { return server.host + '/' + joined(server.host, server.port); });
+  return named(server, [&] { return server.host + '/' + joined(server.host, server.port); });
 }
 
 std::string spymemcached(const Server& server, std::size_t, const Resolver& resolver) {
-  return named(server, server.socket_path, [&] {
+  return named(server, [&] {
     const auto address = joined(in_brackets(java_address(address_of(server, resolver))), server.port);
     return is_literal(server.host) ? address : server.host + '/' + address;
   });
 }
 
 std::string java_name_elided(const Server& server, std::size_t, const Resolver& resolver) {
-  return named(server, server.socket_path,
-               [&] { return without_default_port(java_host(server, resolver), server.port); });
+  return named(server, [&] { return without_default_port(java_host(server, resolver), server.port); });
 }
 
 std::string java_name_port(const Server& server, std::size_t, const Resolver& resolver) {
-  return named(server, server.socket_path, [&] { return joined(java_host(server, resolver), server.port); });
+  return named(server, [&] { return joined(java_host(server, resolver), server.port); });
 }
 
 std::string xmemcached(const Server& server, std::size_t, const Resolver& resolver) {
-  return named(server, server.socket_path, [&] {
+  return named(server, [&] {
     const auto address = in_brackets(java_address(address_of(server, resolver)));
     return name_of(server, resolver) + '/' + joined(address, server.port);
   });
 }
 
 std::string address_port(const Server& server, std::size_t, const Resolver& resolver) {
-  return named(server, server.socket_path,
-               [&] { return joined(in_brackets(address_of(server, resolver)), server.port); });
+  return named(server, [&] { return joined(in_brackets(address_of(server, resolver)), server.port); });
 }
 
 std::string address_elided(const Server& server, std::size_t, const Resolver& resolver) {
-  return named(server, server.socket_path,
-               [&] { return without_default_port(address_of(server, resolver), server.port); });
+  return named(server, [&] { return without_default_port(address_of(server, resolver), server.port); });
 }
 
 std::string enyimcore(const Server& server, std::size_t, const Resolver&) {
-  return named(server, server.socket_path, [&] {
+  return named(server, [&] {
     const auto text = joined(in_brackets(server.host), server.port);
     return is_literal(server.host) ? text : "Unspecified/" + text;
   });

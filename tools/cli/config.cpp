@@ -126,10 +126,9 @@ std::string unknown_section(const std::string& section) {
 
 // libinih reports a section only with its first key: a section without keys is found here.
 void check_sections(const std::string& text, const std::string& file) {
-  std::size_t number = 0;
-  for (std::size_t from = 0; from < text.size(); ++number) {
-    const std::size_t end = std::min(text.find('\n', from), text.size());
-    const std::string_view line = std::string_view(text).substr(from, end - from);
+  const std::vector<std::string_view> lines = split(text, '\n');
+  for (std::size_t number = 0; number < lines.size(); ++number) {
+    const std::string_view line = lines[number];
     const std::size_t open = line.find_first_not_of(" \t\r");
     const std::size_t close = line.find(']');
     if (open < line.size() && line[open] == '[' && close < line.size() && close > open) {
@@ -138,7 +137,6 @@ void check_sections(const std::string& text, const std::string& file) {
         throw Failure(ErrorCode::configuration,
                       file + ':' + std::to_string(number + 1) + ": " + unknown_section(section));
     }
-    from = end + 1;
   }
 }
 

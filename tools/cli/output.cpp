@@ -151,22 +151,20 @@ void Output::buffered(bool on) {
 
 void Output::answer(const JsonObject& object, std::string_view bare) {
   if (quiet_ || mode_ == OutputMode::openmetrics) return;
-  if (mode_ == OutputMode::json) {
-    assert(!declared_ || declared_(object.text()));
-    std::size_t start = pending_.size();
-    object.write([&](std::string_view part) {
-      pending_ += part;
-      if (pending_.size() < buffer_size) return;
-      make_json_visible(pending_, std::exchange(start, 0));
-      flush();
-    });
-    make_json_visible(pending_, start);
-  } else if (mode_ == OutputMode::value) {
-    pending_ += bare;
-  } else {
+  if (mode_ == OutputMode::value) return answer_pieces({bare});
+  if (mode_ == OutputMode::text) {
     pending_ += table_.add(object.brief());
     return line_done();
   }
+  assert(!declared_ || declared_(object.text()));
+  std::size_t start = pending_.size();
+  object.write([&](std::string_view part) {
+    pending_ += part;
+    if (pending_.size() < buffer_size) return;
+    make_json_visible(pending_, std::exchange(start, 0));
+    flush();
+  });
+  make_json_visible(pending_, start);
   pending_ += line_end_;
   line_done();
 }
@@ -190,11 +188,7 @@ void Output::answer_pair(std::string_view name, std::optional<std::string_view> 
     return hide(name, "the name contains " + end_of_line(line_end_));
   if (value && value->find(line_end_) != std::string_view::npos)
     return hide(name, "the value contains " + end_of_line(line_end_));
-  if (quiet_) return;
-  pending_ += name;
-  if (value) append_all(pending_, {"\t", *value});
-  pending_ += line_end_;
-  line_done();
+  value ? answer_pieces({name, "\t", *value}) : answer_pieces({name});
 }
 
 void Output::hide(std::string_view name, const std::string& why) {

@@ -49,7 +49,6 @@ class ErrorDigest {
   // The messages at the end: causes of which more is known than was reported, the most frequent first; what
   // is too much is summed up by a last one without a server. At most six.
   std::vector<FailedGroup> rest();
-  bool empty() const { return groups_.empty(); }
   // Failures that no group shows by its line or name.
   bool hides_any() const;
 
@@ -83,7 +82,7 @@ class Output {
   void detail(const JsonObject& object) {
     if (mode_ != OutputMode::value) answer(object, {});
   }
-  // An answer in JSON whose text is already visible: its pieces.
+  // An answer whose text is as it is to be read already: its pieces.
   void answer_pieces(std::initializer_list<std::string_view> pieces);
   // An answer whose bare value is a name: one that contains the end of a line is reported as an error
   // instead, for a reader would take it for two.

@@ -44,12 +44,13 @@ std::uint64_t rate_of(std::string text) {
   return *rate;
 }
 
-RemovalSummary::RemovalSummary(Session& session, const std::optional<std::string>& audit)
-    : session_(session), audit_(audit, "--audit: cannot write", OutputFile::From::end) {}
+RemovalSummary::RemovalSummary(Session& session, const std::optional<std::string>& audit, bool dry_run)
+    : session_(session), audit_(audit, "--audit: cannot write", OutputFile::From::end), dry_run_(dry_run) {}
 
-ExitStatus RemovalSummary::around(const JsonObject& selection, const std::function<ExitStatus()>& work,
+ExitStatus RemovalSummary::around(JsonObject selection, const std::function<ExitStatus()>& work,
                                   const std::function<void()>& tell) {
-  append(JsonObject().boolean("begins", true).object("selection", selection));
+  selection_ = std::move(selection);
+  append(JsonObject().boolean("begins", true).object("selection", selection_));
   try {
     return work();
   } catch (...) {
@@ -63,8 +64,8 @@ ExitStatus RemovalSummary::around(const JsonObject& selection, const std::functi
 }
 
 void RemovalSummary::finish(JsonObject& line, const Removed& removed) const {
-  line.number(removed.dry_run ? "would_remove" : "removed", removed.keys);
-  line.object("kept", removed.kept).object("selection", removed.selection);
+  line.number(dry_run_ ? "would_remove" : "removed", removed.keys);
+  line.object("kept", removed.kept).object("selection", selection_);
   if (unfinished_) line.boolean("unfinished", true);
 }
 

@@ -40,17 +40,15 @@ class RemovalSummary {
  public:
   // `audit`: the file of --audit, which is appended to. Throws Failure(cannot_write): call it before anything
   // is removed.
-  RemovalSummary(Session& session, const std::optional<std::string>& audit);
+  RemovalSummary(Session& session, const std::optional<std::string>& audit, bool dry_run);
 
   struct Removed {
-    std::uint64_t keys = 0;
-    bool dry_run = false;  // would be
-    JsonObject kept = {};  // how many were kept, by reason
-    JsonObject selection = {};
+    std::uint64_t keys = 0;  // with dry_run: that would be
+    JsonObject kept = {};    // how many were kept, by reason
   };
   // Does `work`. The audit file is told when that begins, of whatever ends it; if it fails, `tell` is called
   // all the same, and what it prints and keeps says `unfinished`. Throws what `work` throws.
-  ExitStatus around(const JsonObject& selection, const std::function<ExitStatus()>& work,
+  ExitStatus around(JsonObject selection, const std::function<ExitStatus()>& work,
                     const std::function<void()>& tell);
   // Prints `line` with what was removed as its end, and adds it to the audit file with the time and the user.
   void print(JsonObject line, const Removed& removed, std::string_view bare);
@@ -63,6 +61,8 @@ class RemovalSummary {
 
   Session& session_;
   OutputFile audit_;
+  const bool dry_run_;
+  JsonObject selection_;
   bool unfinished_ = false;
 };
 

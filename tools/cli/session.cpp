@@ -40,6 +40,14 @@ Duration positive(Duration duration, const char* what) {
   return duration;
 }
 
+// Of the command line, or else of the configuration, which may have another name for it.
+std::optional<Duration> duration_of(const std::optional<Duration>& flag, const char* flag_name,
+                                    const Text& configured, const char* its_name = nullptr) {
+  if (flag) return positive(*flag, flag_name);
+  if (its_name == nullptr) its_name = flag_name;
+  return configured ? std::optional(positive(parse_duration(*configured, its_name), its_name)) : std::nullopt;
+}
+
 // `mcds: 10.0.0.1:11211 ma counter:hits stored 120 us, meta, connection reused`
 std::string trace_line(const TracedRequest& traced) {
   const Reply& reply = traced.reply;
@@ -101,18 +109,12 @@ const Config& Session::config() {
   return *config_;
 }
 
-Duration Session::timeout_of(const std::optional<Duration>& flag,
-                             const std::optional<std::string>& configured, Duration otherwise,
-                             const char* what) {
-  if (flag) return positive(*flag, what);
-  return configured ? positive(parse_duration(*configured, what), what) : otherwise;
-}
-
 ConnectOptions Session::connect_options() {
   ConnectOptions result;
-  result.timeout = timeout_of(options_.timeout, config().timeout, result.timeout, "--timeout");
-  result.connect_timeout = timeout_of(options_.connect_timeout, config().connect_timeout,
-                                      result.connect_timeout, "--connect-timeout");
+  result.timeout = duration_of(options_.timeout, "--timeout", config().timeout).value_or(result.timeout);
+  result.connect_timeout =
+      duration_of(options_.connect_timeout, "--connect-timeout", config().connect_timeout)
+          .value_or(result.connect_timeout);
   const std::string protocol = first_of({options_.protocol, config().protocol}).value_or("auto");
   if (protocol == "classic") result.protocol = ConnectOptions::Protocol::classic;
   if (protocol == "meta") result.protocol = ConnectOptions::Protocol::meta;
@@ -235,10 +237,7 @@ std::size_t Session::copies() {
 }
 
 std::optional<Duration> Session::longest_lock_ttl(const std::optional<Duration>& flag) {
-  const Text configured = of_pools(&PoolConfig::longest_lock_ttl);
-  if (flag) return positive(*flag, "--longest-ttl");
-  if (!configured) return std::nullopt;
-  return positive(parse_duration(*configured, "longest_lock_ttl"), "longest_lock_ttl");
+  return duration_of(flag, "--longest-ttl", of_pools(&PoolConfig::longest_lock_ttl), "longest_lock_ttl");
 }
 
 Context Session::context_with_copies() {

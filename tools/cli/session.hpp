@@ -108,9 +108,6 @@ class Session {
   // Of the pool that was named, of the environment, of the pool that is configured, of the defaults.
   std::optional<std::string> of_pools(std::optional<std::string> PoolConfig::*member,
                                       const char* variable = nullptr);
-  static Duration timeout_of(const std::optional<Duration>& flag,
-                             const std::optional<std::string>& configured, Duration otherwise,
-                             const char* what);
 
   GlobalOptions options_;
   std::shared_ptr<RunLimits> limits_ = std::make_shared<RunLimits>();

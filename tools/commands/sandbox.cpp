@@ -214,9 +214,7 @@ class Sandbox {
   }
 
   std::string pids() const {
-    std::string list;
-    for (const pid_t pid : pids_) list += (list.empty() ? "" : ",") + std::to_string(pid);
-    return list;
+    return joined(pids_, ",", [](pid_t pid) { return std::to_string(pid); });
   }
 
   [[noreturn]] void give_up(const std::string& program, const std::string& log) const {

@@ -67,7 +67,7 @@ void Copier::take(Spooled record) {
     return tally_.done(1);
   }
   item.key = map_.wire_key(item.record.key, item.record.to);
-  next_bytes_ += reckoned_size(item.record);
+  next_bytes_ += reckoned_size(item.record.size_bytes);
   next_.push_back(std::move(item));
   if (next_.size() >= largest_batch_ || next_bytes_ >= batch_bytes) begin_reading();
 }

@@ -155,10 +155,6 @@ Fate Map::of(std::string_view key, std::size_t server) const {
   return fate;
 }
 
-std::string Map::vouching(std::string_view key) const {
-  return keeping(key).placed_by;
-}
-
 bool Map::is_new_place(std::string_view key, std::size_t server) const {
   const Keeping kept = keeping(key);
   const auto after = owners(to_, kept.placed_by, kept.copies);

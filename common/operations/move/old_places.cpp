@@ -318,7 +318,7 @@ void OldPlaces::Parts::remove_all(moving::Spool& spool, std::uint64_t& done) {
     bytes = 0;
   };
   while (auto record = spool.next()) {
-    bytes += moving::reckoned_size(*record);
+    bytes += moving::reckoned_size(record->size_bytes);
     batch.push_back(std::move(*record));
     if (batch.size() >= batch_items || bytes >= batch_bytes) send();
   }

@@ -37,9 +37,8 @@ Spooled spooled(const LiveKey& key, std::size_t to = 0);
 
 // What a batch reckons with: of an item whose size is not known, so many that all of them may be as large as
 // can be.
-inline std::size_t reckoned_size(const Spooled& record) {
-  constexpr std::size_t unknown = 16 * 1024;
-  return record.size_bytes == 0 ? unknown : record.size_bytes;
+constexpr std::size_t reckoned_size(std::uint64_t size_bytes) {
+  return size_bytes == 0 ? std::size_t{16} * 1024 : size_bytes;
 }
 
 // A file that nobody else sees and that is gone with the process.

@@ -17,6 +17,11 @@ namespace {
 
 constexpr std::string_view dsn_scheme = "memcached:";
 
+Pool servers_of(const std::vector<std::string>& entries, const char* if_none) {
+  if (entries.empty()) throw bad_configuration(if_none);
+  return parse_pool(joined(entries));
+}
+
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
@@ -233,8 +238,7 @@ PoolFile parse_dsn(std::string_view text) {
   PoolFile file{.pool = {}, .profile = "php-memcached-ketama-compatible", .hash_tag = ""};
   std::vector<std::string> entries;
   for (const auto dsn : entries_of(text, " \t\n")) read_dsn(dsn, entries, file);
-  if (entries.empty()) throw bad_configuration("the DSN has no server");
-  file.pool = parse_pool(joined(entries));
+  file.pool = servers_of(entries, "the DSN has no server");
   return file;
 }
 
@@ -242,8 +246,7 @@ PoolFile parse_dalli(std::string_view text) {
   PoolFile file{.pool = {}, .profile = "dalli", .hash_tag = ""};
   std::vector<std::string> entries;
   for (const auto server : entries_of(text, ",")) entries.push_back(dalli_entry(server, file));
-  if (entries.empty()) throw bad_configuration("the list has no server");
-  file.pool = parse_pool(joined(entries));
+  file.pool = servers_of(entries, "the list has no server");
   return file;
 }
 
@@ -272,8 +275,7 @@ PoolFile parse_django(std::string_view json, std::string_view wanted) {
       entries.push_back(django_entry({JsonNode::Kind::string, std::string(server)}));
   }
   for (const JsonNode& server : location->elements) entries.push_back(django_entry(server));
-  if (entries.empty()) throw bad_configuration("the cache has no LOCATION");
-  file.pool = parse_pool(joined(entries));
+  file.pool = servers_of(entries, "the cache has no LOCATION");
   return file;
 }
 

@@ -116,23 +116,20 @@ std::string nutcracker_entry(std::string_view text) {
   const std::string name =
       space == std::string_view::npos ? "" : std::string(without_quotes(text.substr(space))) + '=';
   const std::string_view address = text.substr(0, space);
+  const auto refused = [&](const char* why) {
+    return bad_configuration("the server \"" + std::string(text) + "\" has " + why);
+  };
+  constexpr const char* no_weight = "no weight; twemproxy writes host:port:weight";
   const auto colon = address.rfind(':');
-  if (colon == std::string_view::npos || colon + 1 == address.size()) {
-    throw bad_configuration("the server \"" + std::string(text) +
-                            "\" has no weight; twemproxy writes host:port:weight");
-  }
+  if (colon == std::string_view::npos || colon + 1 == address.size()) throw refused(no_weight);
   const std::string weight = "/?" + std::string(address.substr(colon + 1));
   const std::string place(address.substr(0, colon));
   if (place.find("://") != std::string::npos)
-    throw bad_configuration("the server \"" + std::string(text) +
-                            "\" has a scheme; twemproxy has no TLS, give the servers and --as");
+    throw refused("a scheme; twemproxy has no TLS, give the servers and --as");
   if (place.starts_with('/')) return name + "unix:" + place + weight;
   const auto port = place.rfind(':');
-  if (port == std::string::npos) {
-    throw bad_configuration("the server \"" + std::string(text) +
-                            "\" has no weight; twemproxy writes host:port:weight");
-  }
-  const bool bare_v6 = port != std::string::npos && place.find(':') < port && !place.starts_with('[');
+  if (port == std::string::npos) throw refused(no_weight);
+  const bool bare_v6 = place.find(':') < port && !place.starts_with('[');
   return name + (bare_v6 ? '[' + place.substr(0, port) + ']' + place.substr(port) : place) + weight;
 }
 

@@ -24,6 +24,10 @@ bool is_address(const std::string& host) {
   return is_ipv6(host) || host.find_first_not_of("0123456789.") == std::string::npos;
 }
 
+bool is_named(const Server& server) {
+  return !server.is_unix() && !is_address(server.host);
+}
+
 bool is_loopback(const Server& server) {
   return !server.is_unix() &&
          (server.host.starts_with("127.") || server.host == "::1" || server.host == "localhost");
@@ -117,7 +121,6 @@ class ListCheck {
   }
 
   void spellings() {
-    const auto named = [](const Server& server) { return !server.is_unix() && !is_address(server.host); };
     for (const std::size_t i : those(has_capital))
       add("mixed_case", true,
           pool_[i].host +
@@ -132,7 +135,7 @@ class ListCheck {
               " has a number that starts with 0, which some clients refuse and some read as octal; write it "
               "without the zero in all clients",
           {i});
-    const auto names = those([&](const Server& server) { return named(server) && !is_loopback(server); });
+    const auto names = those([&](const Server& server) { return is_named(server) && !is_loopback(server); });
     const auto addresses =
         those([](const Server& server) { return !server.is_unix() && is_address(server.host); });
     if (!names.empty() && !addresses.empty())
@@ -164,8 +167,7 @@ class ListCheck {
 
   void unresolved() {
     if (!options_.resolver.address_of) return;
-    for (const std::size_t i :
-         those([](const Server& server) { return !server.is_unix() && !is_address(server.host); })) {
+    for (const std::size_t i : those(is_named)) {
       if (options_.resolver.address_of(pool_[i].host)) continue;
       add("unresolved", true,
           "the name " + pool_[i].host + " has no address here: correct it, or check the name server", {i});
@@ -227,14 +229,14 @@ class ListCheck {
 
   void copies() {
     if (!placement_.replicates()) return;
-    const std::size_t copies = placement_.owners_of(options_.key_prefix + "key").list.size();
-    if (placement_.owners_of(options_.key_prefix + "key").policy == Policy::all && copies == pool_.size() &&
-        copies > 1)
+    const Owners owners = placement_.owners_of(options_.key_prefix + "key");
+    const std::size_t copies = owners.list.size();
+    if (owners.policy != Policy::all) return;
+    if (copies == pool_.size() && copies > 1)
       add("all_copies", false,
           "each key is kept on all " + std::to_string(copies) +
-              " servers: together they hold no more than one of them",
-          {});
-    if (placement_.owners_of(options_.key_prefix + "key").policy == Policy::all && copies < pool_.size())
+              " servers: together they hold no more than one of them");
+    if (copies < pool_.size())
       add("replicated", false,
           "each key is kept on " + std::to_string(copies) + " of " + std::to_string(pool_.size()) +
               " servers: together they hold only 1/" + std::to_string(copies) + " of their memory");

@@ -65,14 +65,6 @@ void chained_crcs(const Member& member, std::size_t count, Values& values) {
   }
 }
 
-void enyim_words(const Member& member, std::size_t words, KeyHash hash, KeyHash from_0, Values& values) {
-  for (std::size_t j = 0; j < 160 / words; ++j) {
-    const auto digest = (member.index == 0 && j == 0 ? from_0 : hash)(numbered(member.name, j));
-    values.push_back(digest & 0xffffffffU);
-    if (words == 2) values.push_back(digest >> 32);
-  }
-}
-
 }  // namespace
 
 void ketama(const Member& member, const Shares& shares, KeyHash, Values& values) {
@@ -169,17 +161,21 @@ void enyim_sha1(const Member& member, const Shares&, KeyHash, Values& values) {
   add_groups<key_hash::sha1_words>(member.name, 32, values, 5);
 }
 
-void enyim_fnv1_32(const Member& member, const Shares&, KeyHash, Values& values) {
-  enyim_words(member, 1, key_hash::fnv1_32, key_hash::fnv1_32_from_0, values);
+template <std::size_t words, KeyHash hash, KeyHash from_0>
+void enyim_words(const Member& member, const Shares&, KeyHash, Values& values) {
+  for (std::size_t j = 0; j < 160 / words; ++j) {
+    const auto digest = (member.index == 0 && j == 0 ? from_0 : hash)(numbered(member.name, j));
+    values.push_back(digest & 0xffffffffU);
+    if (words == 2) values.push_back(digest >> 32);
+  }
 }
-void enyim_fnv1a_32(const Member& member, const Shares&, KeyHash, Values& values) {
-  enyim_words(member, 1, key_hash::fnv1a_32, key_hash::fnv1a_32_from_0, values);
-}
-void enyim_fnv1_64(const Member& member, const Shares&, KeyHash, Values& values) {
-  enyim_words(member, 2, key_hash::fnv1_64, key_hash::fnv1_64_from_0, values);
-}
-void enyim_fnv1a_64(const Member& member, const Shares&, KeyHash, Values& values) {
-  enyim_words(member, 2, key_hash::fnv1a_64, key_hash::fnv1a_64_from_0, values);
-}
+template void enyim_words<1, key_hash::fnv1_32, key_hash::fnv1_32_from_0>(const Member&, const Shares&,
+                                                                          KeyHash, Values&);
+template void enyim_words<1, key_hash::fnv1a_32, key_hash::fnv1a_32_from_0>(const Member&, const Shares&,
+                                                                            KeyHash, Values&);
+template void enyim_words<2, key_hash::fnv1_64, key_hash::fnv1_64_from_0>(const Member&, const Shares&,
+                                                                          KeyHash, Values&);
+template void enyim_words<2, key_hash::fnv1a_64, key_hash::fnv1a_64_from_0>(const Member&, const Shares&,
+                                                                            KeyHash, Values&);
 
 }  // namespace mcds::points

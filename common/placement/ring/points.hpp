@@ -42,9 +42,7 @@ void enyim_default(const Member& member, const Shares& shares, KeyHash, Values& 
 void enyimcore_default(const Member& member, const Shares& shares, KeyHash, Values& values);
 // 160 points from the words of the digest of NAME-J; the pool's very first FNV digest starts from 0.
 void enyim_sha1(const Member& member, const Shares& shares, KeyHash, Values& values);
-void enyim_fnv1_32(const Member& member, const Shares& shares, KeyHash, Values& values);
-void enyim_fnv1a_32(const Member& member, const Shares& shares, KeyHash, Values& values);
-void enyim_fnv1_64(const Member& member, const Shares& shares, KeyHash, Values& values);
-void enyim_fnv1a_64(const Member& member, const Shares& shares, KeyHash, Values& values);
+template <std::size_t words, KeyHash hash, KeyHash from_0>
+void enyim_words(const Member& member, const Shares& shares, KeyHash, Values& values);
 
 }  // namespace mcds::points

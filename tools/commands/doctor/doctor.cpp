@@ -131,9 +131,8 @@ class DoctorReport {
     const std::string text = there ? file_bytes(file) : std::string();
     for (const std::string_view line : split(text, '\n')) {
       if (line.empty()) continue;
-      const auto name = json_unquote(json_field(line, "finding").value_or(""));
-      const auto severity =
-          severity_named(json_unquote(json_field(line, "severity").value_or("")).value_or(""));
+      const auto name = json_bytes(line, "finding");
+      const auto severity = severity_named(json_bytes(line, "severity").value_or(""));
       const auto servers = json_elements(json_field(line, "servers").value_or(""));
       if (!name || !severity || !servers)
         throw Failure(ErrorCode::bad_data,

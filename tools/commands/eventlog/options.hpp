@@ -73,7 +73,9 @@ void warn_of_no_trace(Session& session, const std::string& name);
 // that use another.
 class ShapeFinder {
  public:
-  ShapeFinder(Session& session, const EventlogOptions& options, std::optional<RingShape> known);
+  // `reads_all`: the caller reads the other shapes too.
+  ShapeFinder(Session& session, const EventlogOptions& options, std::optional<RingShape> known,
+              bool reads_all = false);
   template <typename Read, typename Again>
   LogSummary read(const Read& read, const Again& again) {
     LogSummary summary = read(*log_);
@@ -89,8 +91,6 @@ class ShapeFinder {
   LogReader& log() { return *log_; }
   // The shape is not a guess.
   bool fixed() const { return fixed_; }
-  // The caller reads the other shapes too.
-  void reads_all() { reads_all_ = true; }
 
  private:
   void use(const RingShape& shape) { log_.emplace(session_.context_with_copies(), options_.name, shape); }
@@ -99,7 +99,7 @@ class ShapeFinder {
   Session& session_;
   const EventlogOptions& options_;
   bool fixed_;
-  bool reads_all_ = false;
+  const bool reads_all_;
   std::optional<LogReader> log_;
 };
 

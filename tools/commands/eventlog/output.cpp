@@ -105,8 +105,9 @@ void EventPrinter::print(JsonObject object, std::optional<std::string_view> bare
   *lines_ += '\n';
 }
 
-ShapeFinder::ShapeFinder(Session& session, const EventlogOptions& options, std::optional<RingShape> known)
-    : session_(session), options_(options), fixed_(known.has_value()) {
+ShapeFinder::ShapeFinder(Session& session, const EventlogOptions& options, std::optional<RingShape> known,
+                         bool reads_all)
+    : session_(session), options_(options), fixed_(known.has_value()), reads_all_(reads_all) {
   const auto asked = asked_shape(options);
   if (known && asked && *known != *asked) {
     throw Failure(ErrorCode::bad_data, "the cursor belongs to " + in_options(*known) + ", not to " +

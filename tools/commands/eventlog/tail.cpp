@@ -29,18 +29,18 @@ class UntilSink final : public LogSink {
 class Ring {
  public:
   // With a shape: that one only.
-  Ring(Session& session, EventlogOptions options, CursorState state, std::optional<RingShape> shape)
+  Ring(Session& session, EventlogOptions options, CursorState state, std::optional<RingShape> shape,
+       bool reads_all)
       : session_(session),
         options_(std::move(options)),
         state_(std::move(state)),
-        finder_(session, options_, shape) {}
+        finder_(session, options_, shape, reads_all) {}
 
   const std::string& log() const { return options_.name; }
   const RingShape& shape() { return finder_.log().shape(); }
   CursorState& state() { return state_; }
 
-  LogSummary start(MergedLogs& merged, const std::optional<WallTime>& until, bool reads_all) {
-    if (reads_all) finder_.reads_all();
+  LogSummary start(MergedLogs& merged, const std::optional<WallTime>& until) {
     const CursorState before = state_;
     UntilSink sink(merged, until);
     const LogSummary summary =
@@ -113,9 +113,9 @@ class Tail {
     for (const std::string& name : options_.names) {
       EventlogOptions one = options_;
       one.name = name;
-      rings_.push_back(std::make_unique<Ring>(session_, std::move(one), state, shape_of(state)));
+      rings_.push_back(std::make_unique<Ring>(session_, std::move(one), state, shape_of(state), reads_all_));
       merged.of(label(name));
-      const LogSummary summary = rings_.back()->start(merged, until_, reads_all_);
+      const LogSummary summary = rings_.back()->start(merged, until_);
       const bool nothing = summary.found_nothing();
       unknown_ = fresh && nothing && !asked_shape(options_);
       if (nothing && summary.shapes.empty() && !options_.follow && summary.unreachable.empty())
@@ -149,9 +149,9 @@ class Tail {
       if (!reads_all_ || std::ranges::any_of(rings_, is_read)) continue;
       EventlogOptions one = options_;
       one.name = name;
-      rings_.push_back(std::make_unique<Ring>(session_, std::move(one), CursorState(), shape));
+      rings_.push_back(std::make_unique<Ring>(session_, std::move(one), CursorState(), shape, reads_all_));
       merged.of(label(name));
-      rings_.back()->start(merged, until_, reads_all_);
+      rings_.back()->start(merged, until_);
     }
   }
 

@@ -96,9 +96,10 @@ ExitStatus item_touch(Session& session, const ItemOptions& options) {
     const auto touch = [&](const ItemPlace& place) {
       return Request::touch(place.wire_key, exptime).on(place.server);
     };
-    ask_items(session, items, touch, [&](std::size_t i, const ItemReplies& replies) {
-      if (const Reply* reply = replies.failed()) return names.fail(i, failure_of(session.cluster(), *reply));
-      const Reply* touched = replies.with(Outcome::stored);
+    ask_items(session, items, touch, [&](std::size_t i, ItemReplies replies) {
+      if (const Reply* reply = first_failed(replies))
+        return names.fail(i, failure_of(session.cluster(), *reply));
+      const Reply* touched = first_with(Outcome::stored, replies);
       JsonObject line("key", items[i].key);
       line.boolean("touched", touched != nullptr);
       const std::size_t server = touched != nullptr ? touched->server : items[i].places.front().server;

@@ -24,63 +24,17 @@ struct ListedKey {
   LiveKey about;    // its `key` is not valid
 };
 
-// Those of all keys that come first, `most` of them in memory.
-class FirstKeys {
- public:
-  // `order`: size, idle or ttl: the largest, the longest unused, those that end first.
-  FirstKeys(std::string order, std::size_t most) : order_(std::move(order)), most_(most) {}
-
-  void add(std::string_view key, const LiveKey& about) {
-    const std::int64_t rank = rank_of(about);
-    if (keys_.size() == most_ && rank >= keys_.rbegin()->first) return;
-    keys_.emplace(rank, ListedKey{std::string(key), about});
-    if (keys_.size() > most_) keys_.erase(std::prev(keys_.end()));
-  }
-
-  std::multimap<std::int64_t, ListedKey> take() { return std::exchange(keys_, {}); }
-
- private:
-  std::int64_t rank_of(const LiveKey& about) const {
-    if (order_ == "size") return -static_cast<std::int64_t>(about.size_bytes);
-    if (order_ == "idle") return about.last_accessed_at;
-    return about.expires_at < 0 ? INT64_MAX : about.expires_at;
-  }
-
-  std::string order_;
-  std::size_t most_;
-  std::multimap<std::int64_t, ListedKey> keys_;  // by rank
+// Of keys with one prefix.
+struct Sum {
+  std::uint64_t keys = 0, bytes = 0;
 };
 
-// Keys and bytes by what stands before the first separator.
-class PrefixSums {
- public:
-  explicit PrefixSums(std::string separator) : separator_(std::move(separator)) {}
-  void add(std::string_view key, std::uint64_t bytes) {
-    const std::size_t end = key.find(separator_);
-    const std::string_view prefix =
-        end == std::string_view::npos ? std::string_view() : key.substr(0, end + separator_.size());
-    auto found = sums_.find(prefix);
-    if (found == sums_.end()) found = sums_.emplace(std::string(prefix), Sum{std::string(prefix)}).first;
-    ++found->second.keys;
-    found->second.bytes += bytes;
-  }
-
-  struct Sum {
-    std::string prefix;  // with the separator; empty: keys without one
-    std::uint64_t keys = 0, bytes = 0;
-  };
-  // The most bytes first.
-  std::vector<Sum> take() const {
-    std::vector<Sum> sums;
-    for (const auto& [prefix, sum] : sums_) sums.push_back(sum);
-    std::ranges::stable_sort(sums, std::greater{}, &Sum::bytes);
-    return sums;
-  }
-
- private:
-  std::string separator_;
-  std::map<std::string, Sum, std::less<>> sums_;
-};
+// Of `order` size, idle or ttl the largest, the longest unused, those that end first come first.
+std::int64_t rank_of(std::string_view order, const LiveKey& about) {
+  if (order == "size") return -static_cast<std::int64_t>(about.size_bytes);
+  if (order == "idle") return about.last_accessed_at;
+  return about.expires_at < 0 ? INT64_MAX : about.expires_at;
+}
 
 void check_listing(const ItemOptions& options) {
   const int forms = (options.sort ? 1 : 0) + (options.by_prefix ? 1 : 0) + (options.names ? 1 : 0);
@@ -101,15 +55,12 @@ class Lister {
         options_(options),
         selection_(options.selected.of(session)),
         pool_(session.placement()->pool()),
-        on_(server_of(session, options)),
-        sums_(options.separator) {
-    if (options.sort) first_.emplace(*options.sort, options.count.value_or(usual_first));
-  }
+        on_(server_of(session, options)) {}
 
   ExitStatus list() {
     times_ = server_times(session_.cluster(), session_.clock(), on_);
     session_.output().buffered(true);
-    const bool waits = options_.by_prefix || first_ || isatty(STDOUT_FILENO) == 0;
+    const bool waits = options_.by_prefix || options_.sort || isatty(STDOUT_FILENO) == 0;
     const auto results = list_keys_on(
         session_, on_, [this](const LiveKey& key) { return take(key); }, waits);
     const ExitStatus status = report_unlisted(session_, pool_, results);
@@ -133,9 +84,9 @@ class Lister {
     const std::string_view name = key.key.substr(prefix.size());
     if (options_.names) return take_name(name, key.server);
     if (options_.by_prefix) {
-      sums_.add(name, key.size_bytes);
-    } else if (first_) {
-      first_->add(name, key);
+      add_to_sum(name, key.size_bytes);
+    } else if (options_.sort) {
+      keep_if_first(name, key);
     } else if (options_.digest) {
       unread_.push_back({std::string(name), key});
       if (unread_.size() >= keys_per_trip) read_values();
@@ -145,6 +96,24 @@ class Lister {
       return enough();
     }
     return true;
+  }
+
+  void add_to_sum(std::string_view key, std::uint64_t bytes) {
+    const std::size_t end = key.find(options_.separator);
+    const std::string_view prefix =
+        end == std::string_view::npos ? std::string_view() : key.substr(0, end + options_.separator.size());
+    auto found = sums_.find(prefix);
+    if (found == sums_.end()) found = sums_.emplace(prefix, Sum()).first;
+    ++found->second.keys;
+    found->second.bytes += bytes;
+  }
+
+  void keep_if_first(std::string_view key, const LiveKey& about) {
+    const std::size_t most = options_.count.value_or(usual_first);
+    const std::int64_t rank = rank_of(*options_.sort, about);
+    if (first_.size() == most && rank >= first_.rbegin()->first) return;
+    first_.emplace(rank, ListedKey{std::string(key), about});
+    if (first_.size() > most) first_.erase(std::prev(first_.end()));
   }
 
   // Those that are still there, with what was read of them.
@@ -203,20 +172,18 @@ class Lister {
 
   void print_rest() {
     read_values();
-    if (first_) {
-      for (auto& [rank, listed] : first_->take()) {
-        if (options_.digest)
-          unread_.push_back(std::move(listed));
-        else
-          print(listed.key, listed.about);
-      }
-      read_values();
+    for (auto& [rank, listed] : first_) {
+      if (options_.digest)
+        unread_.push_back(std::move(listed));
+      else
+        print(listed.key, listed.about);
     }
-    if (!options_.by_prefix) return;
-    for (const PrefixSums::Sum& sum : sums_.take()) {
-      JsonObject line =
-          JsonObject("prefix", sum.prefix).number("keys", sum.keys).number("size_bytes", sum.bytes);
-      session_.output().answer_name(line, sum.prefix);
+    read_values();
+    std::vector<std::pair<std::string, Sum>> sums(sums_.begin(), sums_.end());
+    std::ranges::stable_sort(sums, std::greater{}, [](const auto& one) { return one.second.bytes; });
+    for (const auto& [prefix, sum] : sums) {
+      JsonObject line = JsonObject("prefix", prefix).number("keys", sum.keys).number("size_bytes", sum.bytes);
+      session_.output().answer_name(line, prefix);
       if (!enough()) break;
     }
   }
@@ -227,8 +194,8 @@ class Lister {
   const Pool& pool_;
   const std::optional<std::size_t> on_;
   std::vector<ServerTime> times_;
-  std::optional<FirstKeys> first_;
-  PrefixSums sums_;
+  std::multimap<std::int64_t, ListedKey> first_;  // with --sort, by rank
+  std::map<std::string, Sum, std::less<>> sums_;  // by what stands before the first separator, and that
   std::unordered_set<std::string> names_;
   std::vector<ListedKey> unread_;  // of --digest
   std::uint64_t printed_ = 0;

@@ -48,12 +48,12 @@ ExitStatus for_items(Session& session, const ItemOptions& options, const AnswerN
   return for_names(session, options.keys, check, answer);
 }
 
-const Reply* ItemReplies::with(Outcome outcome) const {
+const Reply* first_with(Outcome outcome, ItemReplies replies) {
   const auto found = std::ranges::find(replies, outcome, &Reply::outcome);
   return found == replies.end() ? nullptr : &*found;
 }
 
-const Reply* ItemReplies::failed() const {
+const Reply* first_failed(ItemReplies replies) {
   const auto failed = std::ranges::find_if(replies, &Reply::failed);
   return failed == replies.end() ? nullptr : &*failed;
 }
@@ -64,12 +64,11 @@ void ask_items(Session& session, std::span<const Item> items, const RequestTo& r
   for (const Item& item : items) {
     for (const ItemPlace& place : item.places) requests.push_back(request(place));
   }
-  std::vector<Reply> replies = session.cluster().execute(requests);
-  auto next = std::make_move_iterator(replies.begin());
+  const std::vector<Reply> replies = session.cluster().execute(requests);
+  ItemReplies rest(replies);
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const auto end = next + static_cast<std::ptrdiff_t>(items[i].places.size());
-    each(i, {std::vector<Reply>(next, end)});
-    next = end;
+    each(i, rest.first(items[i].places.size()));
+    rest = rest.subspan(items[i].places.size());
   }
 }
 
@@ -79,8 +78,8 @@ void probe_items(Session& session, std::span<const Item> items, const AskedItem&
   for (std::size_t from = 0; from < items.size();) {
     const auto window = items.subspan(from, std::min(trip, items.size() - from));
     std::size_t bytes = 1;
-    ask_items(session, window, probe, [&](std::size_t i, const ItemReplies& of_item) {
-      for (const Reply& reply : of_item.replies) bytes += reply.value.size();
+    ask_items(session, window, probe, [&](std::size_t i, ItemReplies of_item) {
+      for (const Reply& reply : of_item) bytes += reply.value.size();
       each(from + i, of_item);
     });
     from += window.size();

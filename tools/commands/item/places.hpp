@@ -25,19 +25,16 @@ using AlsoTaken = std::function<bool(const std::string& name)>;
 ExitStatus for_items(Session& session, const ItemOptions& options, const AnswerNames& answer,
                      const AlsoTaken& also = {});
 
-// What the places of one item said.
-struct ItemReplies {
-  std::vector<Reply> replies;  // in the order of Item::places
-
-  // The first with this outcome; nullptr: none.
-  const Reply* with(Outcome outcome) const;
-  // Of a place that gave no answer.
-  const Reply* failed() const;
-};
+// What the places of one item said, in the order of Item::places.
+using ItemReplies = std::span<const Reply>;
+// The first with this outcome; nullptr: none.
+const Reply* first_with(Outcome outcome, ItemReplies replies);
+// Of a place that gave no answer.
+const Reply* first_failed(ItemReplies replies);
 
 // One trip to all places; `each` is called in order.
 using RequestTo = std::function<Request(const ItemPlace& place)>;
-using AskedItem = std::function<void(std::size_t i, const ItemReplies& replies)>;
+using AskedItem = std::function<void(std::size_t i, ItemReplies replies)>;
 void ask_items(Session& session, std::span<const Item> items, const RequestTo& request,
                const AskedItem& each);
 // The items themselves: one trip, or some where values are large.

@@ -15,9 +15,10 @@ class Reader {
 
   void read(const Window<std::string>& names) {
     const std::vector<Item> items = items_of(session_, names.items);
-    probe_items(session_, items, [&](std::size_t i, const ItemReplies& replies) {
-      if (const Reply* reply = replies.with(Outcome::hit)) return print(items[i], *reply);
-      if (const Reply* reply = replies.failed()) return names.fail(i, failure_of(session_.cluster(), *reply));
+    probe_items(session_, items, [&](std::size_t i, ItemReplies replies) {
+      if (const Reply* reply = first_with(Outcome::hit, replies)) return print(items[i], *reply);
+      if (const Reply* reply = first_failed(replies))
+        return names.fail(i, failure_of(session_.cluster(), *reply));
       const ItemPlace& place = items[i].places.front();
       names.note(answer_missing(session_, JsonObject("key", items[i].key), {place.server}));
       if (missing_.size() < most_sought) missing_.push_back(place.wire_key);

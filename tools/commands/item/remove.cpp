@@ -68,7 +68,7 @@ bool is_same(const Listed& seen, const Reply& now, WallTime server_time) {
 class Remover {
  public:
   Remover(Session& session, const ItemOptions& options)
-      : session_(session), options_(options), summary_(session, options.audit) {
+      : session_(session), options_(options), summary_(session, options.audit, options.dry_run) {
     if (options.rate) throw InvalidInput("--rate needs a selection: --prefix, --match or --older-than");
     if (options.on && options.everywhere) throw InvalidInput("give either --on or --everywhere, not both");
     if (options.yes && options.dry_run) throw InvalidInput("give either --yes or --dry-run, not both");
@@ -103,8 +103,7 @@ class Remover {
       std::erase_if(open, [](const Target* one) { return !one->changed || !one->listed->digest; });
     }
     for (std::size_t i = 0; i < targets.size(); ++i) {
-      const auto failed = std::ranges::find_if(targets[i].replies, &Reply::failed);
-      if (failed != targets[i].replies.end()) {
+      if (const Reply* failed = first_failed(targets[i].replies)) {
         names.fail(i, failure_of(session_.cluster(), *failed));
         ++kept_["failed"];
       } else {
@@ -118,9 +117,8 @@ class Remover {
 
   // Of lines of standard input; of typed keys the answers say it all, and only the audit file has it.
   void finish() {
-    RemovalSummary::Removed removed{.keys = removed_, .dry_run = options_.dry_run};
+    RemovalSummary::Removed removed{removed_};
     for (const auto& [reason, count] : kept_) removed.kept.number(reason, count);
-    removed.selection = selection();
     if (!of_lines() || session_.output().mode() == OutputMode::value) return summary_.keep({}, removed);
     const auto warn = [&](std::uint64_t count, const char* why) {
       if (count == 0) return;
@@ -167,8 +165,8 @@ class Remover {
     std::vector<Request> asks;
     for (const auto& [server, reply] : servers) asks.push_back(Request::stats(server));
     for (Reply& reply : session_.cluster().execute(asks)) servers[reply.server] = std::move(reply);
-    probe_items(session_, items, [&](std::size_t i, const ItemReplies& now) {
-      compare(*digested[i], servers[digested[i]->listed->server], now.replies.front());
+    probe_items(session_, items, [&](std::size_t i, ItemReplies now) {
+      compare(*digested[i], servers[digested[i]->listed->server], now.front());
     });
     for (Target* target : open) {
       if (target->listed && target->listed->life && !target->listed->digest)

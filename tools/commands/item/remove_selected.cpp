@@ -20,7 +20,7 @@ class SelectionRemover {
   SelectionRemover(Session& session, const ItemOptions& options)
       : session_(session),
         options_(options),
-        summary_(session, options.audit),
+        summary_(session, options.audit, options.dry_run),
         progress_(session.clock(), "keys"),
         removal_(Context{session.cluster(), session.clock(), session.random(), session.key_prefix(), 1},
                  {.selection = options.selected.of(session),
@@ -80,11 +80,10 @@ class SelectionRemover {
   }
 
   void print(const RemovalReport& report) {
-    RemovalSummary::Removed removed{.keys = report.removed, .dry_run = options_.dry_run};
+    RemovalSummary::Removed removed{report.removed};
     removed.kept.number("changed", report.changed).number("held", report.held);
     if (options_.older_than) removed.kept.number("used", report.used);
     removed.kept.number("gone", report.gone).number("failed", report.failed);
-    removed.selection = selection();
     JsonObject line = JsonObject().number("keys", report.listed).number("size_bytes", report.bytes);
     summary_.print(line, removed, std::to_string(report.removed));
   }

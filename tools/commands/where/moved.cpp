@@ -18,7 +18,7 @@ class OldPlacePruner {
         before_(session, ChangedPool{options.moved_from, {}, {}, options.as_from}),
         from_(before_.connect()),
         places_(session.context_on(*from_), session.cluster(), options_of(session, options)),
-        summary_(session, options.audit) {}
+        summary_(session, options.audit, options.dry_run) {}
 
   ExitStatus run() {
     session_.output().buffered(true);
@@ -84,10 +84,9 @@ class OldPlacePruner {
     line.number("astray", report.astray).number("locks", report.locks).number("on_old_places", report.on_old);
     line.number("only_there", report.only_there).number("differs", report.differs);
     line.number("changed", report.changed).number("failed", report.failed);
-    RemovalSummary::Removed removed{.keys = report.removed, .dry_run = options_.dry_run};
+    RemovalSummary::Removed removed{report.removed};
     removed.kept.number("only_there", report.only_there).number("differs", report.differs);
     removed.kept.number("failed", report.failed).number("locks", report.locks);
-    removed.selection = selection();
     summary_.print(line, removed, status_ == ExitStatus::ok ? "ok" : "problem");
   }
 

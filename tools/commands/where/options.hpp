@@ -22,10 +22,10 @@ using Placements = std::vector<std::shared_ptr<const Placement>>;
 using TakeKey = std::function<ExitStatus(std::string&& key)>;
 using SendKeys = std::function<ExitStatus()>;
 // Every key given, with its namespace, or every line of standard input for `-`. The worst of
-// what `take` and `send` return; send is called behind each window of keys. A key that is none
+// what `take` and `send` return; it is called behind each window of keys. A key that is none
 // (KeyRules) stops the others only on the command line.
 ExitStatus for_each_key(Session& session, const Placements& placements, const WhereOptions& options,
-                        const TakeKey& take, const SendKeys& send);
+                        const TakeKey& take, const SendKeys& send = {});
 
 // probe.cpp: where the copies are.
 ExitStatus where_probe(Session& session, const WhereOptions& options, const Placements& placements);

@@ -43,20 +43,16 @@ ExitStatus status_of(Verdict verdict) {
 }
 
 bool nobody_there(const KeyCopies& copies) {
-  for (const KeyCopy& copy : copies) {
-    if (copy.state != KeyCopy::State::unanswered || copy.reached) return false;
-  }
-  return true;
+  return std::ranges::all_of(
+      copies, [](const KeyCopy& copy) { return copy.state == KeyCopy::State::unanswered && !copy.reached; });
 }
 
 ExitStatus status_of(const Findings& findings) {
   if (nobody_there(findings.copies)) return ExitStatus::unavailable;
-  ExitStatus status = status_of(
+  const ExitStatus status = status_of(
       verdict_of(after_removal(findings.copies, findings.removed), findings.owners, findings.compares));
-  for (const RemovedCopy& copy : findings.removed) {
-    if (copy.removal == Removal::unknown) status = ExitStatus::unknown_outcome;
-  }
-  return status;
+  const bool unknown = std::ranges::count(findings.removed, Removal::unknown, &RemovedCopy::removal) > 0;
+  return unknown ? ExitStatus::unknown_outcome : status;
 }
 
 void add_item(JsonObject& line, const KeyCopy& copy) {
@@ -71,13 +67,9 @@ void add_item(JsonObject& line, const KeyCopy& copy) {
 
 // What was done with this server's copy, or would be; empty if nothing.
 const char* pruning_of(const Findings& findings, std::size_t server) {
-  for (const RemovedCopy& removed : findings.removed) {
-    if (removed.server == server) return name_of(removed.removal);
-  }
-  for (const std::size_t stray : findings.strays) {
-    if (stray == server) return "would_remove";
-  }
-  return "";
+  const auto removed = std::ranges::find(findings.removed, server, &RemovedCopy::server);
+  if (removed != findings.removed.end()) return name_of(removed->removal);
+  return std::ranges::count(findings.strays, server) > 0 ? "would_remove" : "";
 }
 
 void add_pruning(JsonObject& line, const Findings& findings, std::size_t server) {
@@ -317,23 +309,18 @@ JsonObject Probe::summary() const {
     keys += count;
     verdicts.number(name_of(verdict), count);
   }
-  JsonObject line = JsonObject()
-                        .number("keys", keys)
-                        .bytes("profile", placements_.front()->profile())
-                        .object("verdicts", verdicts);
-  return line;
+  JsonObject line = JsonObject().number("keys", keys).bytes("profile", placements_.front()->profile());
+  return line.object("verdicts", verdicts);
 }
 
 RemovalSummary::Removed Probe::removed() const {
-  RemovalSummary::Removed removed{.keys = strays_, .dry_run = options_.dry_run};
-  if (!options_.dry_run) removed.keys = 0;
+  RemovalSummary::Removed removed{options_.dry_run ? strays_ : 0};
   for (const auto& [removal, count] : removals_) {
     if (removal == Removal::removed)
       removed.keys = count;
     else
       removed.kept.number(name_of(removal), count);
   }
-  removed.selection = selection();
   return removed;
 }
 

@@ -80,13 +80,10 @@ std::vector<std::string> all_keys(Session& session, const WhereOptions& options,
   }
   if (options.live) return all_live_keys(session, pool, options.selected.of(session), status);
   std::vector<std::string> keys;
-  status = for_each_key(
-      session, placements, options,
-      [&](const std::string& key) {
-        keys.push_back(key);
-        return ExitStatus::ok;
-      },
-      [] { return ExitStatus::ok; });
+  status = for_each_key(session, placements, options, [&](const std::string& key) {
+    keys.push_back(key);
+    return ExitStatus::ok;
+  });
   return keys;
 }
 
@@ -95,7 +92,7 @@ ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, co
   ExitStatus status = ExitStatus::ok;
   const std::vector<std::string> keys = all_keys(session, options, placements, status);
   Probe probe(session, options, placements);
-  RemovalSummary summary(session, options.audit);
+  RemovalSummary summary(session, options.audit, options.dry_run);
   if (options.prune) {
     if (const std::string doubt = doubt_of(session, probe, options, placements, keys); !doubt.empty()) {
       session.output().warning(doubt);

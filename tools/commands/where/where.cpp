@@ -124,7 +124,7 @@ ExitStatus where_down(Session& session, const WhereOptions& options, const Place
     }
     return status;
   };
-  return for_each_key(session, placements, options, print_key, [] { return ExitStatus::ok; });
+  return for_each_key(session, placements, options, print_key);
 }
 
 // --as P[,P…]
@@ -174,7 +174,7 @@ ExitStatus where(Session& session, const WhereOptions& options) {
     print_key(session, options, placements, lines, std::move(key));
     return ExitStatus::ok;
   };
-  return for_each_key(session, placements, options, print, [] { return ExitStatus::ok; });
+  return for_each_key(session, placements, options, print);
 }
 
 void declare_pruning(Verb& verb, WhereOptions& options) {
@@ -211,7 +211,7 @@ ExitStatus for_each_key(Session& session, const Placements& placements, const Wh
   batch.run = [&](Window<std::string>& window) {
     for (const auto& placement : placements) placement->expect(window.items);
     for (std::string& key : window.items) window.note(take(std::move(key)));
-    window.note(send());
+    if (send) window.note(send());
   };
   const auto& keys = options.keys;
   if (keys == std::vector<std::string>{"-"}) return batch.of_lines(session, {}).worst;
