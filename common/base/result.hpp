@@ -18,7 +18,8 @@ template <typename T>
 class [[nodiscard]] Result {
  public:
   using Value = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
-  Result(Value value = {}) : value_(std::move(value)) {}
+  Result() requires std::is_void_v<T> : value_(Value()) {}
+  Result(Value value) : value_(std::move(value)) {}
   Result(Failure failure) : failure_(std::move(failure)) {}
 
   const std::optional<Failure>& failure() const { return failure_; }
