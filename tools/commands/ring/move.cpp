@@ -44,7 +44,13 @@ class Mover {
     const std::uint64_t keys =
         move_.list([&](const TakeLiveKey& take) { return list_keys(session_, from_pool_, take); });
     warn();
-    if (!options_.move.dry_run) copy(keys);
+    try {
+      if (!options_.move.dry_run) copy(keys);
+    } catch (...) {
+      unfinished_ = true;
+      print();
+      throw;
+    }
     print();
     return status_;
   }
@@ -53,6 +59,7 @@ class Mover {
   void copy(std::uint64_t keys) {
     LeftItems left(session_.clock(), "items", keys, options_.list,
                    [this](const LeftItem& item) { print_left(item); });
+    began_copying_ = session_.clock().steady();
     move_.copy(left.watch());
     if (left.count() > 0) status_ = worse(status_, ExitStatus::problem);
     for (std::size_t i = 0; i < to_pool_.size(); ++i) {
@@ -187,9 +194,11 @@ class Mover {
       line.boolean("dry_run", true);
       return session_.output().answer(line, std::to_string(all.keys));
     }
-    const auto lost = evicted();
+    const auto lost = unfinished_ ? std::nullopt : evicted();
     line.raw("evicted", lost ? std::to_string(*lost) : "null");
-    add_speed(line, move_.report().copying, move_.report().done);
+    const Duration so_far = session_.clock().steady() - began_copying_;
+    add_speed(line, unfinished_ ? so_far : move_.report().copying, move_.report().done);
+    if (unfinished_) line.boolean("unfinished", true);
     session_.output().answer(line, std::to_string(all.copied + all.updated + all.united));
   }
 
@@ -201,6 +210,8 @@ class Mover {
   const Pool& from_pool_;
   Move move_;
   ExitStatus status_ = ExitStatus::ok;
+  SteadyTime began_copying_;
+  bool unfinished_ = false;
 };
 
 ExitStatus run_move(Session& session, const RingMoveOptions& options) {
@@ -221,7 +232,7 @@ void declare_ring_move(Verb& verb) {
       .answer("from to keys size_bytes")
       .answer("from to keys size_bytes @moved")
       .answer("keys size_bytes astray locks dry_run")
-      .answer("keys size_bytes @moved astray locks evicted @speed")
+      .answer("keys size_bytes @moved astray locks evicted @speed unfinished?")
       .answer("to evicted restarted flushed message")
       .answer("to lost:integer message")
       .answer("key left from to message")
