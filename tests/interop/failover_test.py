@@ -31,16 +31,21 @@ def cases():
 
 
 def where_to(bench, configuration, servers, dead, keys):
+    """The keys that have a place, and these: a client that tries some servers and gives up may meet the dead ones alone."""
     down = ",".join(server.for_mcds() for server in dead)
-    return bench.run([bench.mcds, *as_profile(configuration, servers), "-o", "value", "where", "--down", down, "-"], keys).splitlines()
+    words = [bench.mcds, *as_profile(configuration, servers), "-o", "value", "where", "--down", down, "-"]
+    then = bench.run(words, keys, codes=(0, 1)).splitlines()
+    if len(then) != len(keys):
+        raise Finding(f"{len(then)} answers for {len(keys)} keys")
+    return zip(*((key, place) for key, place in zip(keys, then) if place != "-"))
 
 
 def written_and_found(bench, client, configuration, servers, dead):
     keys = text_keys(bench.choice, client, configuration)
     bench.choice.shuffle(keys)
+    keys, expected = where_to(bench, configuration, servers, dead, keys)
     values = [str(bench.next_number + i) for i in range(len(keys))]
     bench.next_number += len(keys)
-    expected = where_to(bench, configuration, servers, dead, keys)
     alive = [server for server in servers if server not in dead]
     for command in client.build:
         bench.run(bench.words(command), cwd=WRITERS)
