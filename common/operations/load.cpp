@@ -284,8 +284,7 @@ class Loading {
   }
 
   void finish_one() {
-    const auto pending = std::move(writing_.front());
-    writing_.pop_front();
+    const auto& pending = writing_.front();  // till its replies are counted
     std::vector<Reply> replies = pending->finish();
     if (options_.overwrite) replace_what_is_there(pending->batch(), replies);
     const std::vector<bool> failed = unite_what_is_there(pending->batch(), replies);
@@ -295,6 +294,7 @@ class Loading {
       else
         count(pending->batch()[i], replies[i]);
     }
+    writing_.pop_front();
     watch_.progress(done_ += replies.size());
   }
 
