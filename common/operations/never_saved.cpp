@@ -6,7 +6,6 @@
 #include "common/operations/move/map.hpp"
 #include "common/operations/move/roots.hpp"
 #include "common/primitives/record.hpp"
-#include "common/primitives/several/number.hpp"
 #include "common/primitives/several/versions.hpp"
 #include "common/primitives/structure_names.hpp"
 #include "common/structures/cache/record.hpp"
@@ -65,12 +64,15 @@ SavedAs saved_as(std::string_view key, std::string_view key_prefix, std::size_t 
   const std::string_view structure = ours->name.structure;
   // JSON is as good as an application's own.
   if (structure == "array" && key.ends_with(":json")) return {};
+  StructureName name = ours->name;
+  // Its key says no number.
+  if (structure == "visitors") name.copies = copies;
   SavedAs as{.what = structure == "counter" ? Savable::counter : Savable::structure,
              .structure = structure,
              .name = ours->name.name,
              .key_prefix = ours->key_prefix,
              .kind = moving::kind_of(*ours, key.substr(ours->key_prefix.size())),
-             .several = ours->name.in_several(),
+             .several = name.in_several(),
              .exact = ours->key_prefix.size() == key_prefix.size(),
              .is_root = ours->name.is_root};
   as.root = key.substr(0, static_cast<std::size_t>(as.name.data() + as.name.size() - key.data()));
@@ -82,7 +84,7 @@ SavedAs saved_as(std::string_view key, std::string_view key_prefix, std::size_t 
     as.why = "locks";
   else if (structure == "cache" || structure == "cachetag")
     as.why = "cache";
-  else if (as.several || (structure == "visitors" && !is_only(copies)))
+  else if (as.several)
     as.why = "copies";
   if (as.why != nullptr) as.what = Savable::never;
   as.grouped = structure != "lock" && structure != "cache" && structure != "cachetag" &&

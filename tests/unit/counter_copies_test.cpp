@@ -624,6 +624,46 @@ TEST_CASE("counter copies: a limit allows no more than that, whichever copy its 
   }
 }
 
+TEST_CASE("counter copies: a limit's uses in another number are refused, each of them, and stored nowhere") {
+  for (const std::size_t kept : {1U, 2U, 3U}) {
+    for (const std::size_t other : {1U, 2U, 3U}) {
+      if (kept == other) continue;
+      CAPTURE(kept);
+      CAPTURE(other);
+      test::World world(5, kept);
+      CHECK(test::limited(Counter(world.context), "l", 9, 1h).allowed);
+      const auto before = test::left_in(world.memory);
+      const std::vector<LimitUse> uses{{"l"}, {"m"}, {"l"}, {"l"}, {"l", 2}, {"l"}};
+      const auto results = Counter(world.with(other)).limit(uses, {.max = 9, .period = 1h});
+      for (std::size_t i = 0; i < uses.size(); ++i) {
+        CAPTURE(i);
+        CHECK(results[i].failure.has_value() == (uses[i].name == "l"));
+      }
+      auto after = test::left_in(world.memory);
+      std::erase_if(after, [](const std::string& key) { return key.find(":m:") != std::string::npos; });
+      CHECK(after == before);
+      const LimitRule peek{.max = 9, .period = 1h, .peek = true};
+      CHECK(Counter(world.with(other)).limit(uses, peek).front().failure);
+      CHECK(Counter(world.context).limit(uses, peek).front().used == 1);
+    }
+  }
+}
+
+TEST_CASE("counter copies: a limit in one copy that others use by now is not taken from them") {
+  test::World world(3, 2);
+  CHECK(test::limited(Counter(world.context), "l", 9, 1h).allowed);
+  bool allowed = false;
+  world.rival.before(world.rival.trips() + 1, [&] {
+    Context others = world.others;
+    others.copies = 1;
+    allowed = test::limited(Counter(others), "l", 9, 1h).allowed;
+  });
+  CHECK(code_of([&] { test::limited(Counter(world.with(1)), "l", 9, 1h); }) == ErrorCode::unknown_outcome);
+  CHECK(allowed);
+  CHECK(Counter(world.with(1)).limit(std::vector<LimitUse>{{"l"}}, {.max = 9, .period = 1h}).front().used ==
+        3);
+}
+
 TEST_CASE("counter copies: a limit counts in the record, and forgets nothing with a server") {
   test::World world(3, 3);
   Counter counter(world.context);

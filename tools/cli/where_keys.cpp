@@ -43,8 +43,8 @@ const PlacedLines::OfServer& PlacedLines::of_server(std::size_t index) {
 
 bool PlacedLines::print(const PlacedKey& key, const Placement::Place& place) {
   if (!prints_)
-    prints_ =
-        session_.output().mode() == OutputMode::json && placement_.has_plain_owners() && !has_copies({});
+    prints_ = session_.output().mode() == OutputMode::json && placement_.has_plain_owners() &&
+              !keeps_copies(session_, placement_, session_.copies());
   if (!*prints_ || !is_plain_json(key.key)) return false;
   const OfServer& server = of_server(place.server);
   session_.output().answer_pieces({"{\"key\":\"", key.key, "\",", server.before_hash,
@@ -58,16 +58,15 @@ JsonObject& PlacedLines::line(std::string_view key, const Placement::Place& plac
   return line_.bytes("key", key).fields({server.before_hash, Digits(place.hash).text(), server.behind_hash});
 }
 
-bool PlacedLines::has_copies(std::optional<std::size_t> copies) const {
-  return !is_only(copies ? *copies : session_.copies()) &&
-         (!placement_.replicates() || session_.options().copies);
+bool keeps_copies(Session& session, const Placement& placement, std::size_t copies) {
+  return !is_only(copies) && (!placement.replicates() || session.options().copies);
 }
 
 JsonObject& PlacedLines::line(const PlacedKey& key, const Placement::Place& place,
                               std::optional<std::size_t> copies) {
   JsonObject& line = this->line(key.key, place);
-  if (!has_copies(copies)) return line;
   const std::size_t number = copies ? *copies : session_.copies();
+  if (!keeps_copies(session_, placement_, number)) return line;
   std::vector<JsonObject> list;
   for (const std::size_t server : copy_servers(placement_, number, key.placed_by())) {
     list.push_back(JsonObject("server", session_.server_address(server)).number("index", server));
@@ -97,7 +96,7 @@ Owners key_owners(Session& session, const Placement& placement, const PlacedKey&
     const auto name = structure_named(std::string_view(key).substr(session.key_prefix().size()));
     if (name) copies = std::min(name->copies_or(copies), placement.pool().size());
   }
-  if (placement.replicates() || is_only(copies)) return placement.owners_of(key);
+  if (!keeps_copies(session, placement, copies)) return placement.owners_of(key);
   Owners owners = copies_on(placement.servers_of(key, copies));
   for (Owner& owner : owners.list) owner.must = !is_segment(placed);
   return owners;

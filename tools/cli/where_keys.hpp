@@ -34,7 +34,6 @@ class PlacedLines {
     std::string before_hash, behind_hash;
   };
   const OfServer& of_server(std::size_t server);
-  bool has_copies(std::optional<std::size_t> copies) const;
   Session& session_;
   const Placement& placement_;
   std::vector<OfServer> servers_;
@@ -50,6 +49,9 @@ void add_owners(Session& session, JsonObject& line, const Placement& placement, 
 // or the session.
 // A part that each copy names itself must be on none of them.
 Owners key_owners(Session& session, const Placement& placement, const PlacedKey& key);
+
+// Whether so many copies are mcds's own, beside what the client itself replicates.
+bool keeps_copies(Session& session, const Placement& placement, std::size_t copies);
 
 // One line per key; asks no server.
 ExitStatus print_where(Session& session, std::span<const PlacedKey> keys,

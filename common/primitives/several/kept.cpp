@@ -122,8 +122,7 @@ std::optional<Failure> Kept::newly_silent(const Look& look) const {
 
 void Kept::confirm(const std::function<bool()>& take_back) {
   if (is_unmarked()) return;
-  const std::string what =
-      "the " + structure_ + " '" + name_ + "' was created in " + in_words(context_.copies);
+  const std::string what = created();
   const auto looked = attempt([&] {
     Look seen = look();
     for (int again = 1; again < most_looks && newly_silent(seen); ++again) seen = look();
@@ -148,14 +147,28 @@ void Kept::confirm(const std::function<bool()>& take_back) {
   if (!other)
     throw UnknownOutcome(what + ", and a server that may have it in another number does not answer",
                          silent->server());
-  const auto taken = attempt(take_back);
-  if (taken.failure() || !taken.value()) {
-    throw UnknownOutcome(what + ", and another is kept in " + in_words(*other) +
-                         "; fetch each with --copies" +
-                         (taken.failure() ? std::string(": ") + taken.failure()->what() : std::string()));
+  if (change) {
+    expect_taken_back(*other, take_back);
+    throw Contention("the " + structure_ + " '" + name_ + "' is being put elsewhere; try again");
   }
-  if (change) throw Contention("the " + structure_ + " '" + name_ + "' is being put elsewhere; try again");
-  refuse(*other);
+  refuse_created(*other, take_back);
+}
+
+std::string Kept::created() const {
+  return "the " + structure_ + " '" + name_ + "' was created in " + in_words(context_.copies);
+}
+
+void Kept::refuse_created(std::size_t other, const std::function<bool()>& take_back) const {
+  expect_taken_back(other, take_back);
+  refuse(other);
+}
+
+void Kept::expect_taken_back(std::size_t other, const std::function<bool()>& take_back) const {
+  const auto taken = attempt(take_back);
+  if (!taken.failure() && taken.value()) return;
+  throw UnknownOutcome(created() + ", and another is kept in " + in_words(other) +
+                       "; fetch each with --copies" +
+                       (taken.failure() ? std::string(": ") + taken.failure()->what() : std::string()));
 }
 
 // What is there while nothing is being changed; and whether something was, so that what was asked for before
@@ -298,9 +311,12 @@ std::size_t Kept::unmarked_copies(const std::vector<std::optional<std::string>>&
 }
 
 void Kept::refuse(std::size_t copies) const {
-  throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ + "' is kept in " + in_words(copies) +
-                                         "; give --copies " + std::to_string(copies) +
-                                         ", or change the number with recopy");
+  // A limit's windows end by themselves.
+  throw Failure(ErrorCode::bad_data,
+                "the " + structure_ + " '" + name_ + "' is kept in " + in_words(copies) + "; give --copies " +
+                    std::to_string(copies) +
+                    (root_.starts_with(":limit:") ? ", or wait until its window ends"
+                                                  : ", or change the number with recopy"));
 }
 
 void Kept::refuse_unmarked() const {

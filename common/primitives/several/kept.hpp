@@ -54,6 +54,8 @@ class Kept {
   // left. Throws Failure(bad_data) if so; UnknownOutcome, which names both, if not, or if a server that
   // answered before does not now; Contention if the other number is being changed.
   void confirm(const std::function<bool()>& take_back);
+  // The same for who found by itself in how many other copies it is.
+  [[noreturn]] void refuse_created(std::size_t other, const std::function<bool()>& take_back) const;
 
   // For what changes the number of copies; an unfinished change is completed first.
   using Place = KeptNumber;
@@ -92,6 +94,8 @@ class Kept {
   Look look(bool everywhere = false) const;
   std::optional<Failure> newly_silent(const Look& look) const;
   bool act_upon(const Look& look);
+  std::string created() const;
+  void expect_taken_back(std::size_t other, const std::function<bool()>& take_back) const;
   std::vector<Place> places_of(const Look& look) const;
   std::pair<Look, bool> settled_look(bool everywhere);
   std::uint32_t wait_for_change(const Recopying::Seen& seen);

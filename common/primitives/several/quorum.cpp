@@ -50,7 +50,7 @@ std::optional<Failure> failure_of(Part part, std::span<const CopyState> copies) 
   const Failure again = Contention("other clients kept changing it; try again");
   if (told == nullptr) told = &again;
   const bool unknown = told->code() == ErrorCode::unknown_outcome;
-  if (part == Part::changing && !is_only(copies.size()) && (unknown || count != 0)) {
+  if (part == Part::changing && count != 0) {
     return UnknownOutcome(of_copies(count, copies.size()) +
                               "could be written; try again when more servers answer: " + told->what(),
                           told->server());

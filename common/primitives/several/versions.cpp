@@ -87,7 +87,6 @@ bool VersionedItem::divergent() const {
 
 std::vector<CopyOutcome> VersionedItem::outcomes() const {
   std::vector<CopyOutcome> list;
-  if (is_only(copies.size())) return list;
   list.reserve(copies.size());
   for (const VersionedCopy& copy : copies) list.push_back({.server = copy.server, .failure = copy.failure});
   return list;

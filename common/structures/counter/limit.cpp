@@ -84,18 +84,37 @@ class Counter::Limiting {
     }
     if (!refunds.empty()) context_.cluster.execute(refunds);
     counter_.side_by_side(created.size(), [&](std::size_t k, Counter& counter) {
-      // Nobody counts the same uses in another number of copies.
+      const std::string& name = uses[created[k]].name;
+      const auto is_of_it = [&](std::size_t i) { return uses[i].name == name; };
       const auto here = attempt([&] {
-        Kept kept = Counter::kept(counter.context_, uses[created[k]].name, window_);
-        for (const Kept::Place& place : kept.places(true)) {
-          if (place != Kept::Place{}) kept.refuse(place.copies);
-        }
+        expect_only_here(counter.context_, name, [&] {
+          std::uint64_t sum = 0;
+          for (const std::size_t i : which) sum += is_of_it(i) ? uses[i].cost : 0;
+          return sum;
+        });
       });
-      results[created[k]].failure = here.failure();
+      for (const std::size_t i : which) {
+        if (here.failure() && is_of_it(i)) results[i].failure = here.failure();
+      }
     });
   }
 
  private:
+  // Of a window that was begun by `ours()` uses: nobody counts the same ones in another number of copies.
+  template <typename Ours>
+  void expect_only_here(const Context& context, const std::string& name, const Ours& ours) const {
+    Kept kept = Counter::kept(context, name, window_);
+    for (const Kept::Place& place : kept.places(true)) {
+      if (place == Kept::Place{}) continue;
+      const Request get = Request::gets(counter_.key_of(name) + window_);
+      const auto is_ours = [&](std::size_t, const Reply& there) {
+        return parse_padded_u64(there.value) == ours();
+      };
+      kept.refuse_created(place.copies,
+                          [&] { return take_back(context.cluster, std::span(&get, 1), is_ours); });
+    }
+  }
+
   // The window is in the key: living on past its end by a guard for skew and ticks harms nobody.
   WallTime end_of_key() const { return end_ + std::chrono::seconds(2) + period_ / 2; }
 

@@ -212,7 +212,7 @@ class ChunkDelivery {
   // Remembers of what is delivered by now what some copy lacks, and forgets the rest. What a former ring has
   // is in as many copies as it will ever be.
   void note_early(std::int64_t chunk, const std::vector<Part>& parts, const std::vector<EventLine>& events) {
-    if (is_only(place_.copies.size()) || state_.ring.empty()) return;  // the latter: nobody asks again
+    if (state_.version == 1 || state_.ring.empty()) return;  // the latter: nobody asks again
     std::map<EventId, std::set<std::int64_t>> had;
     for (const EventLine& event : events) had[event.id];
     for (const EventId& id : state_.early[chunk]) had[id];

@@ -160,7 +160,7 @@ struct LogReader::Parts {
   // the next one too: what its writer put twice, at most into the part behind, is delivered once.
   template <typename Deliver>
   bool read_in_passes(std::int64_t chunk, LogReading& reading, bool declines, const Deliver& deliver) {
-    if (!is_only(place.copies.size()) || !place.formers.empty())
+    if (place.copies.size() + place.formers.size() > 1)
       throw too_large(shape(), chunk, " of a log in several copies, or whose number of them was changed");
     LogFound& found = reading.found;
     const std::uint64_t chunks = found.chunks;

@@ -98,7 +98,7 @@ class Audit {
 
   // An application's key that its client keeps under its own name on one server.
   bool is_plain(std::string_view key) const {
-    return placement_.has_plain_owners() && is_only(session_.copies()) &&
+    return placement_.has_plain_owners() && !keeps_copies(session_, placement_, session_.copies()) &&
            !structure_named(key.substr(session_.key_prefix().size()));
   }
 
