@@ -184,10 +184,8 @@ class Teller {
   Counter counter_;
 };
 
-constexpr std::size_t several = 2;
-
 std::optional<CounterRecord> written_by(const Request& request) {
-  return request.op == Op::cas ? CounterRecord::parse(request.value, several) : std::nullopt;
+  return request.op == Op::cas ? CounterRecord::parse(request.value) : std::nullopt;
 }
 
 // Whatever is there when it is written, seen or not.

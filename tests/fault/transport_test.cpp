@@ -38,6 +38,14 @@ Milliseconds duration_of(Action&& action) {
   return std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - before);
 }
 
+// A server that goes on has first what it was sent meanwhile, and perhaps much else to do on this machine.
+bool serves_again(Cluster& cluster) {
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    if (cluster.execute(Request::version(0)).outcome == Outcome::hit) return true;
+  }
+  return false;
+}
+
 // Executes within the deadline.
 Reply timely(Cluster& cluster, const Request& request) {
   Reply reply;
@@ -90,7 +98,7 @@ TEST_CASE("a stopped server costs one deadline, is never a miss, and serves agai
       CHECK(reply.is(changes(request.op) ? ReplyFailure::Kind::unknown : ReplyFailure::Kind::unreachable));
     }
     memcached.resume();
-    CHECK(cluster->execute(Request::version(0)).outcome == Outcome::hit);
+    CHECK(serves_again(*cluster));
   }
 }
 
@@ -386,6 +394,7 @@ TEST_CASE("of batches on their way to a stopped server what was never sent was n
   CHECK(replies.front().unknown());
   CHECK(replies.back().is(ReplyFailure::Kind::unreachable));
   memcached.resume();
+  CHECK(serves_again(*cluster));
   CHECK(cluster->execute(Request::get("k39")).outcome == Outcome::miss);
 }
 

@@ -95,10 +95,7 @@ inline void read_cache(std::string_view text) {
 }
 
 inline void read_counter(std::string_view text) {
-  for (const std::size_t copies : {1U, 2U}) {
-    if (const auto record = CounterRecord::parse(text, copies))
-      must(CounterRecord::parse(record->text(), copies).has_value());
-  }
+  if (const auto record = CounterRecord::parse(text)) must(CounterRecord::parse(record->text()).has_value());
   static_cast<void>(parse_padded_u64(text));
 }
 

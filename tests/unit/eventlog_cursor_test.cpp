@@ -60,14 +60,14 @@ TEST_CASE("cursors: several copies, as versions before 0.2 numbered their parts"
   text += "part 29920568.1002 0f1e2d3c4b5a6978 42 -\nlost 29920568.2000 0f1e2d3c4b5a6978\n";
   text += "end *" + checksum(text) + '\n';
   CursorState state = CursorState::parse(text, "f");
-  state.tell_copies_apart(2);
+  state.tell_copies_apart(LogKeys("eventlog:l", {}, 2));
   CHECK(state.parts.contains({29920568, 0, 0}));
   CHECK(state.parts.contains({29920568, 2, 1}));
   CHECK(state.lost.contains({{29920568, 0, 2}, "0f1e2d3c4b5a6978"}));
   CursorState again = CursorState::parse(state.text(), "f");
   CHECK(again == state);
   again.parts[{29920568, 1002, 0}] = {"5f3a9c0d1e2b4a67", 7, std::nullopt};
-  again.tell_copies_apart(2);
+  again.tell_copies_apart(LogKeys("eventlog:l", {}, 2));
   CHECK(again.parts.contains({29920568, 1002, 0}));
 }
 

@@ -32,7 +32,7 @@ void add_speed(JsonObject& line, Duration took, std::uint64_t items) {
 
 void add_copies(JsonObject& line, Session& session, const AnswerFrom& from) {
   const auto copies = told(from.copies);
-  if (copies.empty() && from.or_one && !is_only(session.copies())) line.number("copies", 1);
+  if (copies.empty() && of_several(session.copies(), from.or_one)) line.number("copies", 1);
   if (copies.empty()) return;
   for (const CopyOutcome& copy : copies) {
     const std::string& server = session.server_field(copy.server);

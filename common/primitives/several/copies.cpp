@@ -20,7 +20,6 @@ std::vector<std::size_t> copy_servers(const Context& context, std::string_view k
 }
 
 std::vector<Request> to_copies(const Context& context, std::vector<Request> requests) {
-  if (is_only(context.copies)) return requests;
   std::vector<Request> batch;
   batch.reserve(requests.size() * context.copies);
   for (const Request& request : requests) {

@@ -48,7 +48,7 @@ class CopyReplies {
   std::size_t copies_;
 };
 
-// Each of them to each of its copies; to an only one as it is.
+// Each of them to each of its copies.
 std::vector<Request> to_copies(const Context& context, std::vector<Request> requests);
 // One batch.
 CopyReplies execute_copies(const Context& context, std::span<const Request> requests);

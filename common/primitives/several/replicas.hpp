@@ -143,10 +143,4 @@ auto repair(const Replicas& copies, Clock& clock, const Read& read, const Write&
   return all;
 }
 
-// The same where nobody needs what was read: a single copy is not even asked.
-template <typename Read, typename Write>
-void repair_only(const Replicas& copies, Clock& clock, const Read& read, const Write& write) {
-  if (!is_only(copies.size())) static_cast<void>(repair(copies, clock, read, write));
-}
-
 }  // namespace mcds

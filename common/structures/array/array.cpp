@@ -156,7 +156,7 @@ Array::Changed Array::replace(std::span<const std::string> elements, std::option
 Array::Changed Array::apply(const Step& step, std::optional<ArrayEncoding> encoding, bool lock) {
   if (encoding != ArrayEncoding::json) {
     const Changed changed = append(step, encoding, context_.random.token());
-    if (changed.found || encoding || (!may_be_json() && !step.creates)) return changed;
+    if (changed.found || encoding || (!has_one_copy() && !step.creates)) return changed;
   }
   return update_json(step, lock);
 }
@@ -369,7 +369,7 @@ Array::Creation Array::creation(const Context& context, const Step& step,
 
 // `asked`: nothing else is, so its server must answer.
 bool Array::is_json(const Reply& reply, bool asked) const {
-  if (asked || may_be_json()) expect_read(context_.cluster, reply);
+  if (asked || has_one_copy()) expect_read(context_.cluster, reply);
   return reply.outcome == Outcome::hit;
 }
 
@@ -466,7 +466,7 @@ std::optional<Array::Compacted> Array::compact() {
 
 std::optional<Array::Compacted> Array::compact_here() {
   // A single copy has no order to agree on: it is compacted as it is read.
-  if (!is_only(copies_.size())) return compact_copies();
+  if (!has_one_copy()) return compact_copies();
   Compacted result;
   const bool done = journal().compact([&](const std::vector<JournalLine>& lines) {
     std::vector<JournalLine> kept = without_removed(lines);
@@ -488,7 +488,7 @@ JournalContents Array::read_first() const {
 std::vector<PlacedKey> Array::keys() const {
   JournalContents stored = read_first();
   if (!stored.found && kept_.elsewhere()) stored = read_first();
-  if (!stored.found && may_be_json() && fetch_here(ArrayEncoding::json).found) return {{json_key_, {}}};
+  if (!stored.found && has_one_copy() && fetch_here(ArrayEncoding::json).found) return {{json_key_, {}}};
   std::vector<PlacedKey> keys{{kept_.key(), {}}};
   for (std::string& segment : stored.segments) keys.push_back({std::move(segment), kept_.key()});
   return keys;

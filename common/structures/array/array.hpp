@@ -124,7 +124,7 @@ class Array {
   void expect_no_journal() const;
   // Of several copies none is JSON. A client that used fewer may have left such an array: it is looked for,
   // so that it is not taken for nothing, and its server need not answer.
-  bool may_be_json() const { return is_only(copies_.size()); }
+  bool has_one_copy() const { return is_only(copies_.size()); }
   bool is_json(const Reply& reply, bool asked) const;
 
   static void move(Recopying& change, const std::string& name, const Journal::Options& options);

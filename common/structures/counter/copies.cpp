@@ -208,7 +208,7 @@ class CounterOperation final : public CounterCopies {
     const auto held = HeldCounter::parse(reply.value);
     copy.held = held.has_value();
     const std::string& value = held ? held->value : reply.value;
-    copy.record = CounterRecord::parse(value, copies_.size());
+    copy.record = counter_.record_in(value);
     if (!copy.record) throw CorruptData(no_counter_message(name_, value), server);
     if (!reply.age.ttl || reply.age.ttl->count() < 0) return;
     copy.ttl = reply.age.ttl;
@@ -361,7 +361,7 @@ class CounterOperation final : public CounterCopies {
   // What to start from on this copy: its own life, or a new one, and all that is known.
   CounterRecord base_for(const Copy& copy) const {
     CounterRecord base =
-        copy.record ? *copy.record : CounterRecord::of_new_life(copies_.size(), context_.random);
+        copy.record ? *copy.record : CounterRecord::of_new_life(counter_.server_counts(), context_.random);
     base.learn(known_);
     base.lives[base.life];
     return base;
@@ -508,7 +508,7 @@ class CounterOperation final : public CounterCopies {
     std::vector<Request> gets;
     for (const Copy& copy : copies_) gets.push_back(Request::gets(key_).on(copy.server));
     const auto is_ours = [&](std::size_t, const Reply& there) {
-      const auto record = CounterRecord::parse(there.value, copies_.size());
+      const auto record = counter_.record_in(there.value);
       return record && ours.covers(*record);
     };
     kept()->confirm([&] { return take_back(context_.cluster, gets, is_ours); });

@@ -72,12 +72,13 @@ Counter::Counter(const Context& context, Names names)
 // Roots of several copies that say together that the counter was removed. A limit's window of before 0.3,
 // digits in several copies, ends by itself.
 Kept Counter::kept(const Context& context, const std::string& name, const std::string& window) {
-  const auto has_left = [of_limit = !window.empty(), &clock = context.clock](
-                            std::span<const std::string> roots, std::size_t copies) {
+  const auto has_left = [of_limit = !window.empty(), context](std::span<const std::string> roots,
+                                                              std::size_t copies) {
+    const Clock& clock = context.clock;
     CounterRecord all;
     for (const std::string& root : roots) {
       const auto held = HeldCounter::parse(root);
-      auto record = CounterRecord::parse(held ? held->value : root, copies);
+      auto record = Counter(context.in_copies(copies)).record_in(held ? held->value : root);
       if (!record) return false;
       if (of_limit && record->base.plain && roots.size() > 1) return true;
       // Where the item ends with it, its server knows better than our clock.
@@ -93,6 +94,11 @@ Kept Counter::kept(const Context& context, const std::string& name, const std::s
           [context, name](Recopying& change) { move_counter(change, context, name); },
           has_left,
           Kept::Unmarked::refused};
+}
+
+std::optional<CounterRecord> Counter::record_in(std::string_view value) const {
+  auto record = CounterRecord::parse(value);
+  return record && record->is_single() == server_counts() ? std::move(record) : std::nullopt;
 }
 
 CounterAnswer Counter::incr(const std::string& name, std::uint64_t delta, IncrOptions options) {

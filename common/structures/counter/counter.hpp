@@ -15,6 +15,7 @@
 #include "common/primitives/several/copies.hpp"
 #include "common/primitives/several/kept.hpp"
 #include "common/primitives/several/side_by_side.hpp"
+#include "common/structures/counter/record.hpp"
 
 namespace mcds {
 
@@ -125,6 +126,8 @@ class Counter {
   }
   // An only copy may be digits, which its server counts by itself in one trip.
   bool server_counts() const { return is_only(context_.copies); }
+  // What a copy holds; nullopt: no counter in so many copies.
+  std::optional<CounterRecord> record_in(std::string_view value) const;
 
  private:
   class Limiting;

@@ -25,7 +25,6 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t as_staged = 2;  // as a record is written in the mark
 constexpr std::uint32_t life_bits = 0x7fffffff;
 
 using Base = CounterRecord::Base;
@@ -40,12 +39,12 @@ class CounterMove {
       : recopying_(recopying),
         context_(context),
         name_(name),
-        from_(recopying.mark().from.unmarked ? 1 : recopying.mark().from.copies),
-        old_key_(recopying.mark().from.key(context, "counter", name)),
+        from_(context.in_copies(recopying.mark().from.unmarked ? 1 : recopying.mark().from.copies)),
+        old_key_(from_.key_of(name)),
         old_servers_(copy_servers(context.cluster.placement(), recopying.mark().from.copies, old_key_)) {
     const std::string_view moving = recopying.mark().moving;
     is_plain_ = moving.starts_with("P ");
-    if (moving.size() > 2) staged_ = CounterRecord::parse(moving.substr(2), as_staged);
+    if (moving.size() > 2) staged_ = CounterRecord::parse(moving.substr(2));
   }
 
   void run() {
@@ -84,7 +83,7 @@ class CounterMove {
   Request holding(const Reply& copy) const {
     const WallTime now = context_.clock.wall();
     HeldCounter held{copy.value};
-    const auto record = CounterRecord::parse(copy.value, from_);
+    const auto record = from_.record_in(copy.value);
     if (copy.age.ttl && copy.age.ttl->count() >= 0)
       held.expires_at = expiry_second(std::max(*copy.age.ttl, std::chrono::seconds(1)), now);
     else if (record && !copy.age.ttl)
@@ -117,10 +116,10 @@ class CounterMove {
     };
     std::uint32_t newest = 0;
     for (const auto& [copy, held] : old_) newest = std::max(newest, life_of(flags_of(copy)));
-    CounterRecord all = CounterRecord::of_new_life(as_staged, context_.random);
+    CounterRecord all = CounterRecord::of_new_life(false, context_.random);
     std::optional<std::int64_t> expires_at;
     const WallTime now = context_.clock.wall();
-    is_plain_ = from_ == 1;
+    is_plain_ = from_.server_counts();
     for (const auto& [copy, held] : old_) {
       const std::string& value = held->value;
       const bool is_number = parse_padded_u64(value).has_value();
@@ -129,7 +128,7 @@ class CounterMove {
       const std::uint32_t flags = flags_of(copy);
       const bool is_older = life_of(flags) != newest && (flags != 0 || is_number);
       if (is_older || is_removal(value, flags)) continue;
-      auto record = from_ == 1 ? CounterRecord::parse_of_before(value) : CounterRecord::parse(value, from_);
+      auto record = from_.server_counts() ? CounterRecord::parse_of_before(value) : from_.record_in(value);
       if (!record)
         throw CorruptData(no_counter_message(name_, "text"), context_.cluster.address_of(copy.server));
       if (expires_at) record->read_clock(seconds_until(*expires_at, now), now);
@@ -137,7 +136,7 @@ class CounterMove {
     }
     if (all.base.number == 0) return std::nullopt;
     all.keep_our_clock();
-    if (from_ > 1) return all;
+    if (!from_.server_counts()) return all;
     if (!all.base.expires_at) all.base.expires_at = expires_at;
     all.base.mark = context_.random.token();
     return all;
@@ -149,11 +148,12 @@ class CounterMove {
     if (copies == 0) return;
     // The old roots may have been removed by who took over, who knew more.
     recopying_.check();
-    const std::string key = KeptNumber{copies}.key(context_, "counter", name_);
+    const Counter to(context_.in_copies(copies));
+    const std::string key = to.key_of(name_);
     const std::string mark = context_.random.token();
     std::vector<Request> batch;
-    for (const std::size_t server : copy_servers(context_.cluster.placement(), copies, key)) {
-      CounterRecord copy = CounterRecord::of_new_life(copies, context_.random);
+    for (const std::size_t server : copy_servers(to.context(), key)) {
+      CounterRecord copy = CounterRecord::of_new_life(to.server_counts(), context_.random);
       copy.begin({.number = staged_->base.number + 1,
                   .kind = Base::Kind::set,
                   .value = staged_->sum(),
@@ -170,7 +170,7 @@ class CounterMove {
   Recopying& recopying_;
   const Context& context_;
   const std::string& name_;
-  std::size_t from_;  // as the old key says it
+  Counter from_;  // as the old key says it
   std::string old_key_;
   std::vector<std::size_t> old_servers_;
   bool is_plain_ = false;

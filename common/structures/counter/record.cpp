@@ -8,7 +8,6 @@
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/primitives/record.hpp"
-#include "common/primitives/several/number.hpp"
 
 namespace mcds {
 
@@ -125,9 +124,9 @@ bool Base::beats(const Base& other) const {
   return expires_at.value_or(never) > other.expires_at.value_or(never);
 }
 
-CounterRecord CounterRecord::of_new_life(std::size_t copies, Random& random) {
+CounterRecord CounterRecord::of_new_life(bool single, Random& random) {
   CounterRecord record;
-  record.life = is_only(copies) ? std::string(single_life) : random.token();
+  record.life = single ? std::string(single_life) : random.token();
   record.lives[record.life];
   return record;
 }
@@ -153,8 +152,8 @@ std::string CounterRecord::text() const {
   return seal(body);
 }
 
-std::optional<CounterRecord> CounterRecord::parse(std::string_view text, std::size_t copies) {
-  if (!is_only(copies)) return read_record(text, "C3", read_several);
+std::optional<CounterRecord> CounterRecord::parse(std::string_view text) {
+  if (text.starts_with("C3")) return read_record(text, "C3", read_several);
   const auto number = parse_padded_u64(text);
   if (!number) return read_record(text, "C1", read_single);
   CounterRecord record;
@@ -165,7 +164,8 @@ std::optional<CounterRecord> CounterRecord::parse(std::string_view text, std::si
 }
 
 std::optional<CounterRecord> CounterRecord::parse_of_before(std::string_view text) {
-  auto record = parse(text, 1);
+  auto record = parse(text);
+  if (record && !record->is_single()) return std::nullopt;
   if (!record) {
     record = read_record(text, "C2", [](std::span<const std::string_view> words, CounterRecord& into) {
       return read_lives(words[2], into) && read_end(words.subspan(3), into);

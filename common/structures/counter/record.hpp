@@ -54,13 +54,13 @@ struct CounterRecord {
   std::map<std::string, Life> lives;
   std::vector<std::string> ids;  // of the last changes, the newest last
 
-  // Of one of so many copies, in which nothing was counted yet.
-  static CounterRecord of_new_life(std::size_t copies, Random& random);
+  // In which nothing was counted yet; `single`: of an only copy.
+  static CounterRecord of_new_life(bool single, Random& random);
 
   // As it is stored.
   std::string text() const;
-  // What one of so many copies holds; nullopt: no counter, or damaged.
-  static std::optional<CounterRecord> parse(std::string_view text, std::size_t copies);
+  // nullopt: no counter, or damaged.
+  static std::optional<CounterRecord> parse(std::string_view text);
   // Digits, C1 or C2 of before 0.3, under the key of one copy, as records that merge: the largest number, of
   // each life the most that was counted, and an exact one before a plain one.
   static std::optional<CounterRecord> parse_of_before(std::string_view text);

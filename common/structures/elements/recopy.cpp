@@ -273,11 +273,11 @@ void Elements::move(Recopying& change, const std::string& structure, const std::
 }
 
 Elements::Recopied Elements::recopy() {
-  const auto fetch_at = [this](const Kept::Place& place, const Visit& visit) {
-    return Elements(context_.in_copies(place.copies), structure_, name_, options_).fetch(visit);
+  const auto at = [this](const Kept::Place& place) {
+    return Elements(context_.in_copies(place.copies), structure_, name_, options_);
   };
   const auto lists_nothing = [&](const Kept::Place& place) {
-    const Listing listing = fetch_at(place, [](Found&) {});
+    const Listing listing = at(place).fetch([](Found&) {});
     return listing.complete() && listing.present == 0;
   };
   std::vector<Kept::Place> places = kept_.places();
@@ -299,7 +299,8 @@ Elements::Recopied Elements::recopy() {
   if (place->copies != context_.copies) {
     // Several copies would restore what has ended, from the copy that ends last: none of it is in several.
     std::size_t ending = 0;
-    if (is_only(place->copies)) fetch_at(*place, [&](const Found& found) { ending += found.ends ? 1 : 0; });
+    const Elements there = at(*place);
+    if (!there.versions_.in_use()) there.fetch([&](const Found& found) { ending += found.ends ? 1 : 0; });
     if (ending != 0) {
       throw Failure(ErrorCode::bad_data,
                     std::to_string(ending) + (ending == 1 ? " element expires" : " elements expire") +

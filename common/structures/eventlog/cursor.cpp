@@ -16,7 +16,6 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/new_file.hpp"
-#include "common/primitives/several/number.hpp"
 #include "common/structures/eventlog/format.hpp"
 
 namespace mcds {
@@ -148,8 +147,8 @@ CursorState CursorState::parse(std::string_view text, std::string_view file) {
   return state;
 }
 
-void CursorState::tell_copies_apart(std::size_t copies) {
-  if (is_only(copies)) return;
+void CursorState::tell_copies_apart(const LogKeys& keys) {
+  if (keys.has_one_copy()) return;
   if (std::exchange(version, 2) == 2) return;
   constexpr std::int64_t parts_per_copy = 1000;
   rename(*this, [](const PartName& name) {

@@ -11,6 +11,7 @@
 
 #include "common/base/descriptors.hpp"
 #include "common/structures/eventlog/event.hpp"
+#include "common/structures/eventlog/format.hpp"
 
 namespace mcds {
 
@@ -36,7 +37,7 @@ struct CursorState {
   // Throws Failure(bad_data), naming `file`.
   static CursorState parse(std::string_view text, std::string_view file);
   // Versions before 0.2 hid the copy in the number, if there were several: copy i's parts began at 1000 i.
-  void tell_copies_apart(std::size_t copies);
+  void tell_copies_apart(const LogKeys& keys);
   // For a log whose number of copies was changed: the ring `before` is a former one now, and `now` the one in
   // use.
   void change_rings(std::int64_t before, std::int64_t now);

@@ -187,7 +187,7 @@ struct LogReader::Parts {
     if (!state.ring.empty() && state.ring != ring)
       follow(state);
     else
-      state.tell_copies_apart(place.copies.size());
+      state.tell_copies_apart(place.keys);
     if (!state.ring.empty() && state.ring != ring) {
       throw Failure(ErrorCode::bad_data, "the cursor belongs to " + state.ring + ", not to " + ring +
                                              "; give another file, or remove it to read the whole log again");
@@ -210,7 +210,7 @@ struct LogReader::Parts {
       if (take_over(state)) return;
       if (look == 0 && !place.elsewhere()) break;
     }
-    state.tell_copies_apart(place.copies.size());
+    state.tell_copies_apart(place.keys);
     if (state.ring == place.keys.ring() || !is_numbered_otherwise(state.ring)) return;
     // What was delivered must not be forgotten only because the copy that tells of its ring is silent, or was
     // until now.
@@ -233,7 +233,7 @@ struct LogReader::Parts {
   bool take_over(CursorState& state) const {
     for (const FormerRing& former : place.formers) {
       if (!(former.shape == shape()) || place.keys_of(former).ring() != state.ring) continue;
-      state.tell_copies_apart(former.number.copies);
+      state.tell_copies_apart(place.keys_of(former));
       state.change_rings(ring_of(former.number), ring_of({place.copies.size(), place.kept.is_unmarked()}));
       state.ring = place.keys.ring();
       return true;

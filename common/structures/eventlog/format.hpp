@@ -50,6 +50,8 @@ class LogKeys {
   LogKeys(std::string log, const RingShape& shape, std::size_t copies)
       : log_(std::move(log)), ring_(log_ + ':' + shape.text()), copies_(copies) {}
   std::size_t copies() const { return copies_; }
+  // Nothing is lacking that another copy has.
+  bool has_one_copy() const { return is_only(copies_); }
   std::string part(const PartName& name) const { return ring_ + ':' + name.text(); }
   // Of a part's item, which lies with the first of its chunk.
   Request of_part(Request request, const PartName& name) const {
@@ -61,7 +63,7 @@ class LogKeys {
   }
   // Where it may be misplaced; nullopt: nowhere else, or where another copy's lies.
   std::optional<Request> misplaced(const Cluster& cluster, Request of_part) const {
-    return is_only(copies_) ? by_its_own_bytes(cluster, std::move(of_part)) : std::nullopt;
+    return has_one_copy() ? by_its_own_bytes(cluster, std::move(of_part)) : std::nullopt;
   }
   std::string directory(std::int64_t group) const { return ring_ + ":dir:" + std::to_string(group); }
   std::string conf() const { return log_ + ":conf"; }

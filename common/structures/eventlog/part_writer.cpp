@@ -188,7 +188,7 @@ PartWriter::Stored PartWriter::create(const PartName& name, const std::string& l
     }
   } catch (const NotApplied& failure) {
     // A directory that has no room stays without it; its server may come back.
-    if (is_only(keys_.copies()) || (!restores_ && failure.code() == ErrorCode::refused)) throw;
+    if (keys_.has_one_copy() || (!restores_ && failure.code() == ErrorCode::refused)) throw;
   }
   const auto request =
       keys_.of_part(Request::append_or_create(keys_.part(name), part_header(name, incarnation), lines,

@@ -83,11 +83,11 @@ bool LogPlace::elsewhere() {
 // If one does not answer it is begun all the same, because it tells readers of the shape; they look for what
 // it may not say: LogFound::conf_may_lack.
 void LogPlace::let_begin() {
-  repair_only(
-      copies, context.clock, [&](bool) { return read_conf(context, keys.conf()); },
-      [&](const ConfCopies& confs, std::size_t copy) {
-        add_to_conf(copies.at(copy), keys.conf(), confs.all());
-      });
+  const auto read = [&](bool) { return read_conf(context, keys.conf()); };
+  const auto write = [&](const ConfCopies& confs, std::size_t copy) {
+    add_to_conf(copies.at(copy), keys.conf(), confs.all());
+  };
+  if (!keys.has_one_copy()) static_cast<void>(repair(copies, context.clock, read, write));
   for (PartWriter& writer : writers) writer.may_begin();
 }
 

@@ -209,7 +209,7 @@ class RingReader {
 
   // Its copies united.
   std::vector<ChunkText> read() {
-    if (is_only(copies_.size())) return read_copy({copies_.at(0), place_.shape, keys_}, chunks_, reading_);
+    if (keys_.has_one_copy()) return read_copy({copies_.at(0), place_.shape, keys_}, chunks_, reading_);
     std::vector<std::optional<Failure>> unrefilled(copies_.size());
     const auto write = [&](const RingText& all, std::size_t copy) {
       unrefilled[copy] = attempt([&] { refill(all, copy); }).failure();
