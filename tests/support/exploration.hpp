@@ -37,8 +37,9 @@ struct Happenings {
 struct Bounds {
   int faults = 0;  // in one run
   Happenings kinds = {};
-  std::vector<Duration> pauses = {};  // how long time may stand out, at any place
-  int most_pauses = 0;                // in one run
+  std::optional<std::size_t> mortal = {};  // the only client that dies; any without it
+  std::vector<Duration> pauses = {};       // how long time may stand out, at any place
+  int most_pauses = 0;                     // in one run
   bool stalls =
       false;  // clients stand still before their first request, and between a reply and the next, too
   // A bound, no reduction: who sleeps goes on only while nobody else is in the midst of an operation, unless
@@ -60,6 +61,7 @@ struct Bounds {
   bool reduced = true;  // false: every sequence of choices, to check the reduction
   std::optional<int>
       preemptions{};  // only unreduced: how often another client may go on in the midst of an operation
+  bool servers_in_order = false;  // a bound, no reduction: a batch reaches one server after the other
   bool collect_finals = false;
 
   std::string told() const;  // what is bounded

@@ -11,7 +11,9 @@ std::vector<Transition> Exploration::Inside::enabled() const {
     const auto& one = *client->inside_;
     if (one.fiber.finished() || !may_go_on(one)) continue;
     for (std::size_t lane = 0; lane < one.lanes.size(); ++lane) {
-      if (one.lanes[lane].open) offer(all, one, lane);
+      if (!one.lanes[lane].open) continue;
+      offer(all, one, lane);
+      if (bounds.servers_in_order) break;
     }
     if ((one.wakes && may_wake(one)) || one.stands) {
       Transition wake;
@@ -89,7 +91,7 @@ void Exploration::Inside::offer(std::vector<Transition>& all, const ExploredClie
   add(bounds.kinds.delayed && (writes || more), Variant::delayed);
   add(bounds.kinds.unreachable && lane.position == 0, Variant::unreachable);
   add(bounds.kinds.refused && writes, Variant::refused);
-  add(bounds.kinds.deaths, Variant::death);
+  add(bounds.kinds.deaths && bounds.mortal.value_or(client.index) == client.index, Variant::death);
 }
 
 void Exploration::Inside::offer_environment(std::vector<Transition>& all) const {

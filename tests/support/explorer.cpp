@@ -316,8 +316,10 @@ Verdict explore(const Scenario& scenario, const Bounds& bounds) {
 std::string Bounds::told() const {
   std::string text = "faults " + std::to_string(faults);
   if (most_pauses != 0) text += ", pauses " + std::to_string(most_pauses);
+  if (mortal) text += ", of client " + std::to_string(*mortal + 1);
   if (prompt) text += ", no time passes in the midst of an operation";
   if (hasty_attempts) text += ", hasty back-offs " + std::to_string(*hasty_attempts);
+  if (servers_in_order) text += ", servers in order";
   if (preemptions) text += ", preemptions " + std::to_string(*preemptions);
   return text;
 }

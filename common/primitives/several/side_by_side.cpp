@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <utility>
@@ -121,7 +122,7 @@ struct SideBySide::Parts {
       State& state = run->state;
       if (!state.running()) continue;
       if (state.wake) wake = std::min(wake.value_or(*state.wake), *state.wake);
-      batch.insert(batch.end(), state.batch.begin(), state.batch.end());
+      std::ranges::move(state.batch, std::back_inserter(batch));
     }
     if (batch.empty()) {
       if (!wake) return;

@@ -21,6 +21,17 @@ constexpr std::size_t smallest_filler = 16;
 constexpr std::int64_t directories_per_trip = 16;
 constexpr int most_fill_rounds = 4;  // an item much larger than usual is not filled
 
+// Lines that fill a part, whatever room it has: each half as large as the one before.
+const std::vector<std::string>& fillers() {
+  static const auto lines = [] {
+    std::vector<std::string> all;
+    for (std::size_t size = largest_filler; size >= smallest_filler; size /= 2)
+      all.push_back(filler_line(size));
+    return all;
+  }();
+  return lines;
+}
+
 // What is put by who looked before the log had left may still get into the chunk after the next.
 std::vector<InUse> prolonged(std::vector<InUse> conf, WallTime now) {
   for (InUse& one : conf) {
@@ -115,8 +126,7 @@ class LogRecopy {
     directory.add(expect_read(copy.cluster, copy.cluster.execute(ask)).value);
     for (const auto& [name, incarnation] : directory.named(chunk, WallTime::max())) {
       std::vector<Request> batch;
-      for (std::size_t size = largest_filler; size >= smallest_filler; size /= 2)
-        batch.push_back(keys.append(name, filler_line(size)));
+      for (const std::string& filler : fillers()) batch.push_back(keys.append(name, filler));
       for (int round = 0; round < most_fill_rounds; ++round) {
         if (copy.cluster.execute(batch).back().outcome != Outcome::stored) break;
       }
