@@ -267,7 +267,11 @@ TEST_CASE("move: again copies what lives on by touches although its copy has end
     CHECK(world.memory.execute(Request::touch(key, in(3000s))).outcome == Outcome::stored);
     CHECK(world.memory.execute(Request::touch(removed, in(6000s))).outcome == Outcome::stored);
     world.clock.advance(passed);
-    run(true, 3000s - passed);
+    std::uint64_t already = 0, gone = 0;
+    for (const auto& [servers, pair] : run(true, 3000s - passed).pairs)
+      already += pair.already, gone += pair.gone;
+    CHECK(already == 0);
+    CHECK(gone == 1);
     REQUIRE(world.there(key));
     const Reply reply = world.after.execute(Request::probe(key, world.after.placement().server_of(key)));
     CHECK(std::abs((*reply.age.ttl + passed).count() - 3000) <= 2);

@@ -95,7 +95,8 @@ Settler::State Settler::judge(const Item& item, const Request& request, const Re
     if (hit && digest_of(seen.value, seen.flags) == item.digest)
       return seen.created ? judge_found(item, request, seen) : State::touched;
     if (!hit && request.op == Op::add_and_get) return State::missing;
-    ++tally_.pair_of(item).already;  // the new pool's clients changed or removed it
+    MovedPair& pair = tally_.pair_of(item);
+    ++(hit ? pair.already : pair.gone);  // the new pool's clients changed or removed it
     return State::settled;
   }
   if (hit) return judge_found(item, request, seen);
