@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""What a batch of new members asks of the servers, by their own counts. Usage: table_requests_test.py BUILD_DIR
+
+The first window, 64 lines, is looked for before it is added. If all of it was new, what follows is added unread: in one copy by
+`add` alone; with several, where this batch created the table, no copy is read, and where it was there, one is left out.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+from real_servers import connected, start_memcached
+
+LINES, FIRST = 500, 64
+INDEX = 150  # requests for the index and the number of copies: at most so many
+mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+
+
+def counted(paths):
+    """How many reads and writes of items the servers have seen."""
+    gets = sets = 0
+    for path in paths:
+        with connected(path) as file:
+            file.write(b"stats\r\n")
+            file.flush()
+            while (line := file.readline().split())[0] != b"END":
+                gets += int(line[2]) if line[1] == b"cmd_get" else 0
+                sets += int(line[2]) if line[1] == b"cmd_set" else 0
+    return gets, sets
+
+
+def added(paths, table, copies):
+    """What it took to add all members."""
+    before = counted(paths)
+    lines = "".join(f"member-{i}\n" for i in range(LINES))
+    subprocess.run([mcds, "-s", ",".join("unix:" + path for path in paths), "--copies", str(copies), "table", "add", table, "-", "-q"],
+                   input=lines, text=True, check=True, timeout=60)
+    return tuple(now - then for now, then in zip(counted(paths), before))
+
+
+def expect(what, count, least):
+    check(least <= count <= least + INDEX, f"{what}: {count}, at least {least}")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        paths = [os.path.join(directory, name) for name in ("a", "b")]
+        processes = [start_memcached(path, "-m", "64") for path in paths]
+        try:
+            expect("one copy, new: writes", added(paths, "one", 1)[1], FIRST + LINES)
+            expect("one copy, again: writes", added(paths, "one", 1)[1], LINES)
+            gets, sets = added(paths, "two", 2)
+            expect("two copies, new: reads", gets, 2 * FIRST)
+            expect("two copies, new: writes", sets, 2 * LINES)
+            subprocess.run([mcds, "-s", ",".join("unix:" + path for path in paths), "--copies", "2", "table", "add", "old", "x", "-q"], check=True)
+            expect("two copies, a table that was there: reads", added(paths, "old", 2)[0], 2 * FIRST + LINES - FIRST)
+            expect("two copies, again: reads", added(paths, "old", 2)[0], 2 * LINES)
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+    finish()
+
+
+main()
