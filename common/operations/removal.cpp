@@ -3,6 +3,7 @@
 #include "common/base/bounds.hpp"
 #include "common/operations/move/spool.hpp"
 #include "common/operations/never_saved.hpp"
+#include "common/primitives/cas_update.hpp"
 
 namespace mcds {
 
@@ -21,10 +22,6 @@ std::vector<ServerTime> server_times(Cluster& cluster, const Clock& clock, std::
   }
   for (const Reply& reply : cluster.execute(requests)) times[reply.server] = server_time(reply, clock);
   return times;
-}
-
-Request removal_of(std::string key, CasUnique cas) {
-  return cas.value == 0 ? Request::remove(std::move(key)) : Request::remove_if(std::move(key), cas);
 }
 
 SelectedRemoval::SelectedRemoval(const Context& context, RemovalOptions options, Watch watch)

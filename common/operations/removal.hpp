@@ -36,9 +36,6 @@ ServerTime server_time(const Reply& statistics, const Clock& clock);
 std::vector<ServerTime> server_times(Cluster& cluster, const Clock& clock,
                                      std::optional<std::size_t> only = {});
 
-// Of what has this cas; where the server has none, of what is there.
-Request removal_of(std::string key, CasUnique cas);
-
 struct RemovalOptions {
   KeySelection selection = {};
   std::optional<Duration> older_than = {};  // neither read nor written for so long, as the server counts it

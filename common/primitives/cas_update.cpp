@@ -26,13 +26,17 @@ void expect_cas(const Cluster& cluster, std::size_t server, CasUnique cas) {
 
 Request write_over(const Context& context, const std::string& key, bool found, CasUnique cas,
                    const Write& write, std::size_t server) {
+  if (write.removes) return removal_of(key, cas).on(server);
   if (found) expect_cas(context.cluster, server, cas);
-  if (write.removes) return Request::remove_if(key, cas).on(server);
   Request request = found ? Request::compare_and_set(key, write.value, write.exptime, cas)
                           : Request::add(key, write.value, write.exptime).relying_on_cas();
   request.must_expire = write.exptime != Exptime::never();
   request.flags = write.flags;
   return std::move(request).on(server);
+}
+
+Request removal_of(std::string key, CasUnique seen) {
+  return seen.value == 0 ? Request::remove(std::move(key)) : Request::remove_if(std::move(key), seen);
 }
 
 void Rejections::expect_rival(const Context& context, std::size_t server, bool found, CasUnique cas) {

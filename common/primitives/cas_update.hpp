@@ -29,7 +29,7 @@ struct Write {
   std::string value = {};
   Exptime exptime = Exptime::never();  // a cas replaces it
   std::uint32_t flags = 0;
-  bool removes = false;  // what was found: nothing else counts
+  bool removes = false;  // what was found, by removal_of(): nothing else counts
 };
 
 // Called once a round. A Write replaces what was observed, or creates what was missing; nullopt ends the
@@ -56,6 +56,9 @@ void expect_cas(const Cluster& cluster, std::size_t server, CasUnique cas);
 // add. Throws NotApplied if the server has no cas.
 Request write_over(const Context& context, const std::string& key, bool found, CasUnique cas,
                    const Write& write, std::size_t server);
+
+// Removes what was read with this cas unique, or, from a server that gives none, whatever is there.
+Request removal_of(std::string key, CasUnique seen);
 
 // Tells writes that are rejected because rivals were faster from those that a server does not store.
 class Rejections {

@@ -44,7 +44,7 @@ VERBS = {
     "eventlog fetch k": {b"END\r\n"},
     "visitors hit k": {b"5\r\n", b"STORED\r\n"},
     "visitors value k": {b"END\r\n"},
-    "cache remove k": {b"DELETED\r\n", b"NOT_FOUND\r\n"},
+    "cache remove k": {b"END\r\n", b"EN\r\n"},
     "counter set k 5": {b"STORED\r\n"},
     "counter take k": {b"END\r\n"},
     "lock show k": {b"END\r\n", b"EN\r\n"},

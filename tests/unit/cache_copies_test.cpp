@@ -333,6 +333,24 @@ TEST_CASE("cache, copies: of three, an invalidation that reaches one is refused,
   }
 }
 
+TEST_CASE("cache, copies: another program's value in one of them stays, whatever is invalidated") {
+  for (const std::size_t taken : {0, 1}) {
+    for (const bool removes : {false, true}) {
+      World world;
+      build(world.ask(), "x");
+      const auto at_copy = [&](Request request) {
+        return world.others.cluster.execute(std::move(request).on(world.server(taken)));
+      };
+      at_copy(Request::set(key, "theirs", Exptime::never()));
+      Cache cache = world.cache();
+      const auto done = removes ? cache.remove() : cache.expire();
+      CHECK(done.found);
+      CHECK(done.copies.at(taken).failure->code() == ErrorCode::bad_data);
+      CHECK(at_copy(Request::get(key)).value == "theirs");
+    }
+  }
+}
+
 TEST_CASE("cache, copies: readers write nothing, so a removal stays one") {
   World world;
   build(world.ask(), "x");

@@ -20,6 +20,7 @@
 #include "common/operations/move/roots.hpp"
 #include "common/operations/move/spool.hpp"
 #include "common/operations/removal.hpp"
+#include "common/primitives/cas_update.hpp"
 
 namespace mcds {
 

@@ -458,6 +458,17 @@ Array::Contents Array::fetch_here(std::optional<ArrayEncoding> encoding) const {
   return contents;
 }
 
+bool Array::drop() {
+  bool found = kept_.drop();
+  cas_update(context_, json_key_, [&](const Observed& there) -> std::optional<Write> {
+    if (!there.found) return std::nullopt;
+    json_array(there.value, context_.cluster.address_of(there.server));
+    found = true;
+    return Write{.removes = true};
+  });
+  return found;
+}
+
 std::optional<Array::Compacted> Array::compact() {
   auto compacted = attempt([&] { return compact_here(); });
   const bool busy = compacted.failure() && compacted.failure()->code() == ErrorCode::try_again;

@@ -182,12 +182,6 @@ void Array::move(Recopying& change, const std::string& name, const Journal::Opti
   change.finish();
 }
 
-bool Array::drop() {
-  const bool found = kept_.drop();
-  const Reply json = expect(context_.cluster, context_.cluster.execute(Request::remove(json_key_)));
-  return found || json.outcome == Outcome::deleted;
-}
-
 Array::Recopied Array::recopy() {
   const Recopied recopied = kept_.recopy();
   if (recopied.found) return recopied;

@@ -16,7 +16,6 @@ namespace {
 
 constexpr Duration first_poll = std::chrono::milliseconds(20);
 constexpr Duration slowest_poll = longest_cache_nap / 2;  // without its jitter, and the trips
-constexpr int most_removals = 3;
 constexpr std::string_view rebuild_part = ":rebuild";
 
 std::string checked_key(const Context& context, std::string_view name) {
@@ -205,7 +204,8 @@ void Cache::leave_word(const Context& context, const Invalidated& newest) const 
   word.begun_at = std::max(now, newest.after + std::chrono::milliseconds(1));
   const Duration left = std::max<Duration>(newest.until - now, shortest_word);
   cas_update(context, key_, [&](const Observed& observed) -> std::optional<Write> {
-    const auto there = observed.found ? decode_cache_record(observed.value) : std::nullopt;
+    const auto there =
+        observed.found ? cache_record_of(context, key_, observed.value, observed.server) : std::nullopt;
     if (there && std::ranges::find(builds, there->build) != builds.end()) return std::nullopt;
     const bool known = there && !there->placeholder && there->expired_by_hand();
     if (there && !there->placeholder && !known && !word.newer_than(*there)) return std::nullopt;
@@ -240,29 +240,20 @@ Cache::Invalidated Cache::expire_copy(const Context& context) const {
   return result;
 }
 
+// With several copies word of it takes the place of what is there, which may stand for an earlier one that
+// another copy did not hear of. Its build is another each time, so that who claimed it before does not store
+// over it.
 Cache::Invalidated Cache::remove_copy(const Context& context) const {
-  if (!is_only(copies_.size())) return remove_beside_others(context);
-  for (int attempt = 1;; ++attempt) {
-    const Reply reply = context.cluster.execute(Request::remove(key_));
-    if (reply.unknown() && attempt < most_removals) continue;
-    // After a lost reply it may have been ours that removed it; gone it is.
-    return {.found = expect(context.cluster, reply).outcome == Outcome::deleted || attempt > 1};
-  }
-}
-
-// Word of it takes the place of what is there, which may stand for an earlier one that another copy did not
-// hear of. Its build is another each time, so that who claimed it before does not store over it.
-Cache::Invalidated Cache::remove_beside_others(const Context& context) const {
   Invalidated result;
   cas_update(context, key_, [&](const Observed& observed) -> std::optional<Write> {
     if (!observed.found) return std::nullopt;
-    const auto record = decode_cache_record(observed.value);
+    const auto record = cache_record_of(context, key_, observed.value, observed.server);
     result.found = result.found || !(record && record->removed());
     if (record) {
       result.until = std::max(result.until, record->stale_until);
       result.after = std::max(result.after, record->begun_at);
     }
-    if (!record || record->placeholder) return Write{.removes = true};
+    if (is_only(copies_.size()) || !record || record->placeholder) return Write{.removes = true};
     const WallTime now = context.clock.wall();
     CacheRecord word;
     word.build = context.random.token();

@@ -135,7 +135,7 @@ class Cache {
     std::optional<Failure> failure = {};
   };
   // No longer fresh from now on: output that is being rebuilt from older data will not be stored. The stale
-  // value stays. Both throw when no copy was reached.
+  // value stays. Both throw when no copy was reached, and CorruptData for what is not ours, which stays.
   Invalidation expire() { return invalidate(&Cache::expire_copy, "expired"); }
   // The same without the stale value.
   Invalidation remove() { return invalidate(&Cache::remove_copy, "removed"); }
@@ -161,7 +161,6 @@ class Cache {
   };
   Invalidated expire_copy(const Context& context) const;
   Invalidated remove_copy(const Context& context) const;
-  Invalidated remove_beside_others(const Context& context) const;
   void leave_word(const Context& context, const Invalidated& newest) const;
 
   Context context_;
@@ -220,16 +219,14 @@ class Cache {
 // Round trips (also with several copies; 1 more if the lock's first server does not answer)
 //   hit 1. Rebuild 3 before the command (look, lock, claim) and 3 after it (read, cas, release the lock; 4 on
 //   another connection); 1 more if a claimed value is about to expire. Busy 3, 2 per further poll, 1 at the
-//   end. expire 2, remove 1 (2 with several copies), 1 more with 3 copies and more; show 1. Tags that the
-//   caller names cost none; tags that an entry has beyond them, and all of them in show, 1; a tag that is
-//   created 1 (tags.hpp).
+//   end. expire and remove 2, 1 more with 3 copies and more; show 1. Tags that the caller names cost none;
+//   tags that an entry has beyond them, and all of them in show, 1; a tag that is created 1 (tags.hpp).
 //
 // When things fail
 //   the rebuilder dies: a waiting caller rebuilds at the latest one rebuild ttl after the last renewal.
 //   lost reply: of the placeholder's add: read in the same trip; every attempt has another build, so a late
 //     one belongs to no one. Of a store: read again, our build means stored. Of `expire`: the same; another
-//     attempt is another build. Of `remove`: repeated. A late removal takes a newer value with it, which is
-//     then built again.
+//     attempt is another build. Of `remove`: read again; a late removal takes only what was read before it.
 //   a server hangs, then continues: it executes late what it was asked. A placeholder harms no one; a lock
 //     that no one waits for blocks rebuilds for at most a rebuild ttl.
 //   the lock's servers fail: the rebuild continues without a lock, still guarded by cas.

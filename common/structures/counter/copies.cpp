@@ -387,10 +387,7 @@ class CounterOperation final : public CounterCopies {
   // which a plain one keeps.
   Request write(const Copy& copy, const CounterRecord& record,
                 std::optional<std::chrono::seconds> ttl = {}) const {
-    if (record.is_single() && !record.exists()) {
-      const bool has_cas = copy.cas.value != 0;
-      return (has_cas ? Request::remove_if(key_, copy.cas) : Request::remove(key_)).on(copy.server);
-    }
+    if (record.is_single() && !record.exists()) return removal_of(key_, copy.cas).on(copy.server);
     const WallTime now = context_.clock.wall();
     const Exptime exptime = record.base.plain && ttl
                                 ? Exptime::after(std::max(*ttl, std::chrono::seconds(1)), now)

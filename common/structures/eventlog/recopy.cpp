@@ -8,6 +8,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/rely.hpp"
+#include "common/primitives/cas_update.hpp"
 #include "common/primitives/several/recopying.hpp"
 #include "common/structures/eventlog/place.hpp"
 #include "common/structures/eventlog/read.hpp"
@@ -214,9 +215,7 @@ class LogRecopy {
       Cluster& cluster = copies.at(copy).cluster;
       for (const Reply& reply : cluster.execute(removals)) static_cast<void>(expect(cluster, reply));
       if (found[copy].outcome != Outcome::hit) return true;
-      const CasUnique seen = found[copy].cas;
-      const Reply removed =
-          cluster.execute(seen.value == 0 ? Request::remove(key) : Request::remove_if(key, seen));
+      const Reply removed = cluster.execute(removal_of(key, found[copy].cas));
       return expect(cluster, removed).outcome != Outcome::exists;
     }));
     return std::ranges::all_of(done, std::identity());

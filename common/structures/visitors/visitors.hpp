@@ -66,7 +66,8 @@ class Visitors {
   static Duration period_in_use(const Context& context, std::string_view name);
 
   // Removes what is counted now, with every period in use, and the record of these. What says that an id was
-  // counted goes with its period, by itself. False: there was nothing.
+  // counted goes with its period, by itself. False: there was nothing. Looks first, and throws CorruptData
+  // where another program's value is; nothing is removed then. By name, because hits change what was seen.
   static bool drop(const Context& context, std::string_view name);
 
   Duration period() const { return std::chrono::seconds(period_s_); }

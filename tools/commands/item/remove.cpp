@@ -2,6 +2,7 @@
 #include <map>
 
 #include "common/operations/removal.hpp"
+#include "common/primitives/cas_update.hpp"
 #include "tools/commands/item/places.hpp"
 
 namespace mcds {
