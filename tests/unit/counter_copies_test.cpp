@@ -682,6 +682,55 @@ TEST_CASE("counter copies: a limit counts in the record, and forgets nothing wit
   CHECK(test::limited(counter, "l", 3, 1h, 2).allowed);
 }
 
+TEST_CASE("counter copies: recopy leaves what no record can hold as it is, and begins nothing") {
+  for (const std::string value : {"hello world", "", "9223372036854775808", "18446744073709551615"}) {
+    for (const std::size_t to : {2U, 3U}) {
+      CAPTURE(value);
+      test::World world(3, 1);
+      const std::size_t server = copy_servers(world.context, "counter:c").front();
+      world.memory.execute(Request::set("counter:c", value, Exptime::never()).on(server));
+      CHECK(code_of([&] { Counter::recopy(world.with(to), "c"); }) == ErrorCode::bad_data);
+      CHECK(world.stored_on(server, "counter:c") == value);
+      // Nothing is under way.
+      world.memory.execute(Request::set("counter:c", "5", Exptime::never()).on(server));
+      CHECK(Counter::recopy(world.with(to), "c").found);
+      CHECK(value_of(world.with(to)) == 5);
+    }
+  }
+}
+
+TEST_CASE("counter copies: what was removed while a recopy had been left by who died stays removed") {
+  for (const auto& [from, to] : {std::pair{1U, 2U}, {2U, 1U}, {3U, 1U}, {3U, 2U}}) {
+    for (int trips = 0; trips < 40; ++trips) {
+      CAPTURE(from);
+      CAPTURE(to);
+      CAPTURE(trips);
+      test::World world(5, from);
+      Counter(world.context).incr("c", 7, {.ttl = 1h});
+      int left = trips;
+      test::Killing dying(world.memory, left);
+      try {
+        static_cast<void>(Counter::recopy(Context{dying, world.clock, world.random, {}, to}, "c"));
+      } catch (const test::Killed&) {
+      }
+      Context context = world.with(to);
+      bool removed = false;
+      CHECK_NOTHROW(test::follow_refusals(context, [&] {
+        const CounterAnswer answer = Counter(context).remove(names).front();
+        if (answer.failure) raise(*answer.failure);
+        removed = answer.done;
+      }));
+      CHECK(removed);
+      world.clock.advance(5min);
+      for (const std::size_t copies : {from, to}) {
+        const CounterAnswer answer = Counter(world.with(copies)).get(names).front();
+        CHECK_FALSE(answer.failure);
+        CHECK_FALSE(answer.done);
+      }
+    }
+  }
+}
+
 TEST_CASE("counter copies: recopy, killed at any trip, loses nothing; who comes next completes it") {
   for (const auto& [from, to] : {std::pair{1U, 2U}, {2U, 1U}, {2U, 3U}, {3U, 2U}, {1U, 3U}}) {
     for (int trips = 0; trips < 30; ++trips) {

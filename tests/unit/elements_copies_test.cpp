@@ -368,6 +368,54 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "elements, copies: what a client with one of two servers removes, or does not find, undoes nobody's "
+    "answer") {
+  // Before a trip of a client with both servers, another that lacks one of them: r removes, s sets.
+  for (const std::string theirs : {"r", "rr", "rs", "rsr", "srr"}) {
+    for (const bool removes : {false, true}) {
+      for (const bool there : {false, true}) {
+        for (std::size_t step = 0; step < 24; ++step) {
+          CAPTURE(theirs);
+          CAPTURE(removes);
+          CAPTURE(there);
+          CAPTURE(step);
+          World world;
+          world.set({{"other", "1"}, {"lost", "1"}});
+          if (there) world.set({{"f", "old"}});
+          const std::size_t away = copy_servers(world.context, "hash2:cfg:v:f")[step % 2];
+          test::ScriptedFaults cut(world.memory);
+          cut.choose([&](const Request& request) {
+            return cut.server_of(request) == away ? std::optional(test::Mishap::unreachable) : std::nullopt;
+          });
+          Hash others({cut, world.clock, world.random, {}, 2}, "cfg");
+          const std::string name = "f";
+          const Element element{name, "theirs"};
+          int removed = 0, sets = there ? 1 : 0;
+          world.rival.before(world.rival.trips() + step / 2, [&] {
+            for (const char what : theirs) {
+              const auto done = what == 'r' ? others.remove(std::span(&name, 1)).front()
+                                            : others.set(std::span(&element, 1)).front();
+              if (done.failure) continue;
+              (what == 'r' ? removed : sets) += what == 's' || done.yes ? 1 : 0;
+            }
+          });
+          const Element ours{name, "ours"};
+          Hash cfg(world.context, "cfg");  // which guesses nothing
+          const auto done =
+              removes ? cfg.remove(std::span(&name, 1)).front() : cfg.set(std::span(&ours, 1)).front();
+          if (removes && !done.failure) removed += done.yes ? 1 : 0;
+          if (!removes && !done.failure) ++sets;
+          const auto left = world.get(name);
+          CHECK(removed + (left.yes ? 1 : 0) <= sets + (removes || !done.failure ? 0 : 1));
+          // What was set, and nobody removed.
+          if (!removes && !done.failure && removed == 0) CHECK(left.yes);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("elements, copies: values without version that differ are told, and left alone") {
   World world;
   const std::string key = world.elements.key_of("a");

@@ -112,9 +112,10 @@ void VersionedRemoval::judge() {
   overtaken = own + unknown == 0 && others != 0;
   if (overtaken) return;
   failure = failure_of(Part::changing, copies, [this](const VersionedCopy& copy) { return is_ours(copy); });
-  // With two copies one is enough, but each of two removers may have one.
+  // With two copies one is enough, but each of two removers may have one, and what is newer on the other may
+  // have taken the place of another's.
   const auto met = count([this](const VersionedCopy& copy) {
-    return !copy.failure && copy.removed && copy.number == number && !is_ours(copy);
+    return !copy.failure && copy.found && copy.number >= number && !is_ours(copy);
   });
   if (!failure && met != 0 && 2 * own <= copies.size())
     failure =
@@ -219,10 +220,11 @@ void Versions::take(VersionedCopy& copy, Reply&& reply) const {
     copy.flood = reply.failure->flood;
     return;
   }
+  const bool before = reply.flags == removed_before_versions && reply.value.empty();
   if (!in_use()) {
     copy.flags = reply.flags;
+    copy.found = copy.found && !before;
   } else if (copy.found) {
-    const bool before = reply.flags == removed_before_versions && reply.value.empty();
     copy.removed = is_removal(reply.value, reply.flags);
     copy.number = before ? 0 : reply.flags & number_mask;
   }
@@ -298,6 +300,33 @@ void Versions::finish_write(Writing writing) const {
     back_off(context_, writing.round_ - 1);
     take_written(writing, context_.cluster.execute(batch));
   }
+}
+
+std::vector<std::size_t> Versions::unseen(std::span<const VersionedWrite> writes) const {
+  const auto is_ours = [](const VersionedWrite& write, const VersionedCopy& copy) {
+    return !copy.failure && copy.live() && copy.number == write.number && copy.value == write.value;
+  };
+  std::vector<std::size_t> doubted;
+  std::vector<Request> gets;
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    const VersionedWrite& write = writes[i];
+    const auto& copies = write.item->copies;
+    if (quorum(copies.size()) != 1 || write.blocked || write.misread) continue;
+    const auto removed = [](const VersionedCopy& copy) { return !copy.failure && copy.removed; };
+    const auto ours = std::ranges::find_if(copies, [&](const auto& copy) { return is_ours(write, copy); });
+    if (ours == copies.end() || std::ranges::none_of(copies, removed)) continue;
+    doubted.push_back(i);
+    gets.push_back(Request::gets(write.item->key).on(ours->server));
+  }
+  if (doubted.empty()) return doubted;
+  const auto replies = context_.cluster.execute(gets);
+  std::vector<std::size_t> unseen;
+  for (std::size_t k = 0; k < doubted.size(); ++k) {
+    VersionedCopy now;
+    take(now, Reply(replies[k]));
+    if (now.failure || is_ours(writes[doubted[k]], now)) unseen.push_back(doubted[k]);
+  }
+  return unseen;
 }
 
 std::vector<Request> Versions::due(Writing& writing) const {

@@ -163,6 +163,9 @@ class Versions {
   Writing begin_write(std::span<VersionedWrite> writes) const;
   void finish_write(Writing writing) const;
   void remove(std::span<VersionedRemoval> removals) const;
+  // Of values that were written with two copies, those of which one copy has ours and the other a removal by
+  // who did not see that copy: it may have found nothing to remove. Nothing is asked if there are none.
+  std::vector<std::size_t> unseen(std::span<const VersionedWrite> writes) const;
 
   // What was read elsewhere: the replies to one key's gets, one per copy.
   VersionedItem item_of(std::string key, std::span<const Reply> replies) const;

@@ -253,12 +253,12 @@ Cache::Invalidated Cache::remove_copy(const Context& context) const {
       result.until = std::max(result.until, record->stale_until);
       result.after = std::max(result.after, record->begun_at);
     }
-    if (is_only(copies_.size()) || !record || record->placeholder) return Write{.removes = true};
+    if (least_stay(copies_) == Duration(0) || !record || record->placeholder) return Write{.removes = true};
     const WallTime now = context.clock.wall();
     CacheRecord word;
     word.build = context.random.token();
     word.begun_at = result.after = record->next_beginning(now);
-    const Duration left = std::max<Duration>(record->stale_until - now, shortest_word);
+    const Duration left = std::max<Duration>(record->stale_until - now, least_stay(copies_));
     return Write{encode(word), Exptime::after(left + cache_slack, now)};
   });
   return result;

@@ -1,7 +1,8 @@
 // Putting a counter into another number of copies: the steps of common/primitives/several/recopying.hpp. The
 // counter is one piece: it is held in every old copy, merged, named in the mark as the record of a counter
 // with several copies, removed from the old keys by compare-and-delete, and begun under the new ones with its
-// value.
+// value: held, so that no client changes it there, until the mark says that it was begun. What is missing
+// then was removed by clients, and is not begun again.
 //
 // Counters that versions before 0.3 kept in several copies, under the key of one, are read here and nowhere
 // else:
@@ -25,6 +26,7 @@ namespace mcds {
 
 namespace {
 
+constexpr const char* begun = "B";  // in the mark
 constexpr std::uint32_t life_bits = 0x7fffffff;
 
 using Base = CounterRecord::Base;
@@ -44,13 +46,17 @@ class CounterMove {
         old_servers_(copy_servers(context.cluster.placement(), recopying.mark().from.copies, old_key_)) {
     const std::string_view moving = recopying.mark().moving;
     is_plain_ = moving.starts_with("P ");
+    is_begun_ = moving == begun;
     if (moving.size() > 2) staged_ = CounterRecord::parse(moving.substr(2));
   }
 
   void run() {
     recopying_.settle();
-    in_rounds("the counter", [this] { return !read() || (hold() && stage()); });
-    if (staged_ && staged_->exists()) publish();
+    if (!is_begun_) {
+      in_rounds("the counter", [this] { return !read() || (hold() && stage()); });
+      if (staged_ && staged_->exists()) publish();
+    }
+    if (is_begun_) in_rounds("the counter", [this] { return release(); });
     recopying_.finish();
   }
 
@@ -69,8 +75,9 @@ class CounterMove {
   }
 
   // False: what is held now is to be read.
-  bool hold() const {
+  bool hold() {
     std::vector<Request> batch;
+    expect_counters();
     for (const auto& [copy, held] : old_) {
       if (!held) batch.push_back(holding(copy));
     }
@@ -78,6 +85,33 @@ class CounterMove {
     for (const Reply& reply : context_.cluster.execute(batch)) expect(context_.cluster, reply);
     return false;
   }
+
+  // What no record can hold stays as it is; if nothing was moved yet, so does the counter.
+  void expect_counters() {
+    const auto wrong = attempt([&] {
+      for (const auto& [copy, held] : old_) {
+        const std::string& value = held ? held->value : copy.value;
+        const auto record = record_in(value);
+        const std::string server = context_.cluster.address_of(copy.server);
+        if (!record && !is_removal(value, flags_of(copy)))
+          throw CorruptData(no_counter_message(name_, value), server);
+        if (const auto number = parse_padded_u64(value); number && (*number >> 63) != 0)
+          throw CorruptData("the counter '" + name_ +
+                                "' is 2^63 or more, which several copies cannot count; set it to less",
+                            server);
+      }
+    });
+    if (!wrong.failure()) return;
+    const auto is_held = [](const auto& copy) { return copy.second.has_value(); };
+    if (!staged_ && std::ranges::none_of(old_, is_held)) recopying_.finish();
+    raise(*wrong.failure());
+  }
+
+  std::optional<CounterRecord> record_in(std::string_view value) const {
+    return from_.server_counts() ? CounterRecord::parse_of_before(value) : from_.record_in(value);
+  }
+  // Of unmarked copies.
+  std::uint32_t flags_of(const Reply& copy) const { return recopying_.mark().from.unmarked ? copy.flags : 0; }
 
   // As its item ends, so does what takes its place.
   Request holding(const Reply& copy) const {
@@ -111,9 +145,6 @@ class CounterMove {
 
   // All that is held; nullopt: no counter. Of unmarked ones those of the newest life.
   std::optional<CounterRecord> merged() {
-    const auto flags_of = [this](const Reply& copy) {
-      return recopying_.mark().from.unmarked ? copy.flags : std::uint32_t{0};
-    };
     std::uint32_t newest = 0;
     for (const auto& [copy, held] : old_) newest = std::max(newest, life_of(flags_of(copy)));
     CounterRecord all = CounterRecord::of_new_life(false, context_.random);
@@ -128,9 +159,9 @@ class CounterMove {
       const std::uint32_t flags = flags_of(copy);
       const bool is_older = life_of(flags) != newest && (flags != 0 || is_number);
       if (is_older || is_removal(value, flags)) continue;
-      auto record = from_.server_counts() ? CounterRecord::parse_of_before(value) : from_.record_in(value);
+      auto record = record_in(value);
       if (!record)
-        throw CorruptData(no_counter_message(name_, "text"), context_.cluster.address_of(copy.server));
+        throw CorruptData(no_counter_message(name_, value), context_.cluster.address_of(copy.server));
       if (expires_at) record->read_clock(seconds_until(*expires_at, now), now);
       all.learn(*record);
     }
@@ -144,11 +175,10 @@ class CounterMove {
 
   // What is there already was published by a mover before this one.
   void publish() {
-    const std::size_t copies = recopying_.mark().to;
-    if (copies == 0) return;
+    if (recopying_.mark().to == 0) return;
     // The old roots may have been removed by who took over, who knew more.
     recopying_.check();
-    const Counter to(context_.in_copies(copies));
+    const Counter to = moved();
     const std::string key = to.key_of(name_);
     const std::string mark = context_.random.token();
     std::vector<Request> batch;
@@ -162,10 +192,34 @@ class CounterMove {
                   .plain = is_plain_});
       // One in which nothing was counted is none.
       if (copy.is_single()) copy.count(0, context_.random.token());
-      batch.push_back(Request::add(key, copy.text(), copy.exptime(context_.clock.wall())).on(server));
+      const HeldCounter held{copy.text(), staged_->base.expires_at};
+      batch.push_back(Request::add(key, held.text(), copy.exptime(context_.clock.wall())).on(server));
     }
     for (const Reply& reply : context_.cluster.execute(batch)) expect(context_.cluster, reply);
+    recopying_.write(begun);
+    is_begun_ = true;
   }
+
+  // False: what was held is to be read again.
+  bool release() const {
+    const Counter to = moved();
+    const std::string key = to.key_of(name_);
+    std::vector<Request> probes, batch;
+    for (const std::size_t server : copy_servers(to.context(), key))
+      probes.push_back(Request::probe(key, server));
+    const WallTime now = context_.clock.wall();
+    for (const Reply& copy : context_.cluster.execute(probes)) {
+      const auto held = HeldCounter::parse(expect_read(context_.cluster, copy).value);
+      if (!held) continue;
+      const auto record = to.record_in(held->value);
+      const Exptime exptime = record && !record->base.plain ? record->exptime(now) : held->exptime(now);
+      batch.push_back(write_over(context_, key, true, copy.cas, {held->value, exptime}, copy.server));
+    }
+    for (const Reply& reply : context_.cluster.execute(batch)) expect(context_.cluster, reply);
+    return batch.empty();
+  }
+
+  Counter moved() const { return Counter(context_.in_copies(recopying_.mark().to)); }
 
   Recopying& recopying_;
   const Context& context_;
@@ -174,6 +228,7 @@ class CounterMove {
   std::string old_key_;
   std::vector<std::size_t> old_servers_;
   bool is_plain_ = false;
+  bool is_begun_ = false;                                          // under the new keys
   std::optional<CounterRecord> staged_;                            // in the mark
   std::vector<std::pair<Reply, std::optional<HeldCounter>>> old_;  // the copies that are there
 };

@@ -276,8 +276,9 @@ std::size_t Elements::clear() {
 }
 
 bool Elements::compact() {
-  const bool whole = compact_here();
-  if (whole || !versions_.in_use()) return whole;
+  if (compact_here()) return true;
+  if (elsewhere()) return compact();
+  if (!versions_.in_use()) return false;
   // What one copy alone seems to have lost, a fetch of all makes whole.
   return fetch_here([](Found&) {}, false).complete() && compact_here();
 }

@@ -368,6 +368,14 @@ class Elements::Setting {
       one.failure = one.item.failure_of_write();
       one.done = !one.failure;
     }
+    for (const std::size_t i : elements_.versions_.unseen(writes_)) {
+      One& one = *asked_[i];
+      if (std::exchange(one.done, false))
+        one.failure = UnknownOutcome(
+            "another client that does not reach one of its two servers removed it at the same time, or found "
+            "nothing to remove; read it, and set it again",
+            elements_.context_.cluster.address_of(one.item.copies.front().server));
+    }
   }
 
   void list(const std::vector<One*>& ones) {
