@@ -42,11 +42,9 @@ void ask_again(std::span<const std::string> names, const std::vector<std::size_t
   }
 }
 
-ElementResult result_of(const VersionedItem& item) {
-  ElementResult result;
+void tell_copies(ElementResult& result, const VersionedItem& item) {
   result.server = item.copies.front().server;
   result.copies = item.outcomes();
-  return result;
 }
 
 }  // namespace
@@ -157,7 +155,8 @@ std::vector<ElementResult> Elements::get_here(std::span<const std::string> names
   std::vector<ElementResult> results;
   results.reserve(items.size());
   for (VersionedItem& item : items) {
-    ElementResult& result = results.emplace_back(result_of(item));
+    ElementResult& result = results.emplace_back();
+    tell_copies(result, item);
     const VersionedCopy* newest = item.newest();
     result.yes = newest != nullptr && !newest->removed;
     if (newest != nullptr) result.server = newest->server;
@@ -206,8 +205,10 @@ std::vector<ElementResult> Elements::remove_here(std::span<const std::string> na
   std::vector<ElementResult> results(items.size());
   const auto unanswered = versions_.settle(items, [](const VersionedItem& item) { return !item.live(); });
   std::vector<VersionedRemoval> removals;
-  std::vector<std::size_t> of;
   std::vector<VersionedWrite> words;
+  const auto result_of = [&](const VersionedItem* item) -> ElementResult& {
+    return results[static_cast<std::size_t>(item - items.data())];
+  };
   for (std::size_t i = 0; i < items.size(); ++i) {
     VersionedItem& item = items[i];
     results[i].failure = unanswered[i];
@@ -217,29 +218,21 @@ std::vector<ElementResult> Elements::remove_here(std::span<const std::string> na
       results[i].failure = no_version_left(item.key);
     else if (!item.live())
       words.push_back({.item = &item, .number = *number, .removed = true});
-    else {
-      // One that goes missing now is on its way to another number of copies.
+    else  // One that goes missing now is on its way to another number of copies.
       removals.push_back({.item = &item, .number = *number, .only_over_live = item.live_everywhere()});
-      of.push_back(i);
-    }
   }
   versions_.write(words);
-  for (const VersionedWrite& word : words)
-    results[static_cast<std::size_t>(word.item - items.data())].failure = word.item->failure_of_write();
+  for (const VersionedWrite& word : words) result_of(word.item).failure = word.item->failure_of_write();
   versions_.remove(removals);
   std::vector<std::size_t> again;
-  for (std::size_t k = 0; k < removals.size(); ++k) {
-    results[of[k]].failure = removals[k].failure;
-    results[of[k]].yes = !removals[k].failure;
-    const bool gone = removals[k].blocked && removals[k].item->newest() == nullptr;
-    if (gone || removals[k].overtaken) again.push_back(of[k]);
+  for (const VersionedRemoval& removal : removals) {
+    ElementResult& result = result_of(removal.item);
+    result.failure = removal.failure;
+    result.yes = !removal.failure;
+    const bool gone = removal.blocked && removal.item->newest() == nullptr;
+    if (gone || removal.overtaken) again.push_back(static_cast<std::size_t>(&result - results.data()));
   }
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    ElementResult result = result_of(items[i]);
-    result.failure = results[i].failure;
-    result.yes = results[i].yes;
-    results[i] = std::move(result);
-  }
+  for (std::size_t i = 0; i < items.size(); ++i) tell_copies(results[i], items[i]);
   // Those that went missing, or that another client changed first.
   if (again.empty()) return results;
   ask_again(names, again, results, [&](std::span<const std::string> some) {

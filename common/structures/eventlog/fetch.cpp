@@ -156,6 +156,16 @@ struct LogReader::Parts {
     return ended_in;
   }
 
+  // The same, and if there is nothing where the log is kept instead.
+  std::optional<std::int64_t> read_wherever(const Wanted& wanted, CursorState& state, LogReading& reading) {
+    const auto ended_in = read(wanted, state, reading);
+    LogFound& found = reading.found;
+    if (found.declined || !found.found_nothing() || !place.elsewhere()) return ended_in;
+    if (!state.ring.empty()) state.ring = place.keys.ring();
+    found = {};
+    return read(wanted, state, reading);
+  }
+
   // A chunk that is more than is held at a time, some parts after the others. The last part of one pass is in
   // the next one too: what its writer put twice, at most into the part behind, is delivered once.
   template <typename Deliver>
@@ -262,16 +272,10 @@ LogSummary LogReader::fetch(const LogRange& range, LogSink& sink) {
   if (range.last) high = std::min(high, shape().chunk_of(*range.last));
   CursorState state;
   RangeSink in_range(range, sink);
-  const auto all = [&] {
-    LogReading reading{in_range};
-    parts_->read({span_of(low, high), std::nullopt, range.only_if_sole}, state, reading);
-    return LogSummary(std::move(reading.found));
-  };
-  LogSummary summary = all();
-  if (summary.declined) return summary;
-  if (summary.found_nothing() && parts_->place.elsewhere()) summary = all();
-  summary.events = in_range.events();
-  return summary;
+  LogReading reading{in_range};
+  parts_->read_wherever({span_of(low, high), std::nullopt, range.only_if_sole}, state, reading);
+  reading.found.events = in_range.events();
+  return std::move(reading.found);
 }
 
 LogSummary LogReader::deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit,
@@ -280,12 +284,7 @@ LogSummary LogReader::deliver(CursorState& state, LogSink& sink, std::optional<s
   const auto [low, high] = parts_->window(now);
   parts_->adopt(state, now, sink);
   LogReading reading{sink, tolerant};
-  auto ended_in = parts_->read({span_of(low, high), limit}, state, reading);
-  if (reading.found.found_nothing() && parts_->place.elsewhere()) {
-    state.ring = parts_->place.keys.ring();
-    reading.found = {};
-    ended_in = parts_->read({span_of(low, high), limit}, state, reading);
-  }
+  const auto ended_in = parts_->read_wherever({span_of(low, high), limit}, state, reading);
   if (ended_in) {
     state.seen = std::min(now, shape().start_of(*ended_in));
   } else if (reading.found.unreachable.empty() || !state.seen) {

@@ -37,8 +37,7 @@ LogPlace::LogPlace(Context of, std::string_view called, const std::optional<Ring
       copies(context),
       name(called),
       kept(
-          context, "eventlog", name, ":conf",
-          [](const auto& one, const auto& other) { return share_a_shape(one, other); },
+          context, "eventlog", name, ":conf", share_a_shape,
           [this](Recopying& change) { move_log(context, name, change); },
           [this](std::span<const std::string> confs, std::size_t number) {
             return has_left(confs, number, context.clock.wall());
