@@ -131,23 +131,23 @@ Duration Visitors::period_in_use(const Context& context, std::string_view name) 
 bool Visitors::drop(const Context& context, std::string_view name) {
   const Visitors usual(context, name, usual_period);
   const WallTime now = context.clock.wall();
-  std::vector<std::string> keys;
+  std::vector<Request> reads;
   const auto add = [&](const Visitors& one) {
     const std::int64_t period = one.period_of(now);
-    for (std::int64_t near = period - 2; near <= period + 2; ++near) keys.push_back(one.key_of(near));
+    for (std::int64_t near = period - 2; near <= period + 2; ++near)
+      reads.push_back(Request::get(one.key_of(near)));
   };
   add(usual);
   for (const Reply& conf : execute_copies(context, Request::get(usual.conf_))) {
     expect_in_use(context, usual.conf_, expect_read(context.cluster, conf).value, conf.server);
     for (const Duration told : periods_in(conf.value, now)) add(Visitors(context, name, told));
   }
-  std::vector<Request> reads, removals{Request::remove(usual.conf_)};
-  for (const std::string& key : keys) {
-    reads.push_back(Request::get(key));
-    removals.push_back(Request::remove(key));
-  }
   const auto there = execute_copies(context, reads);
-  for (std::size_t i = 0; i < keys.size(); ++i) count_in(context.cluster, there[i], keys[i]);
+  std::vector<Request> removals{Request::remove(usual.conf_)};
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    count_in(context.cluster, there[i], reads[i].key);
+    removals.push_back(Request::remove(reads[i].key));
+  }
   bool found = false;
   for (const Reply& reply : execute_copies(context, removals).take_all())
     found = expect(context.cluster, reply).outcome == Outcome::deleted || found;
