@@ -178,6 +178,8 @@ Scenario meanwhile(std::string lives, Setting setting) {
       });
     }
     run.check([setting, history](Context& observer) -> std::optional<std::string> {
+      // Whoever comes next completes the change, if only by reading; then there is nothing left of it.
+      history->check(Client(in_copies(observer, setting.from), *history).fetch(), not_yet, false);
       const Context context = in_copies(observer, setting.to);
       if (!recopy_log(context, "x").found) return "it is nowhere";
       Client last(context, *history);
