@@ -235,18 +235,13 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
     const bool vanished = writing.any(&Writing::Copy::has_vanished);
     const bool elsewhere = is_elsewhere(writing);
     if (!elsewhere && vanished) static_cast<void>(thaw());
-    if (elsewhere || vanished) {
-      auto changed = attempt([&] { return append(step, encoding, operation); });
-      if (changed.failure()) raise_perhaps(writing, *changed.failure());
-      return changed.value();
-    }
+    if (elsewhere || vanished) return append_again(writing, encoding, operation);
   }
   // A copy without a journal has lost it if another has one; another client may be about to restore it.
   // Unless all are being put elsewhere: then what one copy got is taken along, and the others do not get it.
   if (late && missing) {
-    const auto looked = attempt([&] {
-      if (!kept_.elsewhere()) static_cast<void>(thaw());
-    });
+    const auto looked = attempt([&] { return kept_.elsewhere() || (static_cast<void>(thaw()), false); });
+    if (!looked.failure() && looked.value()) return append_again(writing, encoding, operation);
     for (Writing::Copy& one : writing.copies) {
       if (looked.failure() && one.has_lost()) one.appended = *looked.failure();
     }
@@ -261,6 +256,14 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   }
   settle(writing);
   return written(writing);
+}
+
+// Elsewhere, or where it was dropped meanwhile.
+Array::Changed Array::append_again(const Writing& writing, std::optional<ArrayEncoding> encoding,
+                                   const std::string& operation) {
+  auto changed = attempt([&] { return append(writing.step, encoding, operation); });
+  if (changed.failure()) raise_perhaps(writing, *changed.failure());
+  return changed.value();
 }
 
 // With three copies and more, what not every copy got is behind a removal that only some have, on all that

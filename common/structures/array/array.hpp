@@ -103,6 +103,8 @@ class Array {
   struct Writing;
   Result<Journal::Appended> append_to(const Writing& writing, std::size_t copy, bool lossy,
                                       const std::function<bool()>& may_create) const;
+  Changed append_again(const Writing& writing, std::optional<ArrayEncoding> encoding,
+                       const std::string& operation);
   void settle(Writing& writing) const;
   bool is_elsewhere(const Writing& writing);
   [[noreturn]] static void raise_perhaps(const Writing& writing, const Failure& failure);
