@@ -15,9 +15,10 @@
 #include "common/primitives/several/copies.hpp"
 #include "common/primitives/several/kept.hpp"
 #include "common/primitives/several/side_by_side.hpp"
-#include "common/structures/counter/record.hpp"
 
 namespace mcds {
+
+struct CounterRecord;  // record.hpp
 
 // What is said of one counter.
 struct CounterAnswer {

@@ -11,9 +11,10 @@
 
 #include "common/base/descriptors.hpp"
 #include "common/structures/eventlog/event.hpp"
-#include "common/structures/eventlog/format.hpp"
 
 namespace mcds {
+
+class LogKeys;  // format.hpp
 
 struct CursorState {
   struct Consumed {
