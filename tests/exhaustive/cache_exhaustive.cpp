@@ -250,7 +250,7 @@ TEST_CASE("exhaustive cache: askers, rebuilders and invalidations against each o
 }
 
 TEST_CASE("exhaustive cache: three clients") {
-  using exhaustive::holds_for_three;
+  using exhaustive::holds_in_full;
   for (const std::vector<std::string>& three : {std::vector<std::string>{"a", "a", "a"},
                                                 {"a", "a", "e"},
                                                 {"a", "ea", "r"},
@@ -258,7 +258,7 @@ TEST_CASE("exhaustive cache: three clients") {
                                                 {"f", "a", "e"}}) {
     const std::string name = "cache: " + three[0] + " | " + three[1] + " | " + three[2];
     for (const Before before : {Before::nothing, Before::stale})
-      holds_for_three(name + (before == Before::nothing ? ", missing" : ", stale"),
+      holds_in_full(name + (before == Before::nothing ? ", missing" : ", stale"),
                       callers(three, {.before = before}), {});
   }
 }

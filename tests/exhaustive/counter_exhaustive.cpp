@@ -316,7 +316,7 @@ TEST_CASE("exhaustive counter: every change against every other") {
 }
 
 TEST_CASE("exhaustive counter: three clients") {
-  using exhaustive::holds_for_three;
+  using exhaustive::holds_in_full;
   for (const Kind kind : {Kind::plain, Kind::exact}) {
     for (const std::vector<std::string>& three : {std::vector<std::string>{"i", "i", "i"},
                                                   {"i", "t", "t"},
@@ -324,7 +324,7 @@ TEST_CASE("exhaustive counter: three clients") {
                                                   {"i", "s", "t"},
                                                   {"i", "r", "i"}}) {
       const std::string name = three[0] + " | " + three[1] + " | " + three[2];
-      holds_for_three((kind == Kind::plain ? "counter, plain: " : "counter, exact: ") + name,
+      holds_in_full((kind == Kind::plain ? "counter, plain: " : "counter, exact: ") + name,
                       tellers(three, {.kind = kind, .before = 5}), {.faults = 1});
     }
   }
@@ -336,7 +336,7 @@ TEST_CASE("exhaustive counter: three clients") {
                                                 {"d", "d", "i"},
                                                 {"s", "s", "g"},
                                                 {"i", "s", "r"}})
-    holds_for_three("counter, 2 copies, exact: " + three[0] + " | " + three[1] + " | " + three[2],
+    holds_in_full("counter, 2 copies, exact: " + three[0] + " | " + three[1] + " | " + three[2],
                     tellers(three, {.kind = Kind::exact, .before = 5, .copies = 2, .one_removes = true}),
                     {.servers = 2});
 }
@@ -376,7 +376,7 @@ TEST_CASE("exhaustive counter: two and three copies") {
   for (const char* reset : {"s", "r"}) {
     cut({reset, "i"}, in_short);
     cut({reset, "ig"}, in_short);
-    cut({reset, "i", "g"}, exhaustive::holds_for_three);
+    cut({reset, "i", "g"}, exhaustive::holds_in_full);
   }
 }
 

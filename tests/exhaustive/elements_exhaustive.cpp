@@ -406,7 +406,7 @@ TEST_CASE("exhaustive table and hash: two copies") {
           users({"os", "g"}, {.structure = structure, .before = true, .copies = 2}), forgetting, 0);
     // Who has just begun the structure reads nothing before it adds.
     for (const std::string rival : {"s", "r", "g"}) {
-      if (rival == "s" && structure == "table") continue;
+      if (rival == "s" && (structure == "table" || !exhaustive::full())) continue;
       Bounds bounds = small_items(rival == "s" ? 0 : 1);
       bounds.servers = 2;
       holds(structure + ", 2 copies: o s | " + rival + ", the first ever",

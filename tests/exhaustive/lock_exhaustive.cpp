@@ -177,12 +177,12 @@ TEST_CASE("exhaustive lock: acquire, renew, release against each other") {
 }
 
 TEST_CASE("exhaustive lock: three clients") {
-  using exhaustive::holds_for_three;
+  using exhaustive::holds_in_full;
   for (const std::vector<std::string>& three :
        {std::vector<std::string>{"a", "a", "a"}, {"af", "af", "a"}, {"ar", "a", "a"}, {"aF", "at", "a"}}) {
     const std::string name = "lock: " + three[0] + " | " + three[1] + " | " + three[2];
-    holds_for_three(name, lives(three), {.faults = 1});
-    holds_for_three(name + ", a lapse anywhere", lives(three), {.pauses = {lapse}, .most_pauses = 1});
+    holds_in_full(name, lives(three), {.faults = 1});
+    holds_in_full(name + ", a lapse anywhere", lives(three), {.pauses = {lapse}, .most_pauses = 1});
   }
 }
 

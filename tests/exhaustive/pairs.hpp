@@ -49,8 +49,8 @@ inline void holds(const std::string& name, const Scenario& scenario, Bounds boun
   if (!full()) CHECK(verdict.complete);
 }
 
-// Three clients, under `tests/run --full` only.
-inline void holds_for_three(const std::string& name, const Scenario& scenario, const Bounds& bounds) {
+// Three clients, and what takes long: under `tests/run --full` only.
+inline void holds_in_full(const std::string& name, const Scenario& scenario, const Bounds& bounds) {
   if (full()) holds(name, scenario, bounds, 0);
 }
 

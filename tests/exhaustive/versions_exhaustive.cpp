@@ -206,10 +206,10 @@ TEST_CASE("exhaustive versions: two copies, any writer against any, and a reader
 }
 
 TEST_CASE("exhaustive versions: three clients") {
-  using exhaustive::holds_for_three;
+  using exhaustive::holds_in_full;
   for (const std::vector<std::string>& three :
        {std::vector<std::string>{"s", "s", "s"}, {"s", "r", "s"}, {"s", "s", "gg"}, {"s", "r", "gg"}})
-    holds_for_three("versions, 2 copies: " + three[0] + " | " + three[1] + " | " + three[2], users(three, 2),
+    holds_in_full("versions, 2 copies: " + three[0] + " | " + three[1] + " | " + three[2], users(three, 2),
                     copies_on(2, 0));
 }
 
@@ -228,7 +228,7 @@ TEST_CASE("exhaustive versions: three copies") {
   Bounds patient = cut_off(0);
   patient.hasty_attempts = 0;
   holds("versions, 3 copies: s | s | s", users({"s", "s", "s"}, 3), patient, 0);
-  exhaustive::holds_for_three("versions, 3 copies: s | s | r", users({"s", "s", "r"}, 3), patient);
+  exhaustive::holds_in_full("versions, 3 copies: s | s | r", users({"s", "s", "r"}, 3), patient);
 }
 
 TEST_CASE("exhaustive versions: caught when broken") {
