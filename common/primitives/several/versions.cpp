@@ -87,6 +87,8 @@ bool VersionedItem::divergent() const {
 
 std::vector<CopyOutcome> VersionedItem::outcomes() const {
   std::vector<CopyOutcome> list;
+  // An only copy is not told of, and one more allocation for each element is felt.
+  if (is_only(copies.size())) return list;
   list.reserve(copies.size());
   for (const VersionedCopy& copy : copies) list.push_back({.server = copy.server, .failure = copy.failure});
   return list;
@@ -311,10 +313,11 @@ std::vector<std::size_t> Versions::unseen(std::span<const VersionedWrite> writes
   for (std::size_t i = 0; i < writes.size(); ++i) {
     const VersionedWrite& write = writes[i];
     const auto& copies = write.item->copies;
+    const auto removed = [](const VersionedCopy& copy) { return copy.removed && !copy.failure; };
+    if (std::ranges::none_of(copies, removed)) continue;
     if (quorum(copies.size()) != 1 || write.blocked || write.misread) continue;
-    const auto removed = [](const VersionedCopy& copy) { return !copy.failure && copy.removed; };
     const auto ours = std::ranges::find_if(copies, [&](const auto& copy) { return is_ours(write, copy); });
-    if (ours == copies.end() || std::ranges::none_of(copies, removed)) continue;
+    if (ours == copies.end()) continue;
     doubted.push_back(i);
     gets.push_back(Request::gets(write.item->key).on(ours->server));
   }
