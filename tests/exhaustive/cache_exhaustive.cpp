@@ -259,7 +259,7 @@ TEST_CASE("exhaustive cache: three clients") {
     const std::string name = "cache: " + three[0] + " | " + three[1] + " | " + three[2];
     for (const Before before : {Before::nothing, Before::stale})
       holds_in_full(name + (before == Before::nothing ? ", missing" : ", stale"),
-                      callers(three, {.before = before}), {});
+                    callers(three, {.before = before}), {});
   }
 }
 

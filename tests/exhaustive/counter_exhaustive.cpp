@@ -325,7 +325,7 @@ TEST_CASE("exhaustive counter: three clients") {
                                                   {"i", "r", "i"}}) {
       const std::string name = three[0] + " | " + three[1] + " | " + three[2];
       holds_in_full((kind == Kind::plain ? "counter, plain: " : "counter, exact: ") + name,
-                      tellers(three, {.kind = kind, .before = 5}), {.faults = 1});
+                    tellers(three, {.kind = kind, .before = 5}), {.faults = 1});
     }
   }
   for (const std::vector<std::string>& three : {std::vector<std::string>{"i", "i", "i"},
@@ -337,8 +337,8 @@ TEST_CASE("exhaustive counter: three clients") {
                                                 {"s", "s", "g"},
                                                 {"i", "s", "r"}})
     holds_in_full("counter, 2 copies, exact: " + three[0] + " | " + three[1] + " | " + three[2],
-                    tellers(three, {.kind = Kind::exact, .before = 5, .copies = 2, .one_removes = true}),
-                    {.servers = 2});
+                  tellers(three, {.kind = Kind::exact, .before = 5, .copies = 2, .one_removes = true}),
+                  {.servers = 2});
 }
 
 TEST_CASE("exhaustive counter: two and three copies") {

@@ -210,7 +210,7 @@ TEST_CASE("exhaustive versions: three clients") {
   for (const std::vector<std::string>& three :
        {std::vector<std::string>{"s", "s", "s"}, {"s", "r", "s"}, {"s", "s", "gg"}, {"s", "r", "gg"}})
     holds_in_full("versions, 2 copies: " + three[0] + " | " + three[1] + " | " + three[2], users(three, 2),
-                    copies_on(2, 0));
+                  copies_on(2, 0));
 }
 
 TEST_CASE("exhaustive versions: three copies") {
