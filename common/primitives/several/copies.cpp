@@ -19,7 +19,7 @@ std::vector<std::size_t> copy_servers(const Context& context, std::string_view k
   return copy_servers(context.cluster.placement(), context.copies, key);
 }
 
-std::vector<Request> to_copies(const Context& context, std::vector<Request> requests) {
+std::vector<Request> to_copies(const Context& context, std::span<const Request> requests) {
   std::vector<Request> batch;
   batch.reserve(requests.size() * context.copies);
   for (const Request& request : requests) {
@@ -30,7 +30,7 @@ std::vector<Request> to_copies(const Context& context, std::vector<Request> requ
 }
 
 CopyReplies execute_copies(const Context& context, std::span<const Request> requests) {
-  return {context.cluster.execute(to_copies(context, {requests.begin(), requests.end()})), context.copies};
+  return {context.cluster.execute(to_copies(context, requests)), context.copies};
 }
 
 std::vector<Reply> execute_copies(const Context& context, const Request& request) {

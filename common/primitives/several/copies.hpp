@@ -49,7 +49,7 @@ class CopyReplies {
 };
 
 // Each of them to each of its copies.
-std::vector<Request> to_copies(const Context& context, std::vector<Request> requests);
+std::vector<Request> to_copies(const Context& context, std::span<const Request> requests);
 // One batch.
 CopyReplies execute_copies(const Context& context, std::span<const Request> requests);
 std::vector<Reply> execute_copies(const Context& context, const Request& request);

@@ -132,7 +132,7 @@ bool Elements::take_back(std::span<const Element> elements) const {
   const auto is_ours = [&](std::size_t get, const Reply& there) {
     return there.value == elements[get / copies_.size()].value;
   };
-  if (!mcds::take_back(context_.cluster, to_copies(context_, std::move(gets)), is_ours)) return false;
+  if (!mcds::take_back(context_.cluster, to_copies(context_, gets), is_ours)) return false;
   const auto taken = copies_.each([&](std::size_t copy) { return index(copy).take_back(names); });
   return taken.count(std::identity()) == copies_.size();
 }
