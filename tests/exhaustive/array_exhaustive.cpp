@@ -178,6 +178,46 @@ Scenario writers(std::vector<std::string> lives, Setting setting = {}) {
   };
 }
 
+// Three copies have two replacements in orders that contradict each other. Clients, each cut off from one
+// copy, fetch. Of those who meet the first or the last, and the middle one, either would take another order.
+Scenario deciders(std::vector<std::size_t> cut_off) {
+  return [=](Exploration& run) {
+    auto answers = std::make_shared<std::vector<std::string>>();
+    const Context own = in_copies(run.observer(), 3);
+    Array(own, "x").change(Elements{quote_bytes("a")}, {});
+    const auto servers = copy_servers(own, "array3:x");
+    for (std::size_t copy = 0; copy < 3; ++copy) {
+      std::string one, text;
+      for (const std::string id : {"a", "b"}) {
+        const std::string operation(16, id[0]);
+        one = encode(JournalLine{Change::clear, operation + ".0", {}}) +
+              encode(JournalLine{Change::add, operation + ".1", quote_bytes(id)});
+        text = copy == 1 ? one + text : text + one;
+      }
+      run.servers().execute(Request::append("array3:x", text).on(servers[copy]));
+    }
+    for (const std::size_t away : cut_off) {
+      run.client([=](Context& honest, ExploredClient& client) {
+        test::ScriptedFaults cut(honest.cluster);
+        cut.choose([&](const Request& request) {
+          return request.server == servers[away] ? std::optional(test::Mishap::unreachable) : std::nullopt;
+        });
+        const Context context{cut, honest.clock, honest.random, honest.key_prefix, 3};
+        client.operation("fetch", [&] {
+          const Elements elements = Array(context, "x").fetch().elements;
+          answers->push_back(elements.size() == 1 ? elements[0] : "not one");
+          return answers->back();
+        });
+      });
+    }
+    run.check([=](Context& observer) -> std::optional<std::string> {
+      answers->push_back(Array(in_copies(observer, 3), "x").fetch().elements.at(0));
+      const bool same = std::ranges::count(*answers, answers->front()) == std::ssize(*answers);
+      return same ? std::nullopt : std::optional<std::string>("two were answered differently");
+    });
+  };
+}
+
 std::string encoded(Context& context, std::span<const std::string> elements) {
   std::string text;
   for (const std::string& element : elements)
@@ -291,6 +331,17 @@ TEST_CASE("exhaustive array: two copies") {
   for (const char* pair : {"aa", "am", "ad", "af", "mm", "md", "mf", "dd"})
     holds(std::string("array, 2 copies: ") + pair[0] + " | " + pair[1] + "f",
           writers({{pair[0]}, {pair[1], 'f'}}, {.copies = 2, .ordered = false}), bounds, 0);
+}
+
+TEST_CASE("exhaustive array: three copies that contradict each other") {
+  using exhaustive::holds;
+  Bounds bounds{.faults = 0, .hasty_attempts = 1, .servers = 3};
+  holds("array, 3 copies, contradicting: f | f", deciders({0, 2}), bounds);
+  bounds.faults = 1;
+  bounds.kinds = Happenings::none();
+  bounds.kinds.deaths = bounds.kinds.delayed = true;
+  bounds.servers_in_order = true;
+  holds("array, 3 copies, contradicting: f | f", deciders({0, 2}), bounds);
 }
 
 TEST_CASE("exhaustive array: the JSON encoding") {

@@ -33,6 +33,34 @@ const Texts a{"\"a\""};
 const Texts b{"\"b\""};
 const Texts both{"\"a\"", "\"b\""};
 
+// Three copies, of which one has a replacement by a before another change, and the others behind it.
+struct Contradicting : World {
+  Contradicting(std::size_t early, const Texts& other) : World(3) {
+    static_cast<void>(jobs.change(both, {}));
+    const Texts replacement{"! 1111111111111111.0", "+ 1111111111111111.1 \"a\""};
+    for (std::size_t copy = 0; copy < 3; ++copy) {
+      Texts order = copy == early ? replacement : other;
+      const Texts& then = copy == early ? other : replacement;
+      order.insert(order.end(), then.begin(), then.end());
+      std::string text;
+      for (const std::string& line : order) text += seal(line) + '\n';
+      memory.execute(Request::append(key, text).on(servers[copy]));
+    }
+  }
+
+  void expect_everywhere(const Texts& elements) {
+    for (std::size_t away = 0; away < 3; ++away) {
+      without(away);
+      CHECK(jobs.fetch().elements == elements);
+    }
+    faults.none();
+    CHECK(jobs.fetch().elements == elements);
+  }
+};
+
+const Texts adds_b{"+ 2222222222222222.0 \"b\""};
+const Texts replaces_by_b{"! 2222222222222222.0", "+ 2222222222222222.1 \"b\""};
+
 // "+1a": the addition of a under the id 1; "=1": it is forgotten.
 std::vector<JournalLine> lines(const Texts& texts) {
   std::vector<JournalLine> lines;
@@ -134,6 +162,64 @@ TEST_CASE(
   for (std::size_t away = 0; away < 3; ++away) {
     world.without(away);
     CHECK(world.jobs.fetch().elements == counts);
+  }
+}
+
+TEST_CASE(
+    "array copies: what a reader of two contradicting copies answered, those answer who meet the third") {
+  for (std::size_t early = 0; early < 3; ++early) {
+    for (const std::size_t away : {(early + 1) % 3, (early + 2) % 3}) {
+      for (const bool appends : {false, true}) {
+        CAPTURE(early);
+        CAPTURE(away);
+        Contradicting world(early, adds_b);
+        world.without(away);
+        CHECK(world.jobs.fetch().elements == both);
+        Texts wanted = both;
+        if (appends) {
+          wanted.push_back("\"c\"");
+          static_cast<void>(world.jobs.change(std::span(wanted).last(1), {}));
+        }
+        world.expect_everywhere(wanted);
+      }
+    }
+  }
+}
+
+TEST_CASE("array copies: two readers who meet different copies that contradict each other answer the same") {
+  for (std::size_t early = 0; early < 3; ++early) {
+    for (const auto& [trip, dies] : std::vector<std::pair<std::size_t, bool>>{{0, false},
+                                                                              {1, false},
+                                                                              {2, false},
+                                                                              {3, false},
+                                                                              {4, false},
+                                                                              {5, false},
+                                                                              {1, true},
+                                                                              {2, true},
+                                                                              {3, true},
+                                                                              {4, true},
+                                                                              {5, true}}) {
+      CAPTURE(early);
+      CAPTURE(trip);
+      CAPTURE(dies);
+      Contradicting world(early, replaces_by_b);
+      test::ScriptedFaults cut(world.memory);
+      cut.choose([&](const Request& request) {
+        return request.server == world.servers[(early + 1) % 3] ? std::optional(test::Mishap::unreachable)
+                                                                : std::nullopt;
+      });
+      Context other{cut, world.clock, world.random, {}, 3};
+      std::optional<Texts> theirs;
+      world.without((early + 2) % 3);
+      world.rival.before(world.rival.trips() + trip, [&] {
+        theirs = Array(other, "jobs").fetch().elements;
+        if (dies) world.faults.choose([](const Request&) { return test::Mishap::unreachable; });
+      });
+      const auto mine = attempt([&] { return world.jobs.fetch().elements; });
+      REQUIRE(theirs);
+      if (!dies) CHECK(mine.value() == *theirs);
+      world.expect_everywhere(*theirs);
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 //   ! <id>.<n> *<checksum>                … removes all elements added before
 //   = <id>.<n> *<checksum>                … was compacted away; remembered, so that a late repetition does
 //                                         nothing
+//                                         (array.hpp has word of decisions in ids of this kind)
 //   # <spaces> <no checksum>              padding: says nothing
 //   #>                                    the root is being taken elsewhere (journal.hpp); otherwise padding
 //

@@ -94,3 +94,4 @@ bool is_degraded(const Copies& copies) {
 // What it cannot know
 //   Copies that all have nothing, of which one forgot, while the only other that had it does not answer: that
 //   is two servers at once. With two copies, clients that reach only different servers may undo each other.
+//   Appends made at once, in which order most copies have them: array.hpp says how far that is decided.

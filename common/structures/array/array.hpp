@@ -116,8 +116,9 @@ class Array {
   JournalContents read_first() const;
   struct Union;
   Union read_copies() const;
+  Union ask_for_decision(const Union& seen) const;
   Union heal() const;
-  void complete_copy(const Union& all, std::size_t copy) const;
+  void complete_copy(const Union& all, std::size_t copy, bool& outbid) const;
   std::vector<std::optional<Failure>> make_equal() const;
   std::optional<Compacted> compact_here();
   std::optional<Compacted> compact_copies();
@@ -158,6 +159,9 @@ std::vector<JournalLine> without_removed(std::span<const JournalLine> lines);
 enum class Newer { neither, second };
 std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second,
                                Newer newer = Newer::neither);
+
+// All lines of the copies of one array, without word of decisions (see below).
+std::vector<JournalLine> unite_all(std::vector<std::vector<JournalLine>> copies);
 
 }  // namespace mcds
 
@@ -204,11 +208,24 @@ std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std:
 //            else is left, after a second look, because they may be in transit. If no copy is known to be
 //            complete, all get what any has, and their roots keep listing the lost segment: healing never
 //            erases the evidence. A copy that is created after others is born lossy (journal.hpp), so it does
-//            not vouch for what came before it. compact drops nothing while a copy does not answer. Changes
-//            at the same moment may reach the copies in different orders: the first fetch that sees it makes
-//            them agree. One that sees two of three, which differ, cannot know on which side the third is. A
+//            not vouch for what came before it. compact drops nothing while a copy does not answer. A
 //            change that finds some copies without a journal creates it there, 2 trips more; otherwise a
 //            concurrent fetch could complete them without a removal.
+//   order    Changes at the same moment may reach the copies in different orders, which leave different
+//            elements. Who sees that, to read or to undo, decides for all (2 trips more) as one does by
+//            ballots: it gives most copies word of a number above all that it sees, reads them again, takes
+//            the order of the copy that was written under the highest number, and writes it to all that
+//            answer, under its own, but to none that has word of a higher one. Of two who decide, one meets
+//            the other's word in a copy that both need, before or after it was written: so once most copies
+//            have an order under a number, all that is written under higher ones has it, too. Without a
+//            number the order of most copies that answer counts, of a tie the one that leaves most: who
+//            undoes has seen what was acknowledged before, so an addition that it did not see may be later.
+//            The numbers are lines of forgotten ids, of which each copy has its own: `= <number, 16 hex
+//            digits>.<16 of who decides>`, and with an "a" behind it once the copy was written under it.
+//            What is not solved: who meets only two of three, which agree, leaves no word of it, for that
+//            would cost every such fetch a trip. If a replacement, clear or deletion is late at these two and
+//            was before an addition at the third, who then meets the third and one of them may decide for
+//            the third's order; it answers with the addition what the former answered without.
 //   recopy   The old roots are held (journal.hpp); all lines are written as segments of the new journals,
 //            which the mark names; then the old roots are let go, and the new ones added. An array that has
 //            lost something goes on saying so. A client that finds a root held waits until the mark is gone;

@@ -1,18 +1,24 @@
 // Arrays whose journals have copies: their union, and making lost copies whole.
 #include <algorithm>
 #include <functional>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/rely.hpp"
+#include "common/primitives/cas_update.hpp"
 #include "common/primitives/several/quorum.hpp"
 #include "common/structures/array/array.hpp"
 
 namespace mcds {
 
 namespace {
+
+constexpr int most_decisions = 8;  // while rivals decide, too
+constexpr const char* being_ordered = "other clients are ordering its changes; try again";
 
 // The ids of `wanted` that `lines` does not have, or adds although they are wanted forgotten.
 std::vector<std::string> lacking_of(const std::vector<JournalLine>& lines,
@@ -162,20 +168,62 @@ bool agree(const std::vector<JournalLine>& one, const std::vector<JournalLine>& 
   return true;
 }
 
-using Lines = const std::vector<JournalLine>*;
+// Word of a decision (array.hpp): `= <number, 16 hex digits>.<16 of who decides>`, with an "a" behind it once
+// the copy was written so. A later one is greater.
+constexpr std::size_t ballot_size = 33;
 
-// All lines of the copies, in the order on which most of them agree, and of those the one that has most.
-std::vector<JournalLine> unite_all(const std::vector<Lines>& copies) {
-  std::vector<std::pair<std::size_t, Lines>> ranked;
-  for (const Lines one : copies) {
-    const auto agrees = [&](Lines other) { return agree(*one, *other); };
-    ranked.emplace_back(std::ranges::count_if(copies, agrees), one);
+bool is_ballot(const JournalLine& line) {
+  return line.change == Change::forgotten && line.id.size() >= ballot_size;
+}
+
+// What a copy says of decisions.
+struct Ballots {
+  std::string promised, accepted;  // the latest of which it has word; as which it was written last
+
+  // Takes them out of the lines.
+  static Ballots taken_from(std::vector<JournalLine>& lines) {
+    Ballots ballots;
+    for (const JournalLine& line : lines) {
+      if (!is_ballot(line)) continue;
+      const std::string ballot = line.id.substr(0, ballot_size);
+      ballots.promised = std::max(ballots.promised, ballot);
+      if (line.id.size() != ballot_size) ballots.accepted = std::max(ballots.accepted, ballot);
+    }
+    if (!ballots.promised.empty()) std::erase_if(lines, is_ballot);
+    return ballots;
+  }
+};
+
+struct Ordered {
+  std::vector<JournalLine>* lines;
+  std::string accepted;
+};
+
+// All lines of the copies, in the order that was decided last; else on which most of them agree; else which
+// leaves most. Who removes gives each copy what was acknowledged before: so where a removal is before an
+// addition in one copy, and behind it in another, it is not known to be later.
+std::vector<JournalLine> unite_copies(const std::vector<Ordered>& copies) {
+  using Rank = std::tuple<std::string_view, std::size_t>;
+  std::vector<std::pair<Rank, const std::vector<JournalLine>*>> ranked;
+  for (const Ordered& one : copies) {
+    const auto agrees = [&](const Ordered& other) { return agree(*one.lines, *other.lines); };
+    const auto agreeing = static_cast<std::size_t>(std::ranges::count_if(copies, agrees));
+    ranked.emplace_back(Rank(one.accepted, agreeing), one.lines);
   }
   std::ranges::stable_sort(ranked, [](const auto& one, const auto& other) {
     return std::pair(one.first, one.second->size()) > std::pair(other.first, other.second->size());
   });
-  std::vector<JournalLine> all = *ranked.front().second;
-  for (std::size_t i = 1; i < ranked.size(); ++i) all = unite(all, *ranked[i].second);
+  const Rank best = ranked.front().first;
+  const bool one_order = std::get<1>(best) == copies.size();
+  std::vector<JournalLine> all;
+  for (std::size_t first = 0; first < (one_order ? 1 : ranked.size()) && ranked[first].first == best;
+       ++first) {
+    std::vector<JournalLine> united = *ranked[first].second;
+    for (std::size_t i = 0; i < ranked.size(); ++i) {
+      if (i != first) united = unite(united, *ranked[i].second);
+    }
+    if (first == 0 || replay(united).size() > replay(all).size()) all = std::move(united);
+  }
   return all;
 }
 
@@ -186,6 +234,15 @@ bool leaves_the_same(const std::vector<JournalLine>& lines, const std::vector<Jo
   std::ranges::sort(left);
   std::ranges::sort(wanted);
   return left == wanted;
+}
+
+// The lines would leave something else in the order that they have in `all`, which has them, too.
+bool contradict(const std::vector<JournalLine>& lines, const std::vector<JournalLine>& all) {
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < all.size(); ++i) places.emplace(all[i].id, i);
+  std::vector<JournalLine> ordered = lines;
+  std::ranges::stable_sort(ordered, {}, [&](const JournalLine& line) { return places.at(line.id); });
+  return !leaves_the_same(lines, ordered);
 }
 
 bool less(const JournalLoss& one, const JournalLoss& other) {
@@ -218,6 +275,15 @@ std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std:
   return united;
 }
 
+std::vector<JournalLine> unite_all(std::vector<std::vector<JournalLine>> copies) {
+  std::vector<Ordered> there;
+  for (auto& lines : copies) {
+    const Ballots ballots = Ballots::taken_from(lines);
+    there.push_back({&lines, ballots.accepted});
+  }
+  return there.empty() ? std::vector<JournalLine>() : unite_copies(there);
+}
+
 struct Array::Union {
   struct Copy {
     std::optional<Failure> failure = {};   // it did not answer
@@ -225,6 +291,7 @@ struct Array::Union {
     bool missing = false;                  // it answered, and has no journal
     bool lacks = false;                    // it answered, and is not whole
     bool vouches = false;                  // what is there has lost nothing
+    Ballots ballots = {};
   };
 
   bool found = false;
@@ -232,6 +299,10 @@ struct Array::Union {
   std::vector<JournalLine> lines;
   std::vector<Copy> copies;
   std::unordered_set<std::string> partial;  // ids of lines that not every copy has
+  std::string promised, accepted;           // the latest of all copies, see Ballots
+  bool torn = false;                        // copies contradict each other
+  std::string ballot;                       // as which the copies are written, if any
+  bool outbid = false;                      // another client decides
   std::size_t server = 0;
 
   bool any(bool Copy::*is) const { return std::ranges::any_of(copies, std::mem_fn(is)); }
@@ -248,6 +319,8 @@ struct Array::Union {
     return part == Part::reading ? mcds::failure_of(part, copies, std::mem_fn(&Copy::vouches))
                                  : mcds::failure_of(part, behind());
   }
+  // Whether what is written needs a new number.
+  bool needs_decision() const { return any(&Copy::lacks) && (torn || promised != accepted); }
   // An append may have reached one copy and be in transit to another.
   static bool may_be_late() { return true; }
 };
@@ -256,7 +329,7 @@ Array::Union Array::read_copies() const {
   auto contents = copies_.each([&](std::size_t copy) { return journal(copy).read(); });
   Union all;
   all.server = context_.cluster.placement().server_of(kept_.key());
-  std::vector<std::vector<JournalLine>*> there;
+  std::vector<Ordered> there;
   for (auto& one : contents) {
     Union::Copy& copy = all.copies.emplace_back();
     copy.failure = one.failure();
@@ -265,12 +338,16 @@ Array::Union Array::read_copies() const {
     copy.vouches = !one.value().loss.any();
     if (!all.found || less(one.value().loss, all.loss)) all.loss = one.value().loss;
     all.found = true;
-    there.push_back(&one.value().lines);
+    copy.ballots = Ballots::taken_from(one.value().lines);
+    all.promised = std::max(all.promised, copy.ballots.promised);
+    all.accepted = std::max(all.accepted, copy.ballots.accepted);
+    there.push_back({&one.value().lines, copy.ballots.accepted});
   }
   if (there.size() == 1)
-    all.lines = std::move(*there.front());
+    all.lines = std::move(*there.front().lines);
   else if (!there.empty())
-    all.lines = unite_all({there.begin(), there.end()});
+    all.lines = unite_copies(there);
+  all.ballot = all.accepted;
   for (std::size_t i = 0; i < contents.size(); ++i) {
     Union::Copy& copy = all.copies[i];
     if (copy.failure || (there.size() == 1 && !copy.missing)) continue;
@@ -279,8 +356,33 @@ Array::Union Array::read_copies() const {
     all.partial.insert(ids.begin(), ids.end());
     // Where every copy has lost something, none can be made more than equal.
     copy.lacks = copy.missing || !ids.empty() || (all.complete() && one.loss.any()) ||
-                 !leaves_the_same(one.lines, all.lines);
+                 copy.ballots.accepted != all.accepted || !leaves_the_same(one.lines, all.lines);
+    all.torn = all.torn || (copy.lacks && contradict(one.lines, all.lines));
   }
+  return all;
+}
+
+// A new number, of which most copies that answer have word, before what they hold then is united and written:
+// whoever decides under a lower one is refused by one of them.
+Array::Union Array::ask_for_decision(const Union& seen) const {
+  const auto last = parse_hex64(std::string_view(seen.promised).substr(0, seen.promised.find('.')));
+  const std::string ballot = hex64(last.value_or(0) + 1) + '.' + context_.random.token();
+  const JournalLine word{Change::forgotten, ballot, {}};
+  const auto asked = copies_.each([&](std::size_t copy) {
+    if (seen.copies[copy].failure || seen.copies[copy].missing) return;
+    journal(copy).append({&word, 1}, [&] { return journal(copy).read().found; });
+  });
+  Union all = read_copies();
+  std::size_t promised = 0;
+  for (std::size_t i = 0; i < all.copies.size(); ++i) {
+    Union::Copy& copy = all.copies[i];
+    if (!copy.failure) copy.failure = asked[i].failure();
+    if (!copy.failure && copy.ballots.promised == ballot) ++promised;
+  }
+  all.outbid = promised < quorum(copies_.size());
+  all.ballot = all.promised = ballot;
+  if (!all.torn) return all;
+  for (Union::Copy& copy : all.copies) copy.lacks = !copy.failure;
   return all;
 }
 
@@ -292,26 +394,37 @@ Array::Union Array::heal() const {
     // One that is not there was lost, or put elsewhere.
     while (second_look && all.found && all.any(&Union::Copy::missing) && kept_.elsewhere())
       all = read_copies();
+    if (second_look && all.needs_decision()) all = ask_for_decision(all);
     if (const auto failure = all.failure_of(Part::reading)) raise(*failure);
     return all;
   };
-  std::vector<std::optional<Failure>> unhealed(copies_.size());
-  const auto write = [&](const Union& all, std::size_t copy) {
-    unhealed[copy] = attempt([&] { complete_copy(all, copy); }).failure();
-  };
-  Union all = repair(copies_, context_.clock, read, write);
-  for (std::size_t copy = 0; copy < all.copies.size(); ++copy) all.copies[copy].unhealed = unhealed[copy];
-  return all;
+  for (int attempt = 0;; ++attempt) {
+    back_off(context_, attempt);
+    bool outbid = false;
+    std::vector<std::optional<Failure>> unhealed(copies_.size());
+    const auto write = [&](const Union& all, std::size_t copy) {
+      unhealed[copy] = mcds::attempt([&] { complete_copy(all, copy, outbid); }).failure();
+    };
+    Union all = repair(copies_, context_.clock, read, write);
+    for (std::size_t copy = 0; copy < all.copies.size(); ++copy) all.copies[copy].unhealed = unhealed[copy];
+    if (!outbid || attempt == most_decisions) return all;
+  }
 }
 
-void Array::complete_copy(const Union& all, std::size_t copy) const {
+void Array::complete_copy(const Union& all, std::size_t copy, bool& outbid) const {
   // Created empty: a line that is added late would come behind its removal. The rewriting compares.
   const Context& context = copies_.at(copy);
   const std::string header = journal_header(context.random.token()) + lost_segment_line();
   if (all.copies[copy].missing)
     static_cast<void>(context.cluster.execute(Request::add(kept_.key(), header, Exptime::never())));
-  const auto add = [&](const std::vector<JournalLine>& lines) {
-    return unite(all.lines, lines, Newer::second);
+  const auto add = [&](std::vector<JournalLine> lines) {
+    if (all.outbid || Ballots::taken_from(lines).promised > all.ballot) {
+      outbid = true;
+      throw Contention(being_ordered, context_.cluster.address_of(all.server));
+    }
+    std::vector<JournalLine> united = unite(all.lines, lines, Newer::second);
+    if (!all.ballot.empty()) united.push_back({Change::forgotten, all.ballot + 'a', {}});
+    return united;
   };
   if (!journal(copy, !all.complete()).compact(add, true))
     throw Contention("it is not there any more; try again", context_.cluster.address_of(all.server));
@@ -357,6 +470,8 @@ std::optional<Array::Compacted> Array::compact_copies() {
   for (const JournalLine& line : without_removed(all.lines)) dropped.erase(line.id);
   expect_all(copies_.each([&](std::size_t copy) {
     journal(copy).compact([&](const std::vector<JournalLine>& lines) {
+      auto own = lines;
+      if (Ballots::taken_from(own).promised > all.promised) throw Contention(being_ordered);
       std::vector<JournalLine> left = unite(all.lines, lines, Newer::second);
       std::erase_if(left, [&](const JournalLine& line) { return dropped.contains(line.id); });
       return left;

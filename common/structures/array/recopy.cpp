@@ -60,10 +60,11 @@ class JournalMove {
   void rehearse() {
     std::vector<std::string> roots;
     try {
-      std::vector<JournalLine> lines;
-      for (const auto& copy :
+      std::vector<std::vector<JournalLine>> copies;
+      for (auto& copy :
            old_.each([&](std::size_t copy) { return Journal(old_.at(copy), old_key_, options_).read(); }))
-        lines = unite(lines, copy.value().lines);
+        copies.push_back(std::move(copy.value().lines));
+      const std::vector<JournalLine> lines = unite_all(std::move(copies));
       for (std::size_t copy = 0; copy < new_.size(); ++copy) {
         roots.push_back(Journal(new_.at(copy), new_key_, options_).stage(lines));
         recopying_.keep_alive();
@@ -89,6 +90,7 @@ class JournalMove {
       return Journal(new_.at(copy), new_key_, options_).read_staged(roots_[copy]);
     }));
     for (const JournalContents& copy : contents) take(copy);
+    unite_seen();
     staged_ = lines_;
     staged_whole_ = whole_;
   }
@@ -96,8 +98,10 @@ class JournalMove {
   void take(const JournalContents& contents) {
     if (!contents.found) return;
     whole_ = whole_ || !contents.loss.any();
-    lines_ = unite(lines_, contents.lines);
+    seen_.push_back(contents.lines);
   }
+
+  void unite_seen() { lines_ = unite_all(std::exchange(seen_, {})); }
 
   // False: nothing is there any more. Where every old copy is there, they alone say what the array is: a
   // client that thawed them may have dropped a removal together with what it removes, so what was read
@@ -108,13 +112,13 @@ class JournalMove {
     const auto found =
         std::ranges::count_if(held_, [](const Journal::Held& held) { return held.contents.found; });
     if (found == 0) return false;
-    lines_.clear();
     whole_ = false;
     if (static_cast<std::size_t>(found) != held_.size()) {
-      lines_ = staged_;
+      seen_.push_back(staged_);
       whole_ = staged_whole_;
     }
     for (const Journal::Held& held : held_) take(held.contents);
+    unite_seen();
     return true;
   }
 
@@ -167,6 +171,7 @@ class JournalMove {
   std::vector<std::string> roots_;   // named in the mark, one for each new copy
   std::vector<JournalLine> staged_;  // what they name
   bool staged_whole_ = false;
+  std::vector<std::vector<JournalLine>> seen_;
   std::vector<JournalLine> lines_;  // of what is held
   bool whole_ = false;              // a copy of it has lost nothing
   std::vector<Journal::Held> held_;
