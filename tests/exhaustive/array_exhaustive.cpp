@@ -339,7 +339,7 @@ TEST_CASE("exhaustive array: three copies that contradict each other") {
   holds("array, 3 copies, contradicting: f | f", deciders({0, 2}), bounds);
   bounds.faults = 1;
   bounds.kinds = Happenings::none();
-  bounds.kinds.deaths = bounds.kinds.delayed = true;
+  bounds.kinds.deaths = true;
   bounds.servers_in_order = true;
   holds("array, 3 copies, contradicting: f | f", deciders({0, 2}), bounds);
 }

@@ -223,6 +223,19 @@ TEST_CASE("array copies: two readers who meet different copies that contradict e
   }
 }
 
+TEST_CASE("array copies: united, what one copy has not is behind what was decided there") {
+  const auto decided = [](std::size_t lines_before) {
+    Texts texts;
+    for (const JournalLine& line :
+         unite(lines({"+1x", "+2y"}), lines({"!3", "-4x", "+1x", "+2y"}), Newer::neither, lines_before))
+      texts.push_back(static_cast<char>(line.change) + line.id + line.element);
+    return texts;
+  };
+  CHECK(decided(0) == Texts{"!3", "-4x", "+1x", "+2y"});
+  CHECK(decided(1) == Texts{"+1x", "!3", "-4x", "+2y"});
+  CHECK(decided(2) == Texts{"+1x", "+2y", "!3", "-4x"});
+}
+
 TEST_CASE("array copies: united, what came since stands at the end") {
   CHECK(united({"+1a", "+2x"}, {"+1a", "-3x"}, Newer::second) == Texts{"+1a", "+2x", "-3x"});
   CHECK(united({"+1a", "+2b"}, {"+3c"}, Newer::second) == Texts{"+1a", "+2b", "+3c"});

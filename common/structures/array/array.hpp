@@ -155,10 +155,10 @@ std::vector<JournalLine> without_removed(std::span<const JournalLine> lines);
 
 // All lines of `first`, in their order. A line that only `second` has follows the line it follows there; at
 // the end if `second` was read later. Lines about the same element keep their order as long as the two do not
-// contradict each other.
+// contradict each other. The first lines of `first`, so many as are decided, have nothing between them.
 enum class Newer { neither, second };
 std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second,
-                               Newer newer = Newer::neither);
+                               Newer newer = Newer::neither, std::size_t decided = 0);
 
 // All lines of the copies of one array, without word of decisions (see below).
 std::vector<JournalLine> unite_all(std::vector<std::vector<JournalLine>> copies);
@@ -217,11 +217,12 @@ std::vector<JournalLine> unite_all(std::vector<std::vector<JournalLine>> copies)
 //            the order of the copy that was written under the highest number, and writes it to all that
 //            answer, under its own, but to none that has word of a higher one. Of two who decide, one meets
 //            the other's word in a copy that both need, before or after it was written: so once most copies
-//            have an order under a number, all that is written under higher ones has it, too. Without a
-//            number the order of most copies that answer counts, of a tie the one that leaves most: who
-//            undoes has seen what was acknowledged before, so an addition that it did not see may be later.
-//            The numbers are lines of forgotten ids, of which each copy has its own: `= <number, 16 hex
-//            digits>.<16 of who decides>`, and with an "a" behind it once the copy was written under it.
+//            have an order under a number, all that is written under higher ones has it, too, and what they
+//            had not comes behind it. Without a number the order of most copies that answer counts, of a tie
+//            the one that leaves most: who undoes has seen what was acknowledged before, so an addition that
+//            it did not see may be later. The numbers are lines of forgotten ids, of which each copy has its
+//            own: `= <number, 16 hex digits>.<16 of who decides>`, and with an "a" behind it once the copy
+//            was written under it.
 //            What is not solved: who meets only two of three, which agree, leaves no word of it, for that
 //            would cost every such fetch a trip. If a replacement, clear or deletion is late at these two and
 //            was before an addition at the third, who then meets the third and one of them may decide for

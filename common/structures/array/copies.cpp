@@ -39,8 +39,13 @@ std::vector<std::string> lacking_of(const std::vector<JournalLine>& lines,
 // an addition that only one of the two has is behind a removal that only the other has.
 class Placing {
  public:
-  Placing(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second, Newer newer)
-      : second_(second), size_(first.size()), newer_(newer), highest_(second.size(), first.size()) {
+  Placing(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second, Newer newer,
+          std::size_t decided)
+      : second_(second),
+        size_(first.size()),
+        newer_(newer),
+        highest_(second.size(), first.size()),
+        lowest_of_all_(decided) {
     for (std::size_t i = 0; i < first.size(); ++i) places_.emplace(first[i].id, i);
     if (newer == Newer::neither) look_at_own(first);
     find_highest(blind_);
@@ -121,7 +126,7 @@ class Placing {
   }
 
   std::size_t lowest_for(const JournalLine& line) const {
-    if (line.change == Change::clear) return anchor_;
+    if (line.change == Change::clear) return std::max(anchor_, lowest_of_all_);
     const auto found = lowest_.find(line.element);
     return std::max(lowest_of_all_, found == lowest_.end() ? 0 : found->second);
   }
@@ -142,7 +147,7 @@ class Placing {
   std::size_t any_added_ = size_;   // the first addition that is only in `first`
   std::vector<std::size_t> highest_;  // of each line, from what follows it
   Places lowest_;                     // by element, from what came so far
-  std::size_t lowest_of_all_ = 0;     // from the last clear
+  std::size_t lowest_of_all_;         // from what is decided, and the last clear
   std::size_t anchor_ = 0;            // behind all lines of `first` that came so far
 };
 
@@ -179,15 +184,22 @@ bool is_ballot(const JournalLine& line) {
 // What a copy says of decisions.
 struct Ballots {
   std::string promised, accepted;  // the latest of which it has word; as which it was written last
+  std::size_t decided = 0;         // how many lines it had then
 
   // Takes them out of the lines.
   static Ballots taken_from(std::vector<JournalLine>& lines) {
     Ballots ballots;
+    std::size_t others = 0;
     for (const JournalLine& line : lines) {
-      if (!is_ballot(line)) continue;
+      if (!is_ballot(line)) {
+        ++others;
+        continue;
+      }
       const std::string ballot = line.id.substr(0, ballot_size);
       ballots.promised = std::max(ballots.promised, ballot);
-      if (line.id.size() != ballot_size) ballots.accepted = std::max(ballots.accepted, ballot);
+      if (line.id.size() == ballot_size || ballot < ballots.accepted) continue;
+      ballots.accepted = ballot;
+      ballots.decided = others;
     }
     if (!ballots.promised.empty()) std::erase_if(lines, is_ballot);
     return ballots;
@@ -196,7 +208,7 @@ struct Ballots {
 
 struct Ordered {
   std::vector<JournalLine>* lines;
-  std::string accepted;
+  Ballots ballots;
 };
 
 // All lines of the copies, in the order that was decided last; else on which most of them agree; else which
@@ -204,23 +216,25 @@ struct Ordered {
 // addition in one copy, and behind it in another, it is not known to be later.
 std::vector<JournalLine> unite_copies(const std::vector<Ordered>& copies) {
   using Rank = std::tuple<std::string_view, std::size_t>;
-  std::vector<std::pair<Rank, const std::vector<JournalLine>*>> ranked;
+  std::vector<std::pair<Rank, const Ordered*>> ranked;
   for (const Ordered& one : copies) {
     const auto agrees = [&](const Ordered& other) { return agree(*one.lines, *other.lines); };
     const auto agreeing = static_cast<std::size_t>(std::ranges::count_if(copies, agrees));
-    ranked.emplace_back(Rank(one.accepted, agreeing), one.lines);
+    ranked.emplace_back(Rank(one.ballots.accepted, agreeing), &one);
   }
   std::ranges::stable_sort(ranked, [](const auto& one, const auto& other) {
-    return std::pair(one.first, one.second->size()) > std::pair(other.first, other.second->size());
+    return std::pair(one.first, one.second->lines->size()) >
+           std::pair(other.first, other.second->lines->size());
   });
   const Rank best = ranked.front().first;
   const bool one_order = std::get<1>(best) == copies.size();
   std::vector<JournalLine> all;
   for (std::size_t first = 0; first < (one_order ? 1 : ranked.size()) && ranked[first].first == best;
        ++first) {
-    std::vector<JournalLine> united = *ranked[first].second;
+    std::vector<JournalLine> united = *ranked[first].second->lines;
+    const std::size_t decided = ranked[first].second->ballots.decided;
     for (std::size_t i = 0; i < ranked.size(); ++i) {
-      if (i != first) united = unite(united, *ranked[i].second);
+      if (i != first) united = unite(united, *ranked[i].second->lines, Newer::neither, decided);
     }
     if (first == 0 || replay(united).size() > replay(all).size()) all = std::move(united);
   }
@@ -252,8 +266,8 @@ bool less(const JournalLoss& one, const JournalLoss& other) {
 }  // namespace
 
 std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second,
-                               Newer newer) {
-  Placing placing(first, second, newer);
+                               Newer newer, std::size_t decided) {
+  Placing placing(first, second, newer, decided);
   std::vector<const JournalLine*> shared;
   for (const JournalLine& line : first) shared.push_back(&line);
   std::vector<std::vector<const JournalLine*>> behind(first.size() + 1);
@@ -279,7 +293,7 @@ std::vector<JournalLine> unite_all(std::vector<std::vector<JournalLine>> copies)
   std::vector<Ordered> there;
   for (auto& lines : copies) {
     const Ballots ballots = Ballots::taken_from(lines);
-    there.push_back({&lines, ballots.accepted});
+    there.push_back({&lines, ballots});
   }
   return there.empty() ? std::vector<JournalLine>() : unite_copies(there);
 }
@@ -341,7 +355,7 @@ Array::Union Array::read_copies() const {
     copy.ballots = Ballots::taken_from(one.value().lines);
     all.promised = std::max(all.promised, copy.ballots.promised);
     all.accepted = std::max(all.accepted, copy.ballots.accepted);
-    there.push_back({&one.value().lines, copy.ballots.accepted});
+    there.push_back({&one.value().lines, copy.ballots});
   }
   if (there.size() == 1)
     all.lines = std::move(*there.front().lines);
@@ -423,7 +437,11 @@ void Array::complete_copy(const Union& all, std::size_t copy, bool& outbid) cons
       throw Contention(being_ordered, context_.cluster.address_of(all.server));
     }
     std::vector<JournalLine> united = unite(all.lines, lines, Newer::second);
-    if (!all.ballot.empty()) united.push_back({Change::forgotten, all.ballot + 'a', {}});
+    if (all.ballot.empty()) return united;
+    // Behind what is decided, before what has come since.
+    const auto last = [&](const JournalLine& line) { return line.id == all.lines.back().id; };
+    const auto place = all.lines.empty() ? united.begin() : std::ranges::find_if(united, last) + 1;
+    united.insert(place, {Change::forgotten, all.ballot + 'a', {}});
     return united;
   };
   if (!journal(copy, !all.complete()).compact(add, true))
