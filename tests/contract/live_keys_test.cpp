@@ -155,7 +155,7 @@ TEST_CASE("live keys: a dump that breaks off, or turns into something else, is n
     proxy.after(1, Fault::answer_garbage);  // behind the statistics
     Found found;
     LiveKeysOptions options = hasty();
-    options.timeout = std::chrono::milliseconds(500);
+    options.timeout = std::chrono::milliseconds(1500);
     const auto result = collect({proxy.server()}, options, found)[0];
     CHECK(result.keys == 1);
     CHECK(!result.complete);
