@@ -835,7 +835,7 @@ def one_sleeps_every_other_moment(ward):
     def act():
         for number in (signal.SIGSTOP, signal.SIGCONT):
             ward.processes[2].send_signal(number)
-            time.sleep(0.1 if number == signal.SIGSTOP else 0.002)
+            time.sleep(0.05 if number == signal.SIGSTOP else 0.001)
     ward.meanwhile(act)
     return pool(ward), {2}
 
