@@ -699,6 +699,20 @@ TEST_CASE("counter copies: recopy leaves what no record can hold as it is, and b
   }
 }
 
+namespace {
+
+// Of `c`, by a client that dies after so many trips; whether it came to the end.
+bool recopy_until(test::World& world, std::size_t to, int trips) {
+  test::Killing dying(world.memory, trips);
+  try {
+    return Counter::recopy(Context{dying, world.clock, world.random, {}, to}, "c").found;
+  } catch (const test::Killed&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 TEST_CASE("counter copies: what was removed while a recopy had been left by who died stays removed") {
   for (const auto& [from, to] : {std::pair{1U, 2U}, {2U, 1U}, {3U, 1U}, {3U, 2U}}) {
     for (int trips = 0; trips < 40; ++trips) {
@@ -707,12 +721,7 @@ TEST_CASE("counter copies: what was removed while a recopy had been left by who 
       CAPTURE(trips);
       test::World world(5, from);
       Counter(world.context).incr("c", 7, {.ttl = 1h});
-      int left = trips;
-      test::Killing dying(world.memory, left);
-      try {
-        static_cast<void>(Counter::recopy(Context{dying, world.clock, world.random, {}, to}, "c"));
-      } catch (const test::Killed&) {
-      }
+      static_cast<void>(recopy_until(world, to, trips));
       Context context = world.with(to);
       bool removed = false;
       CHECK_NOTHROW(test::follow_refusals(context, [&] {
@@ -739,13 +748,7 @@ TEST_CASE("counter copies: recopy, killed at any trip, loses nothing; who comes 
       CAPTURE(trips);
       test::World world(5, from);
       Counter(world.context).incr("c", 7, {.ttl = 1h});
-      int left = trips;
-      test::Killing dying(world.memory, left);
-      bool whole = false;
-      try {
-        whole = Counter::recopy(Context{dying, world.clock, world.random, {}, to}, "c").found;
-      } catch (const test::Killed&) {
-      }
+      const bool whole = recopy_until(world, to, trips);
       Context context = world.with(to);
       CHECK_NOTHROW(test::follow_refusals(context, [&] { Counter(context).incr("c", 1); }));
       if (whole) CHECK(context.copies == to);

@@ -47,6 +47,28 @@ struct Shape {
 
 }  // namespace
 
+TEST_CASE("drop: an array that is begun again after a drop that was killed has lost nothing") {
+  for (const std::size_t copies : {1U, 2U, 3U}) {
+    for (int trips = 0; trips < 60; ++trips) {
+      CAPTURE(copies);
+      CAPTURE(trips);
+      test::World world(5, copies);
+      fill_array(world.context, "a", 3);
+      int left = trips;
+      test::Killing dying(world.memory, left);
+      try {
+        Array(Context{dying, world.clock, world.random, {}, copies}, "a", small).drop();
+      } catch (const test::Killed&) {
+      }
+      const std::vector<std::string> one{"z"};
+      CHECK_NOTHROW(Array(world.context, "a", small).change(one, {}));
+      world.clock.advance(std::chrono::minutes(5));
+      const Array::Contents now = Array(world.context, "a", small).fetch();
+      CHECK(now.complete());
+    }
+  }
+}
+
 TEST_CASE("drop: an hour later the servers are empty, whatever was made and used") {
   for (const auto& [servers, copies] : {Shape{1, 1}, Shape{3, 1}, Shape{3, 2}, Shape{5, 3}}) {
     CAPTURE(servers);

@@ -416,6 +416,19 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("elements: what 0.1.0 removed in several copies is no value for a client with one") {
+  test::World world(3);
+  Hash cfg(world.context, "cfg");
+  const Element element{"f", "1"};
+  CHECK_FALSE(cfg.set(std::span(&element, 1)).front().failure);
+  Request word = Request::set("hash:cfg:v:f", "", Exptime::never());
+  word.flags = 0x6d636473;
+  world.memory.execute(std::move(word));
+  const auto got = cfg.get(std::span(&element.name, 1)).front();
+  CHECK_FALSE(got.failure);
+  CHECK_FALSE(got.yes);
+}
+
 TEST_CASE("elements, copies: values without version that differ are told, and left alone") {
   World world;
   const std::string key = world.elements.key_of("a");

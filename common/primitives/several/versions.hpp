@@ -221,7 +221,8 @@ class Versions::Writing {
 // The protocol: the multi-writer register of Attiya, Bar-Noy, Dolev 1995, and Lynch, Shvartsman 1997
 //   write   reads all copies, then gives each that answered the highest version plus one: by cas on what was
 //           read, or by add if there was nothing. A copy that changed meanwhile is read again, and left alone
-//           if it is newer by now.
+//           if it is newer by now. With two copies one may have it, and the other a newer removal by who did
+//           not see it, and perhaps found nothing to remove: elements call that outcome unknown.
 //   read    takes the highest version. If a copy has a lower one, or has lost it, read writes the highest
 //           there before it answers. Two values of one version were written at the same time: a removal wins
 //           over the larger value, and the larger over the smaller. Of values without version the first

@@ -240,7 +240,11 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   // A copy without a journal has lost it if another has one; another client may be about to restore it.
   // Unless all are being put elsewhere: then what one copy got is taken along, and the others do not get it.
   if (late && missing) {
-    const auto looked = attempt([&] { return kept_.elsewhere() || (static_cast<void>(thaw()), false); });
+    const auto looked = attempt([&] {
+      const bool elsewhere = kept_.elsewhere();
+      if (!elsewhere) static_cast<void>(thaw());
+      return elsewhere;
+    });
     if (!looked.failure() && looked.value()) return append_again(writing, encoding, operation);
     for (Writing::Copy& one : writing.copies) {
       if (looked.failure() && one.has_lost()) one.appended = *looked.failure();
