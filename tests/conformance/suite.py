@@ -7,6 +7,7 @@ import json
 import os
 import random
 import subprocess
+import tempfile
 import time
 
 LONGEST = 20  # seconds
@@ -125,7 +126,9 @@ class Suite:
     def locks(self):
         ttl = "--ttl 60s"
         if self.copies > 1:
-            ttl = f"--ttl {LOCK_TTL}s --longest-ttl {LOCK_TTL}s"
+            config = tempfile.NamedTemporaryFile("w", suffix=".conf")
+            print(f"longest_lock_ttl = {LOCK_TTL}s", file=config, flush=True)
+            ttl = f"--ttl {LOCK_TTL}s --config {config.name}"
             self.wait_for_votes(f"lock run {self.prefix}v {ttl}".split())
         if not self.run(f"lock run %r {ttl}", 0, "inside", command=["echo", "inside"]):
             self.run("lock show %r", 1)

@@ -14,7 +14,10 @@ class Lock(Structure):
         super().__init__(copies, directory)
         self.held = {}
         if copies > 1:
-            self.options = ("--longest-ttl", f"{self.TTL}s")
+            config = os.path.join(directory, "longest_ttl.conf")
+            with open(config, "w", encoding="ascii") as file:
+                file.write(f"longest_lock_ttl = {self.TTL}s\n")
+            self.options = ("--config", config)
 
     @property
     def skewed(self):  # only the start of a lost fence depends on clocks

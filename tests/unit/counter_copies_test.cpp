@@ -508,23 +508,6 @@ TEST_CASE("counter copies: a client whose clock is wrong does not undo a set or 
   }
 }
 
-TEST_CASE("counter copies: recopy by a client whose clock is wrong keeps when it ends") {
-  for (const auto& [from, to] : {std::pair(1U, 3U), std::pair(3U, 1U), std::pair(3U, 2U)}) {
-    for (const auto skew : {0h, -3h, 3h}) {
-      INFO(from, " to ", to, ", skew in hours ", skew.count());
-      test::World world(3, from);
-      Counter(world.context).incr("c", 5, {.ttl = 1h, .exact = true});
-      world.clock.set_skew(skew);
-      CHECK(Counter::recopy(world.with(to), "c").found);
-      world.clock.set_skew(0s);
-      world.clock.advance(59min);
-      CHECK(value_of(world.with(to)) == 5);
-      world.clock.advance(1min + 10s);
-      CHECK_FALSE(value_of(world.with(to)));
-    }
-  }
-}
-
 TEST_CASE("counter copies: what was created or set with an expiry ends") {
   test::World world(3, 3);
   Counter counter(world.context);
@@ -569,31 +552,6 @@ TEST_CASE("counter copies: what a server missed comes back neither before nor af
         // Its end is no counter that another number would be refused for.
         if (wait > 4s) CHECK(Counter(world.with(1)).incr("c", 2).value == 2);
       }
-    }
-  }
-}
-
-TEST_CASE("counter copies: one that a recopy held when it died is read, and given back by who changes it") {
-  for (const std::size_t copies : {1U, 2U, 3U}) {
-    for (const bool exact : {false, true}) {
-      const auto after = [&](const std::function<void(Counter&)>& work) {
-        test::World world(3, copies);
-        Counter counter(world.context);
-        counter.incr("c", 113, {.ttl = {}, .exact = exact});
-        for (const std::size_t server : copy_servers(world.context, key_in(copies))) {
-          const std::string held = HeldCounter{world.stored_on(server, key_in(copies))}.text();
-          world.memory.execute(Request::set(key_in(copies), held, Exptime::never()).on(server));
-        }
-        CHECK(value_of(world.context) == 113);
-        work(counter);
-        const std::string stored = world.stored(key_in(copies));
-        CHECK_FALSE(HeldCounter::parse(stored));
-        return value_of(world.others);
-      };
-      CHECK(after([](Counter& counter) { CHECK(counter.incr("c", 1).value == 114); }) == 114);
-      CHECK(after([](Counter& counter) { CHECK(counter.decr("c", 1).value == 112); }) == 112);
-      CHECK(after([](Counter& counter) { CHECK(counter.set("c", 7, std::nullopt, false).done); }) == 7);
-      CHECK_FALSE(after([](Counter& counter) { CHECK(counter.remove(names).front().done); }));
     }
   }
 }
@@ -680,129 +638,6 @@ TEST_CASE("counter copies: a limit counts in the record, and forgets nothing wit
   CHECK(code_of([&] { test::limited(Counter(world.with(1)), "l", 3, 1h); }) == ErrorCode::bad_data);
   world.clock.advance(1h);
   CHECK(test::limited(counter, "l", 3, 1h, 2).allowed);
-}
-
-TEST_CASE("counter copies: recopy leaves what no record can hold as it is, and begins nothing") {
-  for (const std::string value : {"hello world", "", "9223372036854775808", "18446744073709551615"}) {
-    for (const std::size_t to : {2U, 3U}) {
-      CAPTURE(value);
-      test::World world(3, 1);
-      const std::size_t server = copy_servers(world.context, "counter:c").front();
-      world.memory.execute(Request::set("counter:c", value, Exptime::never()).on(server));
-      CHECK(code_of([&] { Counter::recopy(world.with(to), "c"); }) == ErrorCode::bad_data);
-      CHECK(world.stored_on(server, "counter:c") == value);
-      // Nothing is under way.
-      world.memory.execute(Request::set("counter:c", "5", Exptime::never()).on(server));
-      CHECK(Counter::recopy(world.with(to), "c").found);
-      CHECK(value_of(world.with(to)) == 5);
-    }
-  }
-}
-
-namespace {
-
-// Of `c`, by a client that dies after so many trips; whether it came to the end.
-bool recopy_until(test::World& world, std::size_t to, int trips) {
-  test::Killing dying(world.memory, trips);
-  try {
-    return Counter::recopy(Context{dying, world.clock, world.random, {}, to}, "c").found;
-  } catch (const test::Killed&) {
-    return false;
-  }
-}
-
-}  // namespace
-
-TEST_CASE("counter copies: what was removed while a recopy had been left by who died stays removed") {
-  for (const auto& [from, to] : {std::pair{1U, 2U}, {2U, 1U}, {3U, 1U}, {3U, 2U}}) {
-    for (int trips = 0; trips < 40; ++trips) {
-      CAPTURE(from);
-      CAPTURE(to);
-      CAPTURE(trips);
-      test::World world(5, from);
-      Counter(world.context).incr("c", 7, {.ttl = 1h});
-      static_cast<void>(recopy_until(world, to, trips));
-      Context context = world.with(to);
-      bool removed = false;
-      CHECK_NOTHROW(test::follow_refusals(context, [&] {
-        const CounterAnswer answer = Counter(context).remove(names).front();
-        if (answer.failure) raise(*answer.failure);
-        removed = answer.done;
-      }));
-      CHECK(removed);
-      world.clock.advance(5min);
-      for (const std::size_t copies : {from, to}) {
-        const CounterAnswer answer = Counter(world.with(copies)).get(names).front();
-        CHECK_FALSE(answer.failure);
-        CHECK_FALSE(answer.done);
-      }
-    }
-  }
-}
-
-TEST_CASE("counter copies: recopy, killed at any trip, loses nothing; who comes next completes it") {
-  for (const auto& [from, to] : {std::pair{1U, 2U}, {2U, 1U}, {2U, 3U}, {3U, 2U}, {1U, 3U}}) {
-    for (int trips = 0; trips < 30; ++trips) {
-      CAPTURE(from);
-      CAPTURE(to);
-      CAPTURE(trips);
-      test::World world(5, from);
-      Counter(world.context).incr("c", 7, {.ttl = 1h});
-      const bool whole = recopy_until(world, to, trips);
-      Context context = world.with(to);
-      CHECK_NOTHROW(test::follow_refusals(context, [&] { Counter(context).incr("c", 1); }));
-      if (whole) CHECK(context.copies == to);
-      CHECK(value_of(context) == 8);
-      CHECK(Counter::recopy(world.with(from), "c").found);
-      CHECK(value_of(world.with(from)) == 8);
-      CHECK(code_of([&] { value_of(world.with(to)); }) == ErrorCode::bad_data);
-      world.clock.advance(2h);
-      CHECK(test::left_in(world.memory).empty());
-    }
-  }
-}
-
-TEST_CASE("counter copies: what recopy has put into one copy goes into several again") {
-  for (const bool exact : {false, true}) {
-    test::World world(5, 1);
-    IncrOptions options;
-    options.exact = exact;
-    Counter(world.context).incr("c", 7, options);
-    for (const std::size_t to : {2U, 3U, 1U, 2U, 1U, 3U}) {
-      CAPTURE(to);
-      CHECK(Counter::recopy(world.with(to), "c").found);
-      CHECK(value_of(world.with(to)) == 7);
-    }
-  }
-}
-
-TEST_CASE("counter copies: increments meanwhile go along, whoever is asked") {
-  for (const auto& [from, to] : {std::pair{1U, 2U}, {2U, 1U}, {2U, 3U}}) {
-    for (std::size_t trip = 0; trip < 20; ++trip) {
-      CAPTURE(from);
-      CAPTURE(to);
-      CAPTURE(trip);
-      test::World world(5, from);
-      Counter(world.context).incr("c", 7);
-      std::uint64_t counted = 7;
-      world.rival.before(trip, [&] {
-        // As one that is in the midst of it: by a server's own increment, or a record that is overtaken.
-        for (const std::size_t server : copy_servers(world.with(from), key_in(from))) {
-          const Reply seen = world.memory.execute(Request::gets(key_in(from)).on(server));
-          auto record = CounterRecord::parse(seen.value);
-          Request change = Request::incr(key_in(from), 2);
-          if (record) {
-            record->count(2, "00000000000000c1");
-            change = Request::compare_and_set(key_in(from), record->text(), Exptime::never(), seen.cas);
-          }
-          if (world.memory.execute(Request(change).on(server)).outcome == Outcome::stored)
-            return counted += 2, void();
-        }
-      });
-      CHECK(Counter::recopy(world.with(to), "c").from == from);
-      CHECK(value_of(world.with(to)) == counted);
-    }
-  }
 }
 
 }  // namespace mcds::counter_copies_test

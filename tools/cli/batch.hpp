@@ -3,7 +3,7 @@
 //   const Batch<Element> batch{.parse = bare_element, .run = [&](Window<Element>& window) {
 //     answer_each(window, table.get(names_of(window.items)), print);
 //   }};
-//   return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
+//   return batch.of_lines(session, {}).worst;
 //
 // A verb says what a line means and what to do with a window of items. Reading, windows, line numbers,
 // failures, progress and the exit status are the same for all verbs.

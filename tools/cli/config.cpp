@@ -36,7 +36,7 @@ constexpr std::array settings{
     Setting{"profile", "--as", "MCDS_PROFILE", &P::profile, "ketama"},
     Setting{"namespace", "--namespace", "MCDS_NAMESPACE", &P::key_prefix, ""},
     Setting{"copies", "--copies", "", &P::copies, "1"},
-    Setting{"longest_lock_ttl", "--longest-ttl", "", &P::longest_lock_ttl, "10m"},
+    Setting{"longest_lock_ttl", "", "", &P::longest_lock_ttl, "10m"},
     Setting{"timeout", "--timeout", "", &Config::timeout, "1s"},
     Setting{"connect_timeout", "--connect-timeout", "", &Config::connect_timeout, "500ms"},
     Setting{"protocol", "--protocol", "", &Config::protocol, "auto", "auto|classic|meta|binary"},

@@ -22,6 +22,7 @@ extern ostream cout, cerr;
 #include "common/base/units.hpp"
 #include "tools/cli/describe.hpp"
 #include "tools/cli/fields.hpp"
+#include "tools/cli/synonyms.hpp"
 #include "tools/cli/version.hpp"
 
 namespace mcds {
@@ -220,39 +221,11 @@ void note_output_mode(const Words& words, GlobalOptions& globals) {
   }
 }
 
-// What somebody means who knows memcached or another tool: `mcds get` and the like are no commands of ours.
-// Words of memcached's protocol, of its tools, and of clients that people come from; what to try instead.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 13> their_words{{
-    {"get gets mget fetch cat show", "mcds item get KEY, mcds counter get NAME, or mcds hash get NAME FIELD"},
-    {"set add put store replace",
-     "mcds item set KEY VALUE, mcds counter set NAME NUMBER, or mcds hash set NAME FIELD VALUE"},
-    {"incr inc", "mcds counter incr NAME"},
-    {"decr", "mcds counter decr NAME"},
-    {"keys key-list ls list scan metadump cachedump", "mcds item list"},
-    {"delete del rm remove", "mcds item remove KEY"},
-    {"touch", "mcds item touch KEY TTL"},
-    {"flush_all flush", "mcds item remove --prefix '' --all"},
-    {"top watch monitor hot", "mcds item hot, or mcds servers --every 1s"},
-    {"stats stat info slabs display", "mcds servers, or mcds servers --stats slabs"},
-    {"version", "mcds servers, or mcds --version"},
-    {"ping", "mcds servers"},
-    {"dump backup", "mcds item save FILE, or mcds item list"},
-}};
-
-// The commands to try; empty: the word says nothing.
-std::string_view in_our_words(std::string_view word) {
-  for (const auto& [theirs, ours] : their_words) {
-    const auto all = split(theirs, ' ');
-    if (std::ranges::find(all, word) != all.end()) return ours;
-  }
-  return {};
-}
-
 std::unique_ptr<Command> find_command(const std::string& name, std::optional<std::string_view> only) {
   if (auto command = declared(name, only)) return command;
   Words names;
   for (const CommandEntry& entry : all_commands()) names.emplace_back(entry.name);
-  const std::string_view ours = in_our_words(name);
+  const std::string_view ours = commands_for(name);
   if (!ours.empty()) throw InvalidInput("no command " + quoted(name) + "; try " + std::string(ours));
   throw InvalidInput("no command " + quoted(name) + did_you_mean(name, names, "; mcds --help lists them"));
 }
@@ -267,13 +240,20 @@ const Verb& find_verb(const Command& command, Words& words, const std::vector<Op
     words = attempt;
     return *verb;
   }
-  if (itself != nullptr) return *itself;
+  if (itself != nullptr) {
+    attempt = words;
+    const bool takes_words = !itself->arguments().empty();
+    if (takes_words || !take_word(attempt, options_with(*itself, globals))) return *itself;
+  }
   Words names;
-  for (const auto& known : command.verbs()) names.push_back(known->name());
+  for (const auto& known : command.verbs()) {
+    if (!known->name().empty()) names.push_back(known->name());
+  }
   const std::string list = joined(names, ", ");
   if (!word) throw InvalidInput("mcds " + command.name() + " needs a verb: " + list);
+  const std::string instead = verb_for(*declared(command.name()), *word);
   throw InvalidInput("mcds " + command.name() + " has no verb " + quoted(*word) +
-                     did_you_mean(*word, names, "; it has " + list));
+                     (instead.empty() ? did_you_mean(*word, names, "; it has " + list) : "; " + instead));
 }
 
 void parse_verb(const Words& words, const Words& tail, bool has_tail, const std::vector<OptionSpec>& globals,

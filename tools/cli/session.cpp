@@ -41,11 +41,10 @@ Duration positive(Duration duration, const char* what) {
 }
 
 // Of the command line, or else of the configuration, which may have another name for it.
-std::optional<Duration> duration_of(const std::optional<Duration>& flag, const char* flag_name,
-                                    const Text& configured, const char* its_name = nullptr) {
-  if (flag) return positive(*flag, flag_name);
-  if (its_name == nullptr) its_name = flag_name;
-  return configured ? std::optional(positive(parse_duration(*configured, its_name), its_name)) : std::nullopt;
+std::optional<Duration> duration_of(const std::optional<Duration>& flag, const char* name,
+                                    const Text& configured) {
+  if (flag) return positive(*flag, name);
+  return configured ? std::optional(positive(parse_duration(*configured, name), name)) : std::nullopt;
 }
 
 // `mcds: 10.0.0.1:11211 ma counter:hits stored 120 us, meta, connection reused`
@@ -236,8 +235,8 @@ std::size_t Session::copies() {
   return copies;
 }
 
-std::optional<Duration> Session::longest_lock_ttl(const std::optional<Duration>& flag) {
-  return duration_of(flag, "--longest-ttl", of_pools(&PoolConfig::longest_lock_ttl), "longest_lock_ttl");
+std::optional<Duration> Session::longest_lock_ttl() {
+  return duration_of({}, "longest_lock_ttl", of_pools(&PoolConfig::longest_lock_ttl));
 }
 
 Context Session::context_with_copies() {

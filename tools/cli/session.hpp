@@ -55,7 +55,7 @@ class Session {
   // How many copies of each key there are. Throws InvalidInput when the pool has fewer servers.
   std::size_t copies();
   // The longest time for which a lock with copies may be held, if it is configured.
-  std::optional<Duration> longest_lock_ttl(const std::optional<Duration>& flag);
+  std::optional<Duration> longest_lock_ttl();
   // Everything a structure needs. Connects lazily, per server.
   Context context_with_copies();
   // For items as they are: of one server each.

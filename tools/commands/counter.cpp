@@ -16,7 +16,7 @@ struct CounterOptions {
   std::uint64_t value = 0, initial = 0;
   std::optional<std::uint64_t> otherwise;
   std::optional<Duration> ttl;
-  bool exact = false, plain = false, whole_key = false, if_absent = false, fail_fast = false;
+  bool exact = false, whole_key = false, if_absent = false;
 };
 
 Counter counter_of(Session& session, const CounterOptions& options, const char* one_copy = nullptr) {
@@ -24,10 +24,6 @@ Counter counter_of(Session& session, const CounterOptions& options, const char* 
   return Counter(
       one_copy != nullptr ? context_with_one_copy(session, one_copy) : session.context_with_copies(),
       options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
-}
-
-const char* plain_of(const CounterOptions& options) {
-  return options.plain ? "--plain" : nullptr;
 }
 
 void check_ttl(const std::optional<Duration>& ttl) {
@@ -67,7 +63,6 @@ ExitStatus answer_increment(Session& session, const std::string& name, std::uint
 
 IncrOptions incr_options(const CounterOptions& options) {
   check_ttl(options.ttl);
-  if (options.exact && options.plain) throw InvalidInput("give either --exact or --plain");
   return {options.ttl, options.initial, options.exact};
 }
 
@@ -84,7 +79,7 @@ void answer_increments(Session& session, const Window<Increment>& window, const 
 // Increments from standard input: equal names of one window are one increment.
 ExitStatus incr_lines(Session& session, const CounterOptions& options) {
   const IncrOptions how = incr_options(options);
-  Counter counter = counter_of(session, options, plain_of(options));
+  Counter counter = counter_of(session, options);
   Batch<Increment> batch;
   batch.parse = [&](std::string line) -> std::optional<Increment> {
     if (line.empty()) return std::nullopt;
@@ -97,7 +92,7 @@ ExitStatus incr_lines(Session& session, const CounterOptions& options) {
       answer_increments(session, window, finish());
     };
   };
-  return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
+  return batch.of_lines(session, {}).worst;
 }
 
 ExitStatus incr(Session& session, const CounterOptions& options) {
@@ -109,7 +104,7 @@ ExitStatus incr(Session& session, const CounterOptions& options) {
   const std::uint64_t delta = options.delta.value_or(1);
   const IncrOptions how = incr_options(options);
   return answer_increment(session, options.name, delta,
-                          counter_of(session, options, plain_of(options)).incr(options.name, delta, how));
+                          counter_of(session, options).incr(options.name, delta, how));
 }
 
 ExitStatus not_found(Session& session, const std::string& name, const CounterAnswer& answer) {
@@ -188,11 +183,6 @@ ExitStatus where(Session& session, const CounterOptions& options) {
                      [&](const std::string& name) { return std::vector{counter.key_of(name)}; });
 }
 
-ExitStatus recopy(Session& session, const CounterOptions& options) {
-  const auto [found, before] = Counter::recopy(session.context_with_copies(), options.name);
-  return answer_recopied(session, JsonObject("counter", options.name), found, before);
-}
-
 constexpr const char* key_help = "NAME is a whole memcached key: an application's own counter";
 constexpr const char* ttl_help = "ttl of a counter that is created; an existing one keeps its own";
 
@@ -208,8 +198,6 @@ void declare_values(Command& counter, const std::shared_ptr<CounterOptions>& opt
       .option("--init", "N", "the value from which a missing counter starts; default 0", &options->initial)
       .flag("--exact", "create an exact counter, which can look up the outcome after a lost reply",
             options->exact)
-      .flag("--plain", "create a plain counter, which has one copy", options->plain)
-      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .answer("counter value value_str? delta created exact? server @copies")
       .flag("--key", key_help, options->whole_key);
   counter.verb("decr", "subtract from a counter; stops at 0", decr, options)
@@ -255,13 +243,6 @@ void declare_counter(Command& counter) {
       .answer("counter removed server @copies")
       .argument("NAME", "the counters; - reads one per line", dash(&options->names))
       .flag("--key", key_help, options->whole_key);
-  counter
-      .verb("recopy", "keep a counter in as many copies as --copies says, while others use it", recopy,
-            options)
-      .example("mcds counter recopy orders --copies 3")
-      .answer("counter @recopied")
-      .answer("counter found")
-      .argument("NAME", "the counter", &options->name);
   counter.verb("where", "print the servers of counters", where, options)
       .example("mcds counter where hits")
       .answer("@where")

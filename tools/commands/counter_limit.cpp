@@ -11,7 +11,7 @@ struct LimitOptions {
   std::optional<std::uint64_t> max;
   Duration period{};
   std::uint64_t cost = 1;
-  bool sliding = false, peek = false, whole_key = false, fail_fast = false;
+  bool sliding = false, peek = false, whole_key = false;
   std::string wait;
   std::string if_down;
 };
@@ -124,7 +124,7 @@ class Limiter {
 ExitStatus limit(Session& session, const LimitOptions& options) {
   Limiter limiter(session, options);
   const Batch<LimitUse> batch = limiter.batch();
-  if (options.name == "-") return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
+  if (options.name == "-") return batch.of_lines(session, {}).worst;
   return limiter.answer({options.name, options.cost});
 }
 
@@ -150,7 +150,6 @@ void declare_counter_limit(Command& counter) {
       .flag("--peek", "only look: count nothing", options->peek)
       .choice("--if-down", "allow|deny", "the answer when the server gives none; otherwise an error",
               &options->if_down)
-      .flag("--fail-fast", "stop a batch at the first failed line", options->fail_fast)
       .flag("--key", "NAME is a whole memcached key: an application's own counter", options->whole_key);
 }
 

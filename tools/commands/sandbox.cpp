@@ -17,6 +17,7 @@
 #include <fstream>
 
 #include "common/base/descriptors.hpp"
+#include "common/structures/lock/lock.hpp"
 #include "tools/cli/child.hpp"
 #include "tools/commands/commands.hpp"
 
@@ -163,7 +164,8 @@ class Sandbox {
     if (options_.tls) make_certificate(clock);
     for (std::size_t i = 1; i <= options_.count; ++i) pids_.push_back(start_server(i));
     wait_until_ready(clock);
-    if (options_.load) start_load();
+    let_servers_vote();
+    if (options_.load) load_ = start_inside(run_sandbox_load);
   }
 
   // What every mcds in it needs to find and enter the servers, and nothing that the caller has set for
@@ -237,21 +239,36 @@ class Sandbox {
     return start_program(line, path_of(number, ".log"), path_of(number, ".port"));
   }
 
-  void start_load() {
+  // Starts a child process that does `work` in a session with this sandbox's environment.
+  template <typename Work>
+  pid_t start_inside(const Work& work) {
     const pid_t parent = getpid();
-    load_ = fork_process();
-    if (load_ > 0) return guardian_.watch(load_);
+    const pid_t pid = fork_process();
+    if (pid > 0) {
+      guardian_.watch(pid);
+      return pid;
+    }
     detach(path_of(0, ".log").c_str(), parent);
     for (const auto& [name, value] : environment())
       value.empty() ? unsetenv(name.c_str()) : setenv(name.c_str(), value.c_str(), 1);
     try {
       Session session{GlobalOptions{}};
       session.begin();
-      run_sandbox_load(session);
+      work(session);
     } catch (...) {
       _exit(1);  // the sandbox goes on without
     }
     _exit(0);
+  }
+
+  // Locks with copies can be tried at once: these servers held none before.
+  void let_servers_vote() {
+    const pid_t pid = start_inside([](Session& session) {
+      const Context context{session.cluster(), session.clock(), session.random(), session.key_prefix()};
+      let_new_servers_vote(context, session.longest_lock_ttl().value_or(default_longest_ttl));
+    });
+    reap(pid);
+    guardian_.forget(pid);
   }
 
   // Signed by itself, and so its own CA.

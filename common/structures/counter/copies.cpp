@@ -7,7 +7,7 @@
 
 #include "common/base/result.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/several/kept.hpp"
+#include "common/primitives/several/copy_count_guard.hpp"
 #include "common/primitives/several/quorum.hpp"
 
 namespace mcds {
@@ -92,8 +92,7 @@ class CounterOperation final : public CounterCopies {
   std::optional<CounterAnswer> get_at_once() override {
     read();
     const bool open = any([this](const Copy& copy) {
-      return copy.held || lacks(copy) ||
-             (counter_.may_be_elsewhere() && (copy.is_missing() || copy.flags != 0));
+      return lacks(copy) || (counter_.has_copy_counts() && copy.is_missing());
     });
     if (open) return std::nullopt;
     rely();
@@ -128,9 +127,7 @@ class CounterOperation final : public CounterCopies {
   struct Copy {
     std::size_t server = 0;
     bool found = false;
-    bool held = false;
     CasUnique cas = {};
-    std::uint32_t flags = 0;
     std::optional<std::chrono::seconds> ttl = {};  // of its item, if the protocol tells and it has one
     std::optional<CounterRecord> record = {};
     std::optional<Failure> failure = {};  // it did not answer, or a write to it is in doubt
@@ -165,13 +162,19 @@ class CounterOperation final : public CounterCopies {
 
   bool any(const auto& test) const { return std::ranges::any_of(copies_, test); }
 
-  // nullptr: there is nowhere else.
-  Kept* kept() {
-    if (!kept_ && counter_.may_be_elsewhere()) kept_.emplace(Counter::kept(context_, name_, window_));
-    return kept_ ? &*kept_ : nullptr;
+  // Returns nullptr if the counter can have no other copy count.
+  CopyCountGuard* guard() {
+    if (!guard_ && counter_.has_copy_counts()) guard_.emplace(Counter::guard(context_, name_, window_));
+    return guard_ ? &*guard_ : nullptr;
   }
 
-  bool elsewhere(bool certainly = false) { return kept() != nullptr && kept()->elsewhere(certainly); }
+  void check_copy_count() {
+    if (guard() != nullptr) guard()->check();
+  }
+  // A copy that is missing is not to be written while the counter exists with another copy count.
+  void check_if_missing() {
+    if (any([](const Copy& copy) { return copy.is_missing(); })) check_copy_count();
+  }
 
   void read() {
     auto replies = std::exchange(first_, {});
@@ -204,12 +207,8 @@ class CounterOperation final : public CounterCopies {
     copy.found = reply.outcome == Outcome::hit;
     copy.cas = reply.cas;
     if (!copy.found) return;
-    copy.flags = reply.flags;
-    const auto held = HeldCounter::parse(reply.value);
-    copy.held = held.has_value();
-    const std::string& value = held ? held->value : reply.value;
-    copy.record = counter_.record_in(value);
-    if (!copy.record) throw CorruptData(no_counter_message(name_, value), server);
+    copy.record = counter_.record_in(reply.value);
+    if (!copy.record) throw CorruptData(no_counter_message(name_, reply.value), server);
     if (!reply.age.ttl || reply.age.ttl->count() < 0) return;
     copy.ttl = reply.age.ttl;
     copy.record->read_clock(*copy.ttl, context_.clock.wall());
@@ -236,24 +235,14 @@ class CounterOperation final : public CounterCopies {
     }
   }
 
-  // All copies, while nobody is putting the counter elsewhere. What was known before may be lost by now, or
-  // elsewhere. Throws if too few answered.
+  // Reads all copies. What was known before may be lost by now. Throws if too few answered.
   void look() {
-    for (int attempt = 0; attempt < most_counts; ++attempt) {
-      back_off(context_, attempt);
-      known_ = {};
-      read();
-      if (has_moved()) continue;
-      // Flags, of a single copy, tell that an earlier version may have kept others.
-      if (kept() != nullptr && any([](const Copy& copy) { return copy.flags != 0; })) {
-        const auto places = kept()->places(true);
-        if (!places.empty() && places.front().unmarked) kept()->refuse_unmarked();
-      }
-      if (!known_.exists() && elsewhere()) continue;
-      if (!doubt_) was_nowhere_ = !known_.exists();
-      return rely();
-    }
-    throw Contention("the number of copies of '" + name_ + "' is being changed; try again");
+    known_ = {};
+    read();
+    check_if_missing();
+    if (!known_.exists()) check_copy_count();
+    if (!doubt_) was_nowhere_ = !known_.exists();
+    rely();
   }
 
   void rely() const {
@@ -261,20 +250,10 @@ class CounterOperation final : public CounterCopies {
     if (const auto failure = failure_of(Part::reading, copies_, has_record)) raise(*failure);
   }
 
-  // Where a copy is held or missing: whether it is elsewhere, or was put there. If not, who held it has died;
-  // whoever changes it gives it back.
-  bool has_moved() {
-    const bool held = any([](const Copy& copy) { return copy.held; });
-    const bool missing = any([](const Copy& copy) { return copy.is_missing(); });
-    if ((held || missing) && elsewhere(held)) return true;
-    for (Copy& copy : copies_) copy.held = false;
-    return false;
-  }
-
   static bool has(const Copy& copy, const CounterRecord& wanted) {
     return copy.record ? copy.record->covers(wanted) : wanted.says_nothing();
   }
-  bool lacks(const Copy& copy) const { return !copy.failure && !copy.held && !has(copy, known_); }
+  bool lacks(const Copy& copy) const { return !copy.failure && !has(copy, known_); }
 
   // The first copy that answers; null when none does. All clients that see the same servers count on the same
   // copy.
@@ -436,15 +415,11 @@ class CounterOperation final : public CounterCopies {
       const CounterRecord before = std::exchange(known_, mine_);
       read();
       if (known_.base.number == 0) known_.learn(before);  // no copy that answers knows of it
-      // What was changed on one copy goes along.
-      const auto moved = attempt([&] { return has_moved(); });
-      if (moved.failure() || moved.value()) return;
+      if (attempt([&] { check_if_missing(); }).failure()) return;
     }
   }
 
-  // What a held copy has goes along to where the counter is put.
   void expect(Part part, const CounterRecord& wanted) const {
-    if (any([&](const Copy& copy) { return copy.held && has(copy, wanted); })) return;
     const auto failure = failure_of(part, copies_, [&](const Copy& copy) { return has(copy, wanted); });
     if (!failure) return;
     // What was written on a copy that cannot be seen now may count.
@@ -501,14 +476,14 @@ class CounterOperation final : public CounterCopies {
   }
 
   void confirm_creation(const CounterRecord& ours) {
-    if (!was_nowhere_ || kept() == nullptr) return;
+    if (!was_nowhere_ || guard() == nullptr) return;
     std::vector<Request> gets;
     for (const Copy& copy : copies_) gets.push_back(Request::gets(key_).on(copy.server));
     const auto is_ours = [&](std::size_t, const Reply& there) {
       const auto record = counter_.record_in(there.value);
       return record && ours.covers(*record);
     };
-    kept()->confirm([&] { return take_back(context_.cluster, gets, is_ours); });
+    guard()->confirm_creation([&] { return remove_created(context_.cluster, gets, is_ours); });
   }
 
   CounterAnswer answer(bool done, std::uint64_t value) const {
@@ -527,7 +502,7 @@ class CounterOperation final : public CounterCopies {
   const Context& context_;
   const std::string& name_;
   std::string window_, key_;
-  std::optional<Kept> kept_;
+  std::optional<CopyCountGuard> guard_;
   std::span<const Reply> first_;  // what was read, and not looked at
   std::vector<Copy> copies_;
   CounterRecord known_;  // all copies merged, and what was changed

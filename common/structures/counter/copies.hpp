@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "common/base/result.hpp"
-#include "common/primitives/several/recopying.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/counter/record.hpp"
 
@@ -40,9 +39,6 @@ class CounterCopies {
   virtual CounterAnswer set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) = 0;
   virtual CounterAnswer remove() = 0;
 };
-
-// Puts a counter elsewhere by a change that has begun, or was left by who died, to its end.
-void move_counter(Recopying& change, const Context& context, const std::string& name);
 
 // Throws InvalidInput for values that some servers misread.
 void check_counter_value(std::uint64_t value, std::string_view what, std::uint64_t added = 0);
@@ -77,8 +73,8 @@ void keep_answer(Answer& answer, const Work& work) {
 //               Who must read again meanwhile brings back nothing but his own increment: a set that he had
 //               seen may be lost with its only copy by then, and others may have followed.
 //   get         writes what it answers to the copies that know less, and sees that a majority has it.
-// A copy that is missing is written only after a look whether the counter is elsewhere (kept.hpp). Where a
-// copy is held, because it is being put elsewhere, everybody waits; what a held copy has goes along.
+// A copy that is missing is written only after a check that the counter does not exist with another copy count
+// (copy_count_guard.hpp).
 // A record that ends within seconds, and knows nothing of what was counted in one with a later expiry, is
 // nothing: it was left by a counter before. What replaced something is remembered for an hour after its end,
 // as a removal is: a copy that missed it does not bring back what was before.

@@ -25,9 +25,8 @@ bool is_safe(std::uint64_t a, std::uint64_t b) {
 
 // Seen before it was changed, and no record of ours.
 bool is_text(const Reply& reply) {
-  const bool record = reply.value.starts_with("C1 ") || reply.value.starts_with("C2 ") ||
-                      HeldCounter::parse(reply.value).has_value();
-  return reply.is(ReplyFailure::Kind::not_a_number) && !reply.value.empty() && !record;
+  return reply.is(ReplyFailure::Kind::not_a_number) && !reply.value.empty() &&
+         !reply.value.starts_with("C1 ");
 }
 
 bool is_miss(const Reply& reply) {
@@ -69,31 +68,20 @@ void check_counter_value(std::uint64_t value, std::string_view what, std::uint64
 Counter::Counter(const Context& context, Names names)
     : context_(names == Names::whole_keys ? context.in_copies(1) : context), names_(names) {}
 
-// Roots of several copies that say together that the counter was removed. A limit's window of before 0.3,
-// digits in several copies, ends by itself.
-Kept Counter::kept(const Context& context, const std::string& name, const std::string& window) {
-  const auto has_left = [of_limit = !window.empty(), context](std::span<const std::string> roots,
-                                                              std::size_t copies) {
+// The tombstones of several copies say together that the counter was removed.
+CopyCountGuard Counter::guard(const Context& context, const std::string& name, const std::string& window) {
+  const auto roots_exist = [context](std::span<const std::string> roots, std::size_t copies) {
     const Clock& clock = context.clock;
     CounterRecord all;
     for (const std::string& root : roots) {
-      const auto held = HeldCounter::parse(root);
-      auto record = Counter(context.in_copies(copies)).record_in(held ? held->value : root);
-      if (!record) return false;
-      if (of_limit && record->base.plain && roots.size() > 1) return true;
+      auto record = Counter(context.in_copies(copies)).record_in(root);
+      if (!record) return true;
       // Where the item ends with it, its server knows better than our clock.
       if (record->age(clock.wall()) || !record->replaced()) all.learn(*record);
     }
-    return !all.exists();
+    return all.exists();
   };
-  return {context,
-          "counter",
-          name,
-          window,
-          [](const std::string&, const std::string&) { return true; },
-          [context, name](Recopying& change) { move_counter(change, context, name); },
-          has_left,
-          Kept::Unmarked::refused};
+  return {context, "counter", name, window, roots_exist};
 }
 
 std::optional<CounterRecord> Counter::record_in(std::string_view value) const {
@@ -163,13 +151,13 @@ std::optional<Request> Counter::first_request(const IncrementResult& increment,
   std::string key = key_of(increment.name);
   check_counter_value(options.initial, "the value", increment.delta);
   if (!server_counts() || options.exact) return std::nullopt;
-  if (may_be_elsewhere() && !options.checked) return Request::incr(std::move(key), increment.delta);
+  if (has_copy_counts() && !options.checked) return Request::incr(std::move(key), increment.delta);
   const Exptime exptime =
       options.ttl ? Exptime::after(*options.ttl, context_.clock.wall()) : Exptime::never();
   Request request =
       Request::incr_or_create(std::move(key), increment.delta, options.initial + increment.delta, exptime);
   request.must_expire = options.ttl.has_value();
-  request.creates = !may_be_elsewhere();
+  request.creates = !has_copy_counts();
   request.checked = options.checked;
   return request;
 }
@@ -275,7 +263,7 @@ std::vector<CounterAnswer> Counter::remove(std::span<const std::string> names) {
   std::vector<CounterAnswer> answers(names.size());
   side_by_side(names.size(), [&](std::size_t i, Counter& counter) {
     keep_answer(answers[i], [&] {
-      if (may_be_elsewhere()) return CounterCopies::of(counter, names[i])->remove();
+      if (has_copy_counts()) return CounterCopies::of(counter, names[i])->remove();
       Cluster& cluster = counter.context_.cluster;
       const Reply reply = expect(cluster, cluster.execute(Request::remove(key_of(names[i]))));
       return CounterAnswer{.done = reply.outcome == Outcome::deleted, .server = reply.server};

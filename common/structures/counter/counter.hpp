@@ -13,7 +13,7 @@
 #include "common/base/errors.hpp"
 #include "common/primitives/key_names.hpp"
 #include "common/primitives/several/copies.hpp"
-#include "common/primitives/several/kept.hpp"
+#include "common/primitives/several/copy_count_guard.hpp"
 #include "common/primitives/several/side_by_side.hpp"
 
 namespace mcds {
@@ -109,20 +109,16 @@ class Counter {
   std::vector<LimitResult> limit(std::span<const LimitUse> uses, const LimitRule& rule);
   // Throws InvalidInput for a use that the rule cannot count.
   void check_limit(const LimitUse& use, const LimitRule& rule) const;
-  // See Kept.
-  static Kept::Recopied recopy(const Context& context, const std::string& name) {
-    return kept(context, name).recopy();
-  }
 
   std::string key_of(const std::string& name) const {
     return names_ == Names::whole_keys ? whole_key(context_.key_prefix, name)
                                        : copied_key(context_, "counter", name);
   }
   const Context& context() const { return context_; }
-  // Where it is, and where it is not; `window`: of a limit, what follows the counter's key.
-  static Kept kept(const Context& context, const std::string& name, const std::string& window = {});
-  // A single server holds one copy of everything.
-  bool may_be_elsewhere() const {
+  // Returns what checks the copy count of a counter, or of a limit's window: what follows the counter's key.
+  static CopyCountGuard guard(const Context& context, const std::string& name, const std::string& window);
+  // Returns false for whole keys, and where a single server holds one copy of everything.
+  bool has_copy_counts() const {
     return names_ == Names::counters && context_.cluster.placement().pool().size() > 1;
   }
   // An only copy may be digits, which its server counts by itself in one trip.
@@ -167,7 +163,7 @@ void Counter::side_by_side(std::size_t count, const Work& work) const {
 //                                        digits; with copies counter<N>:…, a record
 //   counter:<name>:limit:<period>:sliding   the times of the last uses: sliding.hpp
 //   E.g. counter:hits = 42 and, exact, C1 3 42 9f0c6a5be1d27348,51ab22c0de7f1a90,b7c1e0f2a94d4f6e *0b2f1c9e.
-//   The records are described in record.hpp; in how many copies it is: common/primitives/several/kept.hpp.
+//   The records are described in record.hpp; in how many copies it is: common/primitives/several/copy_count_guard.hpp.
 // Invariants
 //   acknowledged increments <= value <= acknowledged + those reported as unknown, as long as the item lives.
 //   The answers of all takes plus what is left equal the sum of the increments.
@@ -185,10 +181,6 @@ void Counter::side_by_side(std::size_t count, const Work& work) const {
 //   may everything, by a set whose outcome is unknown and that arrives late.
 //   take and sliding limits have one copy, whatever the context says: their answers depend on the value, on
 //   which copies cannot agree.
-// Before 0.3
-//   Counters in several copies had the key of one copy. Who gives several copies, or finds what only several
-//   have, is refused; recopy reads and converts them. decr and incr of one copy do not see that a number in
-//   one item has others.
 // When things fail
 //   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 other changes
 //                followed.

@@ -76,7 +76,7 @@ class Counter::Limiting {
       keep_answer(results[i], [&] {
         const auto counted = counter_.counted(uses[i].name, replies[k]);
         if (!counted) counter_.fail(uses[i].name, replies[k]);
-        if (counted->created && counter_.may_be_elsewhere()) created.push_back(i);
+        if (counted->created && counter_.has_copy_counts()) created.push_back(i);
         return result(uses[i], *counted);
       });
       if (!results[i].failure && !results[i].allowed && uses[i].cost > 1)
@@ -103,16 +103,15 @@ class Counter::Limiting {
   // Of a window that was begun by `ours()` uses: nobody counts the same ones in another number of copies.
   template <typename Ours>
   void expect_only_here(const Context& context, const std::string& name, const Ours& ours) const {
-    Kept kept = Counter::kept(context, name, window_);
-    for (const Kept::Place& place : kept.places(true)) {
-      if (place == Kept::Place{}) continue;
-      const Request get = Request::gets(counter_.key_of(name) + window_);
-      const auto is_ours = [&](std::size_t, const Reply& there) {
-        return parse_padded_u64(there.value) == ours();
-      };
-      kept.refuse_created(place.copies,
-                          [&] { return take_back(context.cluster, std::span(&get, 1), is_ours); });
-    }
+    const CopyCountGuard guard = Counter::guard(context, name, window_);
+    const auto other = guard.find_other_count();
+    if (!other) return;
+    const Request get = Request::gets(counter_.key_of(name) + window_);
+    const auto is_ours = [&](std::size_t, const Reply& there) {
+      return parse_padded_u64(there.value) == ours();
+    };
+    guard.refuse_creation(*other,
+                          [&] { return remove_created(context.cluster, std::span(&get, 1), is_ours); });
   }
 
   // The window is in the key: living on past its end by a guard for skew and ticks harms nobody.

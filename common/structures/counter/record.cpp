@@ -14,8 +14,7 @@ namespace mcds {
 namespace {
 
 constexpr const char* single_life = "0000000000000001";
-constexpr std::string_view kinds = "rbs";               // as in Kind
-constexpr std::uint64_t over = std::uint64_t{1} << 63;  // changes of a life, before 0.3
+constexpr std::string_view kinds = "rbs";  // as in Kind
 
 using Base = CounterRecord::Base;
 using Count = CounterRecord::Count;
@@ -163,23 +162,6 @@ std::optional<CounterRecord> CounterRecord::parse(std::string_view text) {
   return record;
 }
 
-std::optional<CounterRecord> CounterRecord::parse_of_before(std::string_view text) {
-  auto record = parse(text);
-  if (record && !record->is_single()) return std::nullopt;
-  if (!record) {
-    record = read_record(text, "C2", [](std::span<const std::string_view> words, CounterRecord& into) {
-      return read_lives(words[2], into) && read_end(words.subspan(3), into);
-    });
-  }
-  if (!record) return std::nullopt;
-  std::erase_if(record->lives, [](const auto& entry) {
-    return entry.second.made.changes == 0 || entry.second.made.changes >= over;
-  });
-  record->base.kind = std::exchange(record->base.plain, false) ? Base::Kind::begun : Base::Kind::set;
-  record->base.number = record->base.kind == Base::Kind::begun || !record->lives.empty() ? 1 : 0;
-  return record;
-}
-
 bool CounterRecord::is_single() const {
   return life == single_life;
 }
@@ -241,11 +223,6 @@ void CounterRecord::read_clock(std::chrono::seconds left, WallTime now) {
   if (std::chrono::abs(ahead) > most_late) base.ahead = ahead;
 }
 
-void CounterRecord::keep_our_clock() {
-  if (base.expires_at) *base.expires_at -= base.ahead.count();
-  base.ahead = {};
-}
-
 bool CounterRecord::age(WallTime now) {
   if (replaced() && exists() && has_expired(now)) {
     base.kind = Base::Kind::removed;
@@ -283,35 +260,13 @@ void CounterRecord::count(std::uint64_t delta, std::string id) {
   ids.push_back(std::move(id));
 }
 
-std::string HeldCounter::text() const {
-  return seal("H " + (expires_at ? std::to_string(*expires_at) : "-") + ' ' + value);
-}
-
-std::optional<HeldCounter> HeldCounter::parse(std::string_view text) {
-  auto body = unseal(text);
-  if (!body || take_word(*body) != "H" || body->find(' ') == std::string_view::npos) return std::nullopt;
-  const auto expires_at = parse_i64(take_word(*body));
-  return HeldCounter{std::string(*body), expires_at};
-}
-
-Exptime HeldCounter::exptime(WallTime now) const {
-  return expires_at ? Exptime::at(time_of(*expires_at), now) : Exptime::never();
-}
-
-std::chrono::seconds seconds_until(std::int64_t second, WallTime now) {
-  return std::chrono::floor<std::chrono::seconds>(time_of(second) - now);
-}
-
 std::optional<std::int64_t> expiry_second(std::optional<Duration> ttl, WallTime now) {
   return ttl ? std::optional(next_second(now + *ttl)) : std::nullopt;
 }
 
 std::string no_counter_message(const std::string& name, std::string_view value) {
-  if (value.starts_with("C2 ")) {
-    return "the counter '" + name +
-           "' was kept in several copies by an earlier version; convert it with: mcds counter recopy " +
-           name + " --copies N";
-  }
+  if (value.starts_with("C2 "))
+    return "the counter '" + name + "' was written by mcds 0.x; read or remove it with that version";
   return "what is stored for '" + name + "' is not a counter; remove it or use another name";
 }
 

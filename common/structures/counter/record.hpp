@@ -1,5 +1,5 @@
-// The value of a counter: plain digits, or a record; with several copies records that merge in any order; and
-// what takes its place while it is put elsewhere. Its contract stands at the end of this file.
+// The value of a counter: plain digits, or a record; with several copies records that merge in any order. Its
+// contract stands at the end of this file.
 #pragma once
 
 #include <cstdint>
@@ -61,10 +61,6 @@ struct CounterRecord {
   std::string text() const;
   // nullopt: no counter, or damaged.
   static std::optional<CounterRecord> parse(std::string_view text);
-  // Digits, C1 or C2 of before 0.3, under the key of one copy, as records that merge: the largest number, of
-  // each life the most that was counted, and an exact one before a plain one.
-  static std::optional<CounterRecord> parse_of_before(std::string_view text);
-
   // The only copy, which leaves nothing when it is removed.
   bool is_single() const;
   std::uint64_t sum() const;
@@ -82,8 +78,6 @@ struct CounterRecord {
   // What the server says is left of its item tells the time by the clock that its end was written by: one
   // that is not ours is followed.
   void read_clock(std::chrono::seconds left, WallTime now);
-  // Its end is written by our clock from now on.
-  void keep_our_clock();
   bool has_expired(WallTime now) const;
   // What is left of it now: what has expired is a removal as long as that is remembered. False: nothing.
   bool age(WallTime now);
@@ -102,18 +96,6 @@ struct CounterRecord {
   std::optional<std::int64_t> end() const;
 };
 
-// What takes the place of a value while the counter is put into another number of copies (recopy.cpp). No
-// server increments it, and whoever reads it waits until that is done.
-struct HeldCounter {
-  std::string value;
-  std::optional<std::int64_t> expires_at = {};  // UNIX seconds
-
-  std::string text() const;
-  static std::optional<HeldCounter> parse(std::string_view text);
-  Exptime exptime(WallTime now) const;
-};
-
-std::chrono::seconds seconds_until(std::int64_t second, WallTime now);
 // When an expiry ends that begins now.
 std::optional<std::int64_t> expiry_second(std::optional<Duration> ttl, WallTime now);
 
@@ -126,8 +108,6 @@ std::string no_counter_message(const std::string& name, std::string_view value);
 //   42                                                         plain, in one copy; decr leaves spaces
 //   C1 <changes> <sum> <ids> [@<expiry>] *<checksum>           with one copy
 //   C3 <life> <base> <lives> <ids> [@<expiry>] *<checksum>     of one of several copies
-//   C2 <life> <lives> <ids> [@<expiry>] *<checksum>            the same before 0.3
-//   H <expiry, or -> <value> *<checksum>                       held
 //   C3 9f0c6a5be1d27348 3s100:b7c1e0f2a94d4f6e 51ab22c0de7f1a90:17:40-12:31,9f0c6a5be1d27348:2:2 51ab…,b7c1…
 //   *0b2f1c9e
 // A life is one copy's item from its creation to its loss. A copy counts what was counted through it in its

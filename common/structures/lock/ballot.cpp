@@ -52,6 +52,10 @@ std::string vote_key(const Context& context, Duration longest_ttl) {
   return context.key_prefix + "lockserver:votes:" + std::to_string(ceil_seconds(longest_ttl));
 }
 
+std::string vote_since(WallTime time) {
+  return "V1 " + std::to_string(std::max<std::int64_t>(time.time_since_epoch().count(), 0));
+}
+
 // Whether the sentinel says that the server votes.
 bool is_vote(std::string_view sentinel) {
   return sentinel.starts_with("V1");
@@ -82,16 +86,25 @@ LockVote vote_of(const Context& context, std::size_t server, Duration longest_tt
   vote.young =
       !vote.votes && uptime && *uptime < static_cast<std::uint64_t>(ceil_seconds(longest_ttl)) + guard_s;
   if (vote.votes || vote.ageless || vote.young) return vote;
-  vote.since =
-      static_cast<std::uint64_t>(std::max<std::int64_t>(context.clock.wall().time_since_epoch().count(), 0));
   if (there.cas.value == 0) return vote;
-  const Request mark =
-      Request::compare_and_set(sentinel, "V1 " + std::to_string(vote.since), Exptime::never(), there.cas);
+  const std::string since = vote_since(context.clock.wall());
+  const Request mark = Request::compare_and_set(sentinel, since, Exptime::never(), there.cas);
   vote.votes = context.cluster.execute(Request(mark).on(server)).outcome == Outcome::stored;
+  if (vote.votes) take_sentinel(vote, since);
   return vote;
 }
 
 }  // namespace
+
+void let_new_servers_vote(const Context& context, Duration longest_ttl) {
+  std::vector<Request> votes;
+  for (std::size_t server = 0; server < context.cluster.placement().pool().size(); ++server) {
+    votes.push_back(Request::add(vote_key(context, longest_ttl), vote_since(context.clock.wall()),
+                                 Exptime::never())
+                        .on(server));
+  }
+  for (const Reply& reply : context.cluster.execute(votes)) expect(context.cluster, reply);
+}
 
 struct Lock::Ballot {
   struct Voter {
@@ -256,7 +269,7 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
                        address());
     const std::size_t young = ballot.number_of([](const auto& voter) { return voter.vote.young; });
     if (young != 0) {
-      message += "; " + std::to_string(young) + " started less than --longest-ttl (" +
+      message += "; " + std::to_string(young) + " started less than longest_lock_ttl (" +
                  format_duration(longest_ttl_) + ") ago and may have forgotten locks";
     }
     const auto silent = std::ranges::find_if(

@@ -72,7 +72,7 @@ void Lock::check_ttl(Duration ttl) const {
   if (ttl <= Duration::zero()) throw InvalidInput("the ttl must be longer than zero");
   if (votes_asked() == 0 || ttl <= longest_ttl_) return;
   throw InvalidInput("a lock with copies is held for at most " + format_duration(longest_ttl_) +
-                     "; raise --longest-ttl, and use the same value everywhere");
+                     "; raise longest_lock_ttl in the configuration file, to the same value everywhere");
 }
 
 // Without what clocks of different rates may disagree about.

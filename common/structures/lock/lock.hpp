@@ -64,6 +64,10 @@ struct Lease {
 // For locks with copies: all who use one must agree on it.
 constexpr Duration default_longest_ttl = std::chrono::minutes(10);
 
+// Lets every server of the pool vote at once. Call it only for servers that this program has started itself,
+// which have held no lock before. Throws NotApplied, UnknownOutcome.
+void let_new_servers_vote(const Context& context, Duration longest_ttl);
+
 constexpr Duration usual_lock_ttl = std::chrono::seconds(60);
 
 class Lock {

@@ -26,8 +26,7 @@ void declare_list(Command& command, const ItemOptionsPtr& options) {
       .choice("--sort", "size|idle|ttl", "sort: largest first, longest unused first, or expiring first",
               &options->sort)
       .option("-n,--count", "N", "at most N lines; default 20 with --sort", &options->count)
-      .flag("--by-prefix", "sum keys and bytes by the text before the first separator", options->by_prefix)
-      .option("--separator", "TEXT", "with --by-prefix: what ends a prefix; default :", &options->separator)
+      .flag("--by-prefix", "sum keys and bytes by the text before the first colon", options->by_prefix)
       .choice("--names", "lock|counter|visitors|eventlog|array|table|hash|cache",
               "print the names of these structures instead of keys", &options->names)
       .flag("--digest", "read the values and print their digests, by which item remove - tells changes",

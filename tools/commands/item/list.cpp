@@ -44,7 +44,6 @@ void check_listing(const ItemOptions& options) {
     throw InvalidInput("--older-than must be longer than 0");
   if (options.digest && (options.by_prefix || options.names))
     throw InvalidInput("--digest cannot be combined with --by-prefix or --names");
-  if (options.separator.empty()) throw InvalidInput("--separator must not be empty");
   if (options.count == 0) throw InvalidInput("-n must be at least 1");
 }
 
@@ -99,9 +98,7 @@ class Lister {
   }
 
   void add_to_sum(std::string_view key, std::uint64_t bytes) {
-    const std::size_t end = key.find(options_.separator);
-    const std::string_view prefix =
-        end == std::string_view::npos ? std::string_view() : key.substr(0, end + options_.separator.size());
+    const std::string_view prefix = key.substr(0, key.find(':') + 1);  // empty if there is no colon
     auto found = sums_.find(prefix);
     if (found == sums_.end()) found = sums_.emplace(prefix, Sum()).first;
     ++found->second.keys;
@@ -195,7 +192,7 @@ class Lister {
   const std::optional<std::size_t> on_;
   std::vector<ServerTime> times_;
   std::multimap<std::int64_t, ListedKey> first_;  // with --sort, by rank
-  std::map<std::string, Sum, std::less<>> sums_;  // by what stands before the first separator, and that
+  std::map<std::string, Sum, std::less<>> sums_;  // by the text up to the first colon
   std::unordered_set<std::string> names_;
   std::vector<ListedKey> unread_;  // of --digest
   std::uint64_t printed_ = 0;

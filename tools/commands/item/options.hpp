@@ -16,7 +16,6 @@ struct ItemOptions {
   std::optional<Duration> older_than, max_ttl, wait;
   std::optional<std::string> on, sort, names, rate, audit;
   SelectedKeys selected;
-  std::string separator = ":";
   bool if_absent = false, if_present = false, everywhere = false, dry_run = false, yes = false,
        by_prefix = false, digest = false, structures = false, overwrite = false, verify = false,
        strict = false, full_ttl = false;

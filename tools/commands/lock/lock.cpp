@@ -11,9 +11,6 @@ namespace mcds {
 
 namespace {
 
-constexpr const char* longest_ttl_help =
-    "with --copies: the longest ttl in use, the same for all users; default 10m";
-
 void add_holder(JsonObject& answer, const std::string& holder) {
   if (!holder.empty()) answer.raw("holder", holder);
 }
@@ -25,8 +22,8 @@ void add_lease(JsonObject& answer, const Lease& lease, Duration ttl) {
   if (lease.fence) answer.bytes("fence", std::to_string(*lease.fence));
 }
 
-Duration longest_ttl(Session& session, const LockOptions& options) {
-  return session.longest_lock_ttl(options.longest_ttl).value_or(default_longest_ttl);
+Duration longest_ttl(Session& session) {
+  return session.longest_lock_ttl().value_or(default_longest_ttl);
 }
 
 ExitStatus acquire(Session& session, const LockOptions& options) {
@@ -181,8 +178,7 @@ void declare_taking(Verb& verb, const std::shared_ptr<LockOptions>& options, con
               &options->wait)
       .option("-E,--busy-exit", "N", "exit code if another process holds the lock; default 75",
               &options->busy_status)
-      .option("--note", "TEXT", "shown to others with the holder", &options->note)
-      .option("--longest-ttl", "D", longest_ttl_help, &options->longest_ttl);
+      .option("--note", "TEXT", "shown to others with the holder", &options->note);
 }
 
 void declare_run(Command& command, const std::shared_ptr<LockOptions>& options) {
@@ -226,8 +222,7 @@ void declare_held(Command& command, const std::shared_ptr<LockOptions>& options)
       .example("mcds lock renew nightly --token \"$token\" --ttl 10m")
       .argument("NAME", "the lock", &options->name)
       .option("--token", "T", "the token printed by acquire", &options->token)
-      .option("--ttl", "D", "the ttl from now; default: the ttl last used", &options->ttl)
-      .option("--longest-ttl", "D", longest_ttl_help, &options->longest_ttl);
+      .option("--ttl", "D", "the ttl from now; default: the ttl last used", &options->ttl);
   command.verb("release", "release a lock", release, options)
       .answer("lock released forced? holder? server @copies")
       .answer("lock released reason @copies")
@@ -258,7 +253,7 @@ void give_up(Lock& lock, const Lease& lease) {
 
 Lock lock_of(Session& session, const LockOptions& options, std::size_t slot) {
   session.try_always();
-  return Lock::of_slot(session.context_with_copies(), options.name, slot, longest_ttl(session, options));
+  return Lock::of_slot(session.context_with_copies(), options.name, slot, longest_ttl(session));
 }
 
 LockSlots slots_of(Session& session, const LockOptions& options, Clock& clock) {
@@ -267,7 +262,7 @@ LockSlots slots_of(Session& session, const LockOptions& options, Clock& clock) {
   return {{context.cluster, clock, context.random, context.key_prefix, context.copies},
           options.name,
           options.slots.value_or(1),
-          longest_ttl(session, options)};
+          longest_ttl(session)};
 }
 
 ExitStatus tell_busy(Session& session, const LockOptions& options, const Lock::Answer& answer) {

@@ -9,7 +9,7 @@ namespace mcds {
 struct LockOptions {
   std::string name;
   std::vector<std::string> names;
-  std::optional<Duration> ttl, longest_ttl;
+  std::optional<Duration> ttl;
   std::optional<std::string> wait;
   std::optional<std::uint64_t> busy_status, slots, slot;
   std::string note;
