@@ -124,7 +124,7 @@ class Loading {
 
   // `one`: a saved item, or a request that stores it.
   SavedAs as_of(const auto& one) const {
-    return judged(saved_as(one.key, options_.selection.key_prefix, context_.copies), one.key, one.value,
+    return judged(saved_as(one.key, options_.selection.key_prefix), one.key, one.value,
                   one.flags);
   }
 

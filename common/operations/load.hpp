@@ -65,7 +65,7 @@ void load_saved(const Context& context, const LoadOptions& options, const LoadWa
 
 // Items are stored by `add`, so what clients wrote since stays; with `overwrite` by `set`. Each is stored
 // with what is left of its time, and what has ended is passed over. Never loaded, whoever wrote the file:
-// locks, fences, votes, marks, and what is kept in several copies (never_saved.hpp).
+// locks, fences, votes, and what is kept in several copies (never_saved.hpp).
 // Of structures what is there already gets what it lacks, as by a move (move/roots.hpp): journals, the parts
 // of event logs and their directories. A journal's segments go only where its root does not name others; of
 // an index whose shard goes on under another incarnation, the manifest loses the old one. Counters and other

@@ -36,8 +36,7 @@ bool begins_with(std::string_view value, std::initializer_list<std::string_view>
 bool is_of_visitors(const SavedAs& as, std::string_view key, std::string_view value) {
   if (as.is_root) return parse_u64(value).has_value();
   if (key.ends_with(":conf")) return begins_with(value, {"P1 "});
-  // A visitor's mark; with several copies a time stands first.
-  const bool marked = value.starts_with('V') && (value.size() == 17 || value.size() == 33);
+  const bool marked = value.starts_with('V') && value.size() == 17;
   return marked && std::ranges::all_of(value.substr(1), [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
          });
@@ -57,30 +56,23 @@ bool is_guarded(std::string_view key, std::string_view key_prefix, std::string_v
   return is_lock_value(value) || (value.size() == 16 && parse_hex64(value)) || key.ends_with(":fence");
 }
 
-SavedAs saved_as(std::string_view key, std::string_view key_prefix, std::size_t copies) {
+SavedAs saved_as(std::string_view key, std::string_view key_prefix) {
   if (is_vote(key) || is_probe(key, key_prefix)) return {.what = Savable::never, .why = "votes"};
   const auto ours = structure_in(key, key_prefix);
   if (!ours) return {};
   const std::string_view structure = ours->name.structure;
   // JSON is as good as an application's own.
   if (structure == "array" && key.ends_with(":json")) return {};
-  StructureName name = ours->name;
-  // Its key says no number.
-  if (structure == "visitors") name.copies = copies;
   SavedAs as{.what = structure == "counter" ? Savable::counter : Savable::structure,
              .structure = structure,
              .name = ours->name.name,
              .key_prefix = ours->key_prefix,
              .kind = moving::kind_of(*ours, key.substr(ours->key_prefix.size())),
-             .several = name.in_several(),
+             .several = ours->name.in_several(),
              .exact = ours->key_prefix.size() == key_prefix.size(),
              .is_root = ours->name.is_root};
   as.root = key.substr(0, static_cast<std::size_t>(as.name.data() + as.name.size() - key.data()));
-  if (ours->name.of_recopy)
-    as.why = "marks";
-  else if (structure == "lock" || (structure == "cache" && !as.is_root))
-    as.why = "locks";
-  else if (structure == "array" && key.ends_with(":json:lock"))
+  if (structure == "lock" || (structure == "cache" && !as.is_root))
     as.why = "locks";
   else if (structure == "cache" || structure == "cachetag")
     as.why = "cache";
@@ -90,18 +82,13 @@ SavedAs saved_as(std::string_view key, std::string_view key_prefix, std::size_t 
   as.grouped = structure != "lock" && structure != "cache" && structure != "cachetag" &&
                structure != "counter" && !is_word(as.why, "locks");
   as.element = (structure == "table" || structure == "hash") && key.substr(as.root.size()).starts_with(":v:");
-  if (ours->name.of_recopy)
-    as.tells = as.root == key;
-  else
-    as.tells = as.is_root || as.kind == Kind::journal || as.kind == Kind::directory;
+  as.tells = as.is_root || as.kind == Kind::journal || as.kind == Kind::directory;
   return as;
 }
 
 bool is_of(const SavedAs& as, std::string_view key, std::string_view value, std::uint32_t flags) {
   if (as.structure.empty())
     return as.what == Savable::never && (!is_vote(key) || value == "V0" || value.starts_with("V1"));
-  if (is_word(as.why, "marks"))
-    return as.root == key && (begins_with(value, {"M1 "}) || is_removal(value, flags));
   // Whoever took it may have written anything; in another namespace, a token alone tells, too.
   if (as.structure == "lock") return as.exact || (value.size() == 16 && parse_hex64(value));
   if (is_word(as.why, "locks")) return false;
@@ -109,8 +96,8 @@ bool is_of(const SavedAs& as, std::string_view key, std::string_view value, std:
     return moving::Roots::is_of(as.kind, value);
   if (as.structure == "cache") return decode_cache_record(value).has_value();
   if (as.structure == "cachetag")
-    return (value.size() == 19 && parse_u64(value)) || (as.several && is_removal(value, flags));
-  if (as.structure == "counter") return begins_with(value, {"C1 ", "C2 ", "C3 ", "H ", "S1 "});
+    return value.size() == 19 && parse_u64(value);
+  if (as.structure == "counter") return begins_with(value, {"C1 ", "C3 ", "S1 "});
   if (as.structure == "eventlog") return begins_with(value, {"P1 "});
   if (as.structure == "visitors") return is_of_visitors(as, key, value);
   // Of several copies the flags are a version.
@@ -128,10 +115,8 @@ SavedAs judged(SavedAs as, std::string_view key, std::string_view value, std::ui
   if (!is_of(as, key, value, flags)) {
     as.what = Savable::item;
     as.why = nullptr;
-  } else if (as.what == Savable::counter && begins_with(value, {"C2 ", "C3 "})) {
+  } else if (as.what == Savable::counter && begins_with(value, {"C3 "})) {
     return never("copies");
-  } else if (as.what == Savable::counter && begins_with(value, {"H "})) {
-    return never("marks");
   }
   return as;
 }

@@ -13,7 +13,7 @@
 namespace mcds {
 
 // Whether removing it, or putting it back, would give a lock two holders or break a change that is under way:
-// locks, with any value, since any holds one, their fences, votes, marks. In other namespaces than ours, and
+// locks, with any value, since any holds one, their fences, votes. In other namespaces than ours, and
 // of a cache's rebuild, the value tells a lock from an application's key of such a name.
 bool is_guarded(std::string_view key, std::string_view key_prefix, std::string_view value);
 
@@ -35,9 +35,8 @@ struct SavedAs {
   bool is_root = false;  // by which it is known
   bool element = false;  // of a table or hash: in one copy it may have any value
 };
-// What it is by its name, if its value is what that is made of. `copies`: in how many the session keeps what
-// does not say it itself.
-SavedAs saved_as(std::string_view key, std::string_view key_prefix, std::size_t copies);
+// Returns what it is by its name, if its value is what that is made of.
+SavedAs saved_as(std::string_view key, std::string_view key_prefix);
 
 // Whether the value is what mcds stores under such a key.
 bool is_of(const SavedAs& as, std::string_view key, std::string_view value, std::uint32_t flags);

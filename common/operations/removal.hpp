@@ -49,7 +49,7 @@ struct RemovalReport {
   std::uint64_t gone = 0;                // expired, or removed by others
   std::uint64_t changed = 0;             // written while they were to be removed
   std::uint64_t used = 0;                // since they were listed, with older_than
-  std::uint64_t held = 0;                // locks, fences, marks
+  std::uint64_t held = 0;                // locks and fences
   std::uint64_t failed = 0;
 };
 

@@ -65,7 +65,7 @@ SaveReport save_pool(const Context& context, const SaveOptions& options, const S
 }  // namespace mcds
 
 // What is saved: an application's items; with `structures` also ours that are kept in one copy. Never locks,
-// fences, votes, marks, nor what is kept in several copies (never_saved.hpp).
+// fences, votes, nor what is kept in several copies (never_saved.hpp).
 //   What a key is, its value tells. Of keys that are called as those of one structure are, those by which it
 // is known, its shards and directories are read first: if none is of ours, all are an application's. So
 // elements whose index is on a server that is not saved are items, too.

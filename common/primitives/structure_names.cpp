@@ -78,16 +78,6 @@ bool take_element_parts(View& name) {
   return take_word(name, "i") && !segment;
 }
 
-// <name> of the mark, <name>:<mover>…  of what is staged.
-void take_recopy_parts(View& name) {
-  if (const std::size_t value = name.find(":v:"); value != View::npos && value != 0)
-    name = name.substr(0, value);
-  if (name.size() > 2 && name.ends_with("::")) name.remove_suffix(2);
-  View rest = name;
-  const auto mover = take_part(rest);
-  if (mover && mover->size() == 16 && parse_hex64(*mover)) name = rest;
-}
-
 bool take_log_parts(View& name) {
   if (take_word(name, "conf")) return true;
   View rest = name;
@@ -210,14 +200,6 @@ std::optional<StructureName> structure_named(std::string_view key) {
   if (!found) return std::nullopt;
   const auto& [word, number, rest] = *found;
   StructureName result{word, rest};
-  const bool recopies =
-      word == "array" || word == "table" || word == "hash" || word == "counter" || word == "eventlog";
-  if (number == "0" && recopies) {
-    result.copies = 2;
-    result.of_recopy = true;
-    take_recopy_parts(result.name);
-    return result;
-  }
   if (!number.empty()) {
     const auto copies = parse_u64(number);
     if (!copies || *copies < 2 || *copies > most_numbered) return std::nullopt;
@@ -249,7 +231,7 @@ bool is_vote(View key) {
 bool is_relied_on(View key, View key_prefix) {
   if (is_vote(key)) return true;
   const auto ours = structure_in(key, key_prefix);
-  return ours && (ours->name.of_recopy || ours->name.structure == "lock");
+  return ours && ours->name.structure == "lock";
 }
 
 // A token, with the slot where the lock has several, a blank and a JSON object.

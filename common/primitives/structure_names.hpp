@@ -15,13 +15,10 @@ struct StructureName {
   std::string_view name;       // of the structure
   std::size_t copies = 1;      // as the key says it
   bool in_several() const { return !is_only(copies); }
-  // So many, or if the key says none as many as are configured.
-  std::size_t copies_or(std::size_t configured) const { return in_several() ? copies : configured; }
+  // Returns the number of copies: a lock's key says none, so a lock has as many as are configured.
+  std::size_t copies_or(std::size_t configured) const { return structure == "lock" ? configured : copies; }
   // Whether this is the key by which it is known: one of those that are there while it is.
   bool is_root = false;
-  // The mark of a change of the number of copies (recopying.hpp), or what is on its way: in two copies at
-  // least.
-  bool of_recopy = false;
 };
 
 // `key` without its namespace; nullopt if it is not ours.
@@ -36,8 +33,8 @@ std::optional<NameInNamespace> structure_in(std::string_view key, std::string_vi
 
 // Whether it is one that every server has, with another value: which votes it may give on locks.
 bool is_vote(std::string_view key);
-// By its name: a lock with its fence, a vote, or what a change of the number of copies relies on. Removed by
-// somebody else than who uses it, it would give a lock two holders or undo the change.
+// Returns whether `key` names a lock with its fence, or a vote. Removed by somebody else than who uses it, it
+// would give a lock two holders.
 bool is_relied_on(std::string_view key, std::string_view key_prefix);
 
 // Whether this is what a lock's key holds while somebody has it.

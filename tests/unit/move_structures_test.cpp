@@ -51,32 +51,6 @@ TEST_CASE("move: an array goes with its segments, and is united where both have 
   CHECK(std::count(united.begin(), united.end(), "\"new\"") == 1);
 }
 
-TEST_CASE("move: while the number of copies of something is being changed, nothing is moved; then it is") {
-  MoveWorld world;
-  Array(world.with(1), "jobs").change(Texts{"\"a\""}, {});
-  Recopying(world.with(2), "array", "jobs").begin({1}, 2);
-  const Context from{world.memory, world.clock, world.random, {}, 1};
-  const auto list = [&](bool dry) {
-    Move move(from, world.after, {.dry_run = dry});
-    move.list([&](const TakeLiveKey& take) { return world.read(take); });
-    return move.report();
-  };
-  for (const bool dry : {true, false}) {
-    try {
-      list(dry);
-      FAIL("it is listed");
-    } catch (const Failure& failure) {
-      CHECK(failure.code() == ErrorCode::try_again);
-      CHECK(std::string(failure.what()).find("mcds array recopy jobs --copies 2") != std::string::npos);
-    }
-  }
-  CHECK(Array(world.with(2), "jobs").recopy().found);
-  // What is left of the mark ends by itself.
-  std::size_t left = 0;
-  for (const MovedServer& server : list(false).servers) left += server.locks;
-  CHECK(left == 2);
-}
-
 TEST_CASE("move: what either server has lost of an array goes on being told where it is united") {
   for (const bool old_one : {true, false}) {
     for (const bool damaged : {true, false}) {

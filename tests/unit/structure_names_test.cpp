@@ -3,7 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <string>
+#include <vector>
+
+#include "common/primitives/parts.hpp"
 
 using namespace mcds;
 
@@ -47,27 +51,37 @@ TEST_CASE("structure names: what belongs to it is none by itself") {
   CHECK(named("cache:report:rebuild") == "cache report 1");
 }
 
-TEST_CASE("structure names: what recopy writes is of the structure that it changes") {
-  for (const char* key : {"hash0:cfg", "hash0:cfg:00000000000000af",
-                          "hash0:cfg:00000000000000af::", "hash0:cfg:00000000000000af:v:color"}) {
-    CAPTURE(key);
-    CHECK(named(key) == "hash cfg 2");
-    CHECK(structure_named(key)->of_recopy);
+TEST_CASE("structure names: a part is known by its key, and nothing else is taken for one") {
+  const std::string id = ":s:0123456789abcdef";
+  const std::map<std::string, std::string> parts{
+      {"ns:array:jobs" + id, "ns:array:jobs"},
+      {"ns:array2:jobs" + id, "ns:array2:jobs"},
+      {"ns:table:blocked:i" + id, "ns:table:blocked:i"},
+      {"ns:hash3:cfg:i:15" + id, "ns:hash3:cfg:i:15"},
+      {"ns:eventlog:deploys:60x60:29920568.1003", "ns:eventlog:deploys:60x60:29920568"},
+      {"ns:eventlog2:deploys:60x60:29920568.1", "ns:eventlog2:deploys:60x60:29920568"},
+      {"ns:lock:nightly:fence", "ns:lock:nightly"},
+  };
+  for (const auto& [part, with] : parts) {
+    CHECK(placed(part, "ns:").with == with);
+    CHECK(is_segment(placed(part, "ns:")) == part.ends_with(id));
   }
-  CHECK(named("array0:jobs") == "array jobs 2");
-  CHECK_FALSE(structure_named("array:jobs")->of_recopy);
-  CHECK(named("counter0:x") == "counter x 2");
-  CHECK(named("eventlog0:x") == "eventlog x 2");
+  for (const std::string& key : std::vector<std::string>{
+           "ns:array:jobs", "ns:array:jobs:json", "ns:table:blocked" + id, "ns:hash:cfg:v:a",
+           "array:jobs" + id, "ns:sessions" + id, "ns:eventlog:deploys:60x60:29920568",
+           "ns:eventlog:deploys:conf", "ns:price:60x60:1.5", "ns:counter:a:fence"}) {
+    CAPTURE(key);
+    CHECK(placed(key, "ns:").with.empty());
+  }
 }
 
 TEST_CASE("structure names: other keys are none of ours") {
-  for (const char* key : {"", "lock", "lock:", "locked:x", "hash1:x", "hash100:x", "array02x:y", "page:1"})
+  for (const char* key : {"", "lock", "lock:", "locked:x", "hash1:x", "hash100:x", "hash0:x", "array02x:y", "page:1"})
     CHECK(named(key) == "-");
 }
 
-TEST_CASE("structure names: locks, votes and marks of recopy are relied on by their name alone") {
-  for (const char* key :
-       {"lock:a", "lock:a:slot:2", "lock:a:fence", "lockserver:votes:60", "hash0:cfg", "app:lock:a"}) {
+TEST_CASE("structure names: locks and votes are relied on by their name alone") {
+  for (const char* key : {"lock:a", "lock:a:slot:2", "lock:a:fence", "lockserver:votes:60", "app:lock:a"}) {
     CAPTURE(key);
     CHECK(is_relied_on(key, ""));
   }

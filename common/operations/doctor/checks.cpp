@@ -259,14 +259,11 @@ constexpr std::array checks{
           "start it without -W, or accept this"},
     Check{"near_size_limit", warning, "structures", Needs::live_keys, near_size_limit,
           "The first item of an array, table, hash or log has nearly the largest size that its server takes.",
-          "mcds array compact NAME, mcds hash compact NAME, mcds table compact NAME"},
+          "fewer or shorter values; a larger -I on the server"},
     Check{"lost_parts", problem, "structures", Needs::live_keys, lost_parts,
           "A part of a log, an index or an array is gone, which others need: it was evicted, or a server was "
           "emptied. Readers report what is missing.",
           "more memory or -M; mcds hash check NAME, mcds table check NAME, mcds eventlog info NAME"},
-    Check{"recopy_left", warning, "structures", Needs::live_keys, recopy_left,
-          "A change of the number of copies is under way, or was left half done.",
-          "run the same recopy again"},
     Check{"two_numbers_of_copies", warning, "structures", Needs::live_keys, two_numbers_of_copies,
           "A structure is there under two numbers of copies: clients with other --copies do not see each "
           "other's changes.",

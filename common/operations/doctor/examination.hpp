@@ -97,11 +97,8 @@ struct StructureSeen {
   std::size_t largest_on = 0;           // the server that has it
   std::optional<std::int64_t> ends_in;  // seconds to the last expiry of its keys; negative: never
   std::set<std::size_t> servers;
-  bool of_recopy = false;
   bool in_namespace = false;  // ours; in another it may be an application's key of such a name
   bool lost_parts = false;    // keys are missing that its others need
-  // The mark of a change that is done ends by itself.
-  bool is_being_recopied() const { return of_recopy && ends_in && *ends_in < 0; }
 };
 
 // What --live adds: a part of the keys of every server.

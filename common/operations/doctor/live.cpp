@@ -93,25 +93,12 @@ void lost_parts(const Examination& seen, Diagnosis& diagnosis) {
                  [](const StructureSeen& one) { return one.lost_parts && one.in_namespace; });
 }
 
-void recopy_left(const Examination& seen, Diagnosis& diagnosis) {
-  add_structures(seen, diagnosis, warning, [](const StructureSeen& one) { return one.is_being_recopied(); });
-}
-
 void two_numbers_of_copies(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live) return;
   std::map<std::pair<std::string, std::string>, std::set<std::size_t>> copies;
-  // recopy_left tells of these; or it is done, and the events of a log stay where they were put till they
-  // end.
-  std::set<std::pair<std::string, std::string>> recopied;
-  for (const StructureSeen& one : seen.live->structures) {
-    if (one.of_recopy)
-      recopied.insert({one.structure, one.name});
-    else if (one.structure != "array" || one.ends_in)  // segments alone are what a recopy left
-      copies[{one.structure, one.name}].insert(one.copies);
-  }
-  add_structures(seen, diagnosis, warning, [&](const StructureSeen& one) {
-    return copies[{one.structure, one.name}].size() > 1 && !recopied.contains({one.structure, one.name});
-  });
+  for (const StructureSeen& one : seen.live->structures) copies[{one.structure, one.name}].insert(one.copies);
+  add_structures(seen, diagnosis, warning,
+                 [&](const StructureSeen& one) { return copies[{one.structure, one.name}].size() > 1; });
 }
 
 void endless_lock(const Examination& seen, Diagnosis& diagnosis) {

@@ -94,12 +94,7 @@ class KeyReader {
       return one.complete && one.by_table && one.failure == nullptr && one.keys < keys_of_each;
     });
     for (auto& [id, structure] : structures_) {
-      const auto& [kind, name, in_namespace, copies, of_recopy] = id;
-      const auto next = structures_.upper_bound(Id{kind, name, in_namespace, copies, true});
-      // What is left of it from another number of copies is no loss.
-      const bool goes_on =
-          next != structures_.end() && next->first < Id{kind, name, in_namespace, SIZE_MAX, true};
-      structure.lost_parts = whole && !goes_on && parts_[id].lost();
+      structure.lost_parts = whole && parts_[id].lost();
       seen_.structures.push_back(std::move(structure));
     }
     for (const auto& [hash, place] : places_) {
@@ -117,14 +112,11 @@ class KeyReader {
     bool at_home = false, astray = false;
   };
 
-  // Copies and what is on its way lie where their structure looks: the names of some do not say that they
-  // are.
+  // Copies lie where their structure looks. A lock's key does not say that it has several.
   bool may_be_copy(const LiveKey& key, const NameInNamespace& ours) const {
     if (ours.name.in_several()) return true;
-    static constexpr std::array unsaid{"lock", "visitors", "cache", "cachetag"};
     constexpr std::size_t usual_copies = 3;
-    if (std::ranges::find(unsaid, ours.name.structure) == unsaid.end() || placement_.replicates())
-      return false;
+    if (ours.name.structure != "lock" || placement_.replicates()) return false;
     const PlacedKey part = placed(std::string(key.key), ours.key_prefix);
     const auto servers =
         placement_.servers_of(part.placed_by(), std::min(placement_.pool().size(), usual_copies));
@@ -148,10 +140,10 @@ class KeyReader {
     const bool in_namespace = ours.key_prefix == options_.key_prefix;
     const std::string structure(name.structure);
     const std::string shown = std::string(in_namespace ? "" : ours.key_prefix) + std::string(name.name);
-    const Id id{structure, shown, in_namespace, name.copies, name.of_recopy};
+    const Id id{structure, shown, in_namespace, name.copies};
     auto& one = structures_[id];
     one.structure = structure, one.name = shown, one.in_namespace = in_namespace;
-    one.copies = name.copies, one.of_recopy = name.of_recopy;
+    one.copies = name.copies;
     one.servers.insert(key.server);
     if (name.is_root && key.size_bytes > one.largest_bytes)
       one.largest_bytes = key.size_bytes, one.largest_on = key.server;
@@ -160,7 +152,7 @@ class KeyReader {
       const auto end = static_cast<std::size_t>(name.name.data() + name.name.size() - key.key.data());
       parts_[id].take(name, key.key.substr(end), key.last_accessed_at + settled_s <= now);
     }
-    if (!name.is_root && !name.of_recopy) return;
+    if (!name.is_root) return;
     const std::int64_t ends_in = key.expires_at < 0 ? -1 : std::max<std::int64_t>(key.expires_at - now, 0);
     const bool longer = !one.ends_in || ends_in < 0 || (*one.ends_in >= 0 && ends_in > *one.ends_in);
     if (longer) one.ends_in = ends_in;
@@ -178,8 +170,8 @@ class KeyReader {
   std::vector<std::size_t> counts_;
   WallTime now_;
   std::unordered_map<std::uint64_t, Place> places_;  // by the key's hash
-  // The structure, its name, whether it is in our namespace, copies, of a recopy.
-  using Id = std::tuple<std::string, std::string, bool, std::size_t, bool>;
+  // The structure, its name, whether it is in our namespace, copies.
+  using Id = std::tuple<std::string, std::string, bool, std::size_t>;
   std::map<Id, StructureSeen> structures_;
   std::map<Id, NeededKeys> parts_;
   std::vector<Sighting> sightings_;

@@ -36,7 +36,7 @@ void describe_log(View key, Fate& fate) {
 void describe(const NameInNamespace& ours, View rest, bool named_namespace, Fate& fate) {
   const View structure = ours.name.structure;
   // A tag's number must not come back once it was expired: without it the entries that moved are stale.
-  if (ours.name.of_recopy || structure == "cachetag") {
+  if (structure == "cachetag") {
     fate.what = Fate::What::lock;
     return;
   }
@@ -167,13 +167,6 @@ std::string Map::wire_key(std::string_view key, std::size_t to) const {
     if (owner.server == to && !owner.wire_key.empty()) return owner.wire_key;
   }
   return std::string(key);
-}
-
-std::optional<Recopied> recopied_by(std::string_view key, std::string_view key_prefix) {
-  const auto ours = structure_in(key, key_prefix);
-  if (!ours || !ours->name.of_recopy) return std::nullopt;
-  return Recopied{std::string(ours->key_prefix), std::string(ours->name.structure),
-                  std::string(ours->name.name)};
 }
 
 PartOfLog part_of_log(std::string_view key) {

@@ -21,7 +21,7 @@ struct Fate {
     arrived,  // where the new client looks, and not the old one
     moves,
     astray,  // not where the old client looks: nobody finds it
-    lock,    // never moved, nor is what a recopy left
+    lock,    // never moved
   };
   What what = What::stays;
   Kind kind = Kind::plain;
@@ -71,13 +71,6 @@ class Map {
   std::size_t copies_;
   std::vector<std::vector<bool>> same_;  // [old][new]
 };
-
-// The structure whose number of copies is being changed, or was within an hour, if `key` is of such a change.
-struct Recopied {
-  std::string key_prefix, structure, name;
-  auto operator<=>(const Recopied&) const = default;
-};
-std::optional<Recopied> recopied_by(std::string_view key, std::string_view key_prefix);
 
 // `<log>:<C>x<N>:dir:<i / 32>` of `<log>:<C>x<N>:<i>[.<k>]`, and the name of the part; empty: it is no part's
 // key.

@@ -8,7 +8,6 @@
 #include "common/operations/move/lives.hpp"
 #include "common/operations/move/map.hpp"
 #include "common/operations/move/spool.hpp"
-#include "common/primitives/several/recopying.hpp"
 
 namespace mcds {
 
@@ -44,7 +43,6 @@ struct Move::Parts {
   Spool& spool(std::size_t pass, std::size_t part) { return spools[pass * ledger->parts() + part]; }
 
   void take(const LiveKey& key);
-  void expect_no_recopy() const;
   void expect_cas() const;
 
   Context from;
@@ -54,7 +52,6 @@ struct Move::Parts {
   Map map;
   std::unique_ptr<moving::Ledger> ledger;
   std::vector<Spool> spools;  // by pass and by part of the journal
-  std::set<moving::Recopied> recopied;
   MoveReport report;
 };
 
@@ -67,9 +64,6 @@ void Move::Parts::take(const LiveKey& key) {
   server.arrived += fate.what == What::arrived ? 1 : 0;
   server.astray += fate.what == What::astray ? 1 : 0;
   server.locks += fate.what == What::lock ? 1 : 0;
-  if (fate.what == What::lock) {
-    if (auto one = moving::recopied_by(key.key, from.key_prefix)) recopied.insert(std::move(*one));
-  }
   if (fate.what != What::moves) return;
   ++server.moves;
   MovedPair& pair = report.pairs[{key.server, fate.to}];
@@ -78,19 +72,6 @@ void Move::Parts::take(const LiveKey& key) {
   if (options.dry_run) return;
   Spooled record = moving::record_of(key, fate);
   spool(fate.pass, ledger->part_of(moving::hash_of(key.key, fate.copy))).add(record);
-}
-
-// What is on its way is named in a mark, in copies of its own, and would be found by nobody on new servers.
-void Move::Parts::expect_no_recopy() const {
-  for (const moving::Recopied& one : recopied) {
-    Context context = from;
-    context.key_prefix = one.key_prefix;
-    const auto change = Recopying(context, one.structure, one.name).look();
-    if (!change) continue;
-    throw Contention("nothing was moved: complete the recopy of " + one.name +
-                     " first, with the old servers: mcds " + one.structure + " recopy " + one.name +
-                     " --copies " + std::to_string(change->mark.to));
-  }
 }
 
 // Without cas a change since the copy can neither be told nor be copied again without a gap, and the last
@@ -143,7 +124,6 @@ std::uint64_t Move::list(const ReadKeys& read) {
     if (selection.has(key.key)) parts.take(key);
     return true;
   });
-  parts.expect_no_recopy();
   if (!parts.options.without_cas) parts.expect_cas();
   std::uint64_t count = 0;
   for (const auto& [servers, pair] : parts.report.pairs) count += pair.keys;

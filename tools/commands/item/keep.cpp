@@ -115,14 +115,14 @@ class Keeper {
     tell_lacking(done.report);
   }
 
-  // Locks, votes and marks must go with the server. All else that is not in the file is lost with it.
+  // Locks and votes must go with the server. All else that is not in the file is lost with it.
   void tell_lacking(const SaveReport& report) {
     std::string lacking;
     const auto add = [&](std::uint64_t count, const std::string& what) {
       append_all(lacking, {lacking.empty() ? "" : ", ", std::to_string(count), " ", what});
     };
     for (const auto& [why, count] : report.passed_over) {
-      if (why != "locks" && why != "votes" && why != "marks") add(count, "keys (" + why + ")");
+      if (why != "locks" && why != "votes") add(count, "keys (" + why + ")");
     }
     if (!report.torn.empty()) add(report.torn.size(), "structures that changed while they were read");
     lacks_ = !lacking.empty();

@@ -73,9 +73,6 @@ class Audit {
           {key_hash::xxh3(key.key), key.size_bytes, static_cast<std::uint32_t>(key.server), true});
       return;
     }
-    // It is where its recopy looks for it, and ends by itself.
-    const auto ours = structure_named(key.key.substr(session_.key_prefix().size()));
-    if (ours && ours->of_recopy) return;
     const std::string name(key.key);
     const PlacedKey part = placed(name, session_.key_prefix());
     const Owners owners = key_owners(session_, placement_, part);

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "common/operations/never_saved.hpp"
 #include "common/primitives/parts.hpp"
 #include "common/primitives/several/number.hpp"
 #include "common/primitives/structure_names.hpp"
@@ -268,7 +267,7 @@ ExitStatus Probe::finish(const Placement& placement, const std::string& key, con
       placement, place, key_owners(session_, placement, part), key, copies, !differ_by_nature(key), {}, {}};
   if (options_.prune) findings.strays = strays_of(copies, findings.owners, options_.even_last);
   const std::string wire_key = wire_key_of(placement.owners_of(key), key);
-  if (is_relied_on(key, session_.key_prefix()) || may_be_copies(wire_key, findings.strays)) {
+  if (is_relied_on(key, session_.key_prefix())) {
     for (const std::size_t server : std::exchange(findings.strays, {}))
       findings.removed.push_back({server, Removal::held, {}});
   }
@@ -332,17 +331,6 @@ JsonObject Probe::selection() const {
   if (options_.live) selection.boolean("live", true);
   if (!options_.live && options_.keys.front() != "-") selection.strings("keys", options_.keys);
   return selection;
-}
-
-// Visitors, cache entries and tags end by themselves, and their keys do not say on how many servers their
-// clients look for them. By the value, since applications have such keys, too.
-bool Probe::may_be_copies(const std::string& key, std::span<const std::size_t> servers) {
-  const SavedAs as = saved_as(key, session_.key_prefix(), most_copies);
-  const bool says_none = as.structure == "visitors" || as.structure == "cache" || as.structure == "cachetag";
-  return says_none && std::ranges::any_of(servers, [&](const std::size_t server) {
-           const Reply seen = cluster_->execute(Request::probe(key, server));
-           return seen.outcome == Outcome::hit && is_of(as, key, seen.value, seen.flags);
-         });
 }
 
 bool Probe::differ_by_nature(const std::string& key) const {

@@ -26,7 +26,6 @@ class Probe {
   // Whether copies of it that agree may be different bytes: each copy of a journal, log or counter has a life
   // of its own, only elements are the same everywhere.
   bool differ_by_nature(const std::string& key) const;
-  bool may_be_copies(const std::string& key, std::span<const std::size_t> servers);
   // Whether more than half of what was counted is nowhere where the client looks.
   bool is_mostly_elsewhere() const;
   // What was counted of --live.
