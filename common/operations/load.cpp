@@ -124,8 +124,7 @@ class Loading {
 
   // `one`: a saved item, or a request that stores it.
   SavedAs as_of(const auto& one) const {
-    return judged(saved_as(one.key, options_.selection.key_prefix), one.key, one.value,
-                  one.flags);
+    return judged(saved_as(one.key, options_.selection.key_prefix), one.key, one.value, one.flags);
   }
 
   // Of a structure all or nothing. An element in another namespace may also be an application's item.

@@ -95,8 +95,7 @@ bool is_of(const SavedAs& as, std::string_view key, std::string_view value, std:
   if (as.kind == Kind::journal || as.kind == Kind::log_part || as.kind == Kind::directory)
     return moving::Roots::is_of(as.kind, value);
   if (as.structure == "cache") return decode_cache_record(value).has_value();
-  if (as.structure == "cachetag")
-    return value.size() == 19 && parse_u64(value);
+  if (as.structure == "cachetag") return value.size() == 19 && parse_u64(value);
   if (as.structure == "counter") return begins_with(value, {"C1 ", "C3 ", "S1 "});
   if (as.structure == "eventlog") return begins_with(value, {"P1 "});
   if (as.structure == "visitors") return is_of_visitors(as, key, value);

@@ -195,9 +195,7 @@ class Saving {
     return ours;
   }
 
-  SavedAs as_of(std::string_view key) const {
-    return saved_as(key, options_.selection.key_prefix);
-  }
+  SavedAs as_of(std::string_view key) const { return saved_as(key, options_.selection.key_prefix); }
   static std::uint64_t id_of(const SavedAs& as) { return key_hash::xxh3(as.root); }
   std::string structure_of(const Spooled& record) const { return full_name(as_of(record.key)); }
   // Why it may not be saved as it is now.

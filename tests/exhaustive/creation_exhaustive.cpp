@@ -114,7 +114,8 @@ TEST_CASE("exhaustive creation: in one copy and in two at the same time, at most
 }
 
 TEST_CASE("exhaustive creation: caught when broken") {
-  exhaustive::caught("creation, broken: looks once", creators("counter", {1, 2}, Looks::once), two_servers(0));
+  exhaustive::caught("creation, broken: looks once", creators("counter", {1, 2}, Looks::once),
+                     two_servers(0));
 }
 
 }  // namespace mcds

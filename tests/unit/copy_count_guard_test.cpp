@@ -84,7 +84,8 @@ const std::map<std::string, Verb> hash_verbs{
      }},
     {"get", [](GuardWorld& world, std::size_t copies) { world.cfg(copies).get(Texts{"a"}); }},
     {"remove", [](GuardWorld& world, std::size_t copies) { world.cfg(copies).remove(Texts{"a"}); }},
-    {"fetch", [](GuardWorld& world, std::size_t copies) { world.cfg(copies).fetch([](Elements::Found&) {}); }},
+    {"fetch",
+     [](GuardWorld& world, std::size_t copies) { world.cfg(copies).fetch([](Elements::Found&) {}); }},
     {"accept", [](GuardWorld& world, std::size_t copies) { world.cfg(copies).accept(); }},
     {"where", [](GuardWorld& world, std::size_t copies) { world.cfg(copies).index_keys(); }},
 };

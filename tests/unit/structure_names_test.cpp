@@ -76,7 +76,8 @@ TEST_CASE("structure names: a part is known by its key, and nothing else is take
 }
 
 TEST_CASE("structure names: other keys are none of ours") {
-  for (const char* key : {"", "lock", "lock:", "locked:x", "hash1:x", "hash100:x", "hash0:x", "array02x:y", "page:1"})
+  for (const char* key :
+       {"", "lock", "lock:", "locked:x", "hash1:x", "hash100:x", "hash0:x", "array02x:y", "page:1"})
     CHECK(named(key) == "-");
 }
 

@@ -31,8 +31,10 @@ constexpr std::array commands_to_try{
     Row{"bigkeys", "mcds item list --sort size"},
     Row{"members smembers has", "mcds table fetch NAME, or mcds table has NAME MEMBER"},
     Row{"hgetall", "mcds hash fetch NAME"},
-    Row{"size len length count", "mcds table count NAME, mcds array count NAME, or mcds item list --by-prefix"},
-    Row{"delete del rm remove unset delete_multi unlink", "mcds item remove KEY, or mcds hash remove NAME FIELD"},
+    Row{"size len length count",
+        "mcds table count NAME, mcds array count NAME, or mcds item list --by-prefix"},
+    Row{"delete del rm remove unset delete_multi unlink",
+        "mcds item remove KEY, or mcds hash remove NAME FIELD"},
     Row{"clear drop", "mcds table drop NAME, mcds array drop NAME, or mcds item remove --prefix PREFIX"},
     Row{"ttl", "mcds item show KEY, or mcds lock show NAME"},
     Row{"touch expire", "mcds item touch KEY TTL, or mcds cache expire KEY"},
@@ -87,7 +89,8 @@ constexpr std::array verbs_to_try{
 // Verbs of 0.x that have no successor of another name.
 constexpr std::array gone{
     Row{"compact", "compaction is automatic now"},
-    Row{"recopy", "the number of copies is chosen when a name is created; mcds-copies(7) shows how to copy it"},
+    Row{"recopy",
+        "the number of copies is chosen when a name is created; mcds-copies(7) shows how to copy it"},
 };
 
 std::string_view find(std::span<const Row> rows, std::string_view word) {

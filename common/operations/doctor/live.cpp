@@ -97,8 +97,9 @@ void two_numbers_of_copies(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live) return;
   std::map<std::pair<std::string, std::string>, std::set<std::size_t>> copies;
   for (const StructureSeen& one : seen.live->structures) copies[{one.structure, one.name}].insert(one.copies);
-  add_structures(seen, diagnosis, warning,
-                 [&](const StructureSeen& one) { return copies[{one.structure, one.name}].size() > 1; });
+  add_structures(seen, diagnosis, warning, [&](const StructureSeen& one) {
+    return copies[{one.structure, one.name}].size() > 1;
+  });
 }
 
 void endless_lock(const Examination& seen, Diagnosis& diagnosis) {

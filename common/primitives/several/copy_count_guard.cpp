@@ -33,7 +33,7 @@ std::string CopyCountGuard::key_for(std::size_t copies) const {
 
 struct CopyCountGuard::Survey {
   SteadyTime at{};
-  std::vector<std::size_t> counts;         // under which the structure exists
+  std::vector<std::size_t> counts;          // under which the structure exists
   std::map<std::size_t, Failure> failures;  // of the servers that did not answer
 
   std::optional<std::size_t> other_than(std::size_t count) const {

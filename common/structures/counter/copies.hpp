@@ -73,8 +73,8 @@ void keep_answer(Answer& answer, const Work& work) {
 //               Who must read again meanwhile brings back nothing but his own increment: a set that he had
 //               seen may be lost with its only copy by then, and others may have followed.
 //   get         writes what it answers to the copies that know less, and sees that a majority has it.
-// A copy that is missing is written only after a check that the counter does not exist with another copy count
-// (copy_count_guard.hpp).
+//   A copy that is missing is written only after a check that the counter does not exist with another copy
+//   count (copy_count_guard.hpp).
 // A record that ends within seconds, and knows nothing of what was counted in one with a later expiry, is
 // nothing: it was left by a counter before. What replaced something is remembered for an hour after its end,
 // as a removal is: a copy that missed it does not bring back what was before.

@@ -99,9 +99,9 @@ LockVote vote_of(const Context& context, std::size_t server, Duration longest_tt
 void let_new_servers_vote(const Context& context, Duration longest_ttl) {
   std::vector<Request> votes;
   for (std::size_t server = 0; server < context.cluster.placement().pool().size(); ++server) {
-    votes.push_back(Request::add(vote_key(context, longest_ttl), vote_since(context.clock.wall()),
-                                 Exptime::never())
-                        .on(server));
+    votes.push_back(
+        Request::add(vote_key(context, longest_ttl), vote_since(context.clock.wall()), Exptime::never())
+            .on(server));
   }
   for (const Reply& reply : context.cluster.execute(votes)) expect(context.cluster, reply);
 }
