@@ -187,16 +187,16 @@ SENT, WITHHELD, NOTHING = "sent", "withheld", "nothing"
 # way: (its words, what happens without TLS on another machine with: the login of options, of the environment, of the pool
 # that the list is in). Whatever is withheld there is sent over TLS.
 WAYS = {
-    "-s": (option, SENT, SENT, None),
-    "MCDS_SERVERS": (variable("MCDS_SERVERS"), SENT, SENT, None),
-    "MEMCACHED_SERVERS": (variable("MEMCACHED_SERVERS"), SENT, SENT, None),
-    "-P": (in_pool("", ["-P", "p"], {}), SENT, SENT, SENT),
-    "MCDS_POOL": (in_pool("", [], {"MCDS_POOL": "p"}), SENT, SENT, SENT),
+    "-s": (option, SENT, WITHHELD, None),
+    "MCDS_SERVERS": (variable("MCDS_SERVERS"), WITHHELD, SENT, None),
+    "MEMCACHED_SERVERS": (variable("MEMCACHED_SERVERS"), WITHHELD, SENT, None),
+    "-P": (in_pool("", ["-P", "p"], {}), WITHHELD, WITHHELD, SENT),
+    "MCDS_POOL": (in_pool("", [], {"MCDS_POOL": "p"}), WITHHELD, WITHHELD, SENT),
     "pool =": (in_pool("pool = p\n", [], {}), WITHHELD, WITHHELD, SENT),
     "servers =": (top_level, WITHHELD, WITHHELD, SENT),
-    **{kind: (from_source(kind), SENT, SENT, None) for kind in NAMED},
+    **{kind: (from_source(kind), SENT, WITHHELD, None) for kind in NAMED},
     **{kind: (from_source(kind), WITHHELD, WITHHELD, None) for kind in DISCOVERED},
-    **{f"{kind} in a pool": (from_source(kind, True), SENT, SENT, SENT) for kind in NAMED},
+    **{f"{kind} in a pool": (from_source(kind, True), WITHHELD, WITHHELD, SENT) for kind in NAMED},
     **{f"{kind} in a pool": (from_source(kind, True), WITHHELD, WITHHELD, WITHHELD) for kind in DISCOVERED},
     **{f"{kind} with plain_login": (from_source(kind, True, True), SENT, SENT, SENT) for kind in DISCOVERED},
 }
@@ -275,6 +275,41 @@ def a_login_goes_only_where_its_list_says(world):
             row(world, way, "unix", credential)
 
 
+def a_login_of_a_tls_list_goes_to_no_other_list_in_clear(world):
+    """The main list is reached with TLS: what else the command line names gets the login over TLS, or not at all."""
+    login = ["--user", "app", "--password-file", world.caller_secret]
+    of_environment = {"MCDS_USER": "app", "MCDS_PASSWORD": CALLER}
+    for main_by in ("-s", "MCDS_SERVERS", "-P"):
+        for credential in ("options", "environment", "own pool"):
+            if credential == "own pool" and main_by != "-P":
+                continue
+            for how in ("far", "near", "far tls"):
+                for words in (["ring", "move", "--to", "@", "--dry-run"], ["ring", "diff", "--to", "@", "--live"],
+                              ["ring", "move", "--to-servers-from", "file:@", "--dry-run"],
+                              ["where", "--prune", "--live", "--moved-from", "@", "--dry-run"]):
+                    with world.recorder("near tls") as main_list, world.recorder(how) as other:
+                        main = f"tls://{NEAR}:{main_list.port}"
+                        address = ("tls://" if how.endswith("tls") else "") + world.address(other, how)
+                        if words[-2].startswith("file:"):
+                            address = world.file("other", address + "\n")
+                        config, environment, named = "", {}, []
+                        if main_by == "-s":
+                            named = ["-s", main]
+                        elif main_by == "MCDS_SERVERS":
+                            environment = {"MCDS_SERVERS": main}
+                        else:
+                            named, config = ["-P", "p"], f"[pool p]\nservers = {main}\n"
+                            if credential == "own pool":
+                                config += f"user = app\npassword_file = {world.pool_secret}\n"
+                        named += login if credential == "options" else []
+                        environment |= of_environment if credential == "environment" else {}
+                        done = run("--config", world.file("mcds.conf", config), *named, "--tls-ca", world.ca.file,
+                                   *(word.replace("@", address) for word in words), **environment)
+                        what = f"main by {main_by}, {credential}, {how}, {words}: {done.returncode} {done.stderr} {other.seen!r}"
+                        check(bool(main_list.secrets()), f"the main list got no login: {what}")
+                        check(how.endswith("tls") or not other.secrets(), f"in clear: {what}")
+
+
 def a_certificate_goes_only_where_its_list_says(world):
     ours = f"tls_cert = {world.client[0]}\ntls_key = {world.client[1]}\n"
     for what, words, config, shows in (
@@ -347,6 +382,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="mcds-credentials-") as directory:
         world = World(directory)
         a_login_goes_only_where_its_list_says(world)
+        a_login_of_a_tls_list_goes_to_no_other_list_in_clear(world)
         a_certificate_goes_only_where_its_list_says(world)
         a_sandbox_gets_only_what_is_given_inside(world)
     finish()

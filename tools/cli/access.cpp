@@ -105,13 +105,15 @@ class Settling {
     return from_environment() ? environment(sources_.servers_from()->substr(4) + what) : std::nullopt;
   }
 
-  // The environment may have the password itself.
-  Text password() const {
-    const auto file = sources_.value(&AccessSettings::password_file, list_, "MCDS_PASSWORD_FILE");
+  // The environment may have the password itself. Without a source it is the list's own.
+  AccessSources::Value password() const {
+    auto file = sources_.value(&AccessSettings::password_file, list_, "MCDS_PASSWORD_FILE");
     const bool before = file.text && file.source < Origin::environment;
     const bool counts = sources_.counts(Origin::environment, &AccessSettings::password_file, list_);
-    if (auto password = counts && !before ? environment("MCDS_PASSWORD") : std::nullopt) return password;
-    return file.text ? secret_in(*file.text, "password", output_) : of_list("_PASSWORD");
+    if (auto password = counts && !before ? environment("MCDS_PASSWORD") : std::nullopt)
+      return {std::move(password), Origin::environment};
+    if (!file.text) return {of_list("_PASSWORD"), list_};
+    return {secret_in(*file.text, "password", output_), file.source};
   }
 
   Login::Form form() const {
@@ -124,7 +126,7 @@ class Settling {
   void log_in(Access& access) const {
     const auto named = sources_.value(&AccessSettings::user, list_, "MCDS_USER");
     const Text user = named.text ? named.text : of_list("_USERNAME");
-    const Text secret = password();
+    const auto [secret, source] = password();
     if (!user && !secret) return;
     if (!user) throw InvalidInput("a password is given but no user; give --user NAME or MCDS_USER");
     if (!secret) {
@@ -134,7 +136,7 @@ class Settling {
     Login login{form(), *user, *secret};
     check(login);
     access.credentials.login = std::move(login);
-    access.beside = !named.text || sources_.beside(named.source, list_);
+    access.beside = sources_.beside(named.text ? named.source : list_, list_) && sources_.beside(source, list_);
   }
 
   const AccessSources& sources_;
@@ -210,28 +212,33 @@ AccessSources::Value AccessSources::value(Member member, Origin list, const char
 }
 
 bool AccessSources::beside(Origin login, Origin list) const {
-  if (!is_callers(login)) return true;  // a pool's login counts for its own list alone
-  return is_callers(list) || list == Origin::named_pool || list == Origin::builtin ||
-         (list == Origin::configured_pool && environment_pool_);
+  return login == list || !is_callers(login);  // a pool's login counts for its own list alone
 }
 
 Access settle_access(const AccessSources& sources, Origin list, const Output& output) {
   return Settling(sources, list, output).settle();
 }
 
-void give(Pool& servers, const Access& access, Found found) {
+void give(Pool& servers, const Access& access, const ListOrigin& from) {
   const auto given = std::make_shared<const Credentials>(access.credentials);
   Credentials without{access.credentials.tls, {}, {}};
-  without.withheld =
-      found == Found::discovered
-          ? "a login is not sent without TLS to a server that was discovered; write tls:// in the source, or "
-            "give the login in a pool with plain_login = yes"
-          : "a login is not sent without TLS to a server that was not named beside it; write tls://, name "
-            "the servers as the login is named, or set plain_login = yes in their pool";
+  if (from.main_list_has_tls)
+    without.withheld =
+        "a login is not sent without TLS to this server, because the other list's servers are reached with TLS; "
+        "write tls://, or name the servers in a pool with plain_login = yes";
+  else if (from.discovered)
+    without.withheld =
+        "a login is not sent without TLS to a server that was discovered; write tls:// in the source, or "
+        "give the login in a pool with plain_login = yes";
+  else
+    without.withheld =
+        "a login is not sent without TLS to a server that was not named beside it; write tls://, name "
+        "the servers as the login is named, or set plain_login = yes in their pool";
   const auto withheld = std::make_shared<const Credentials>(std::move(without));
   for (Server& server : servers) {
     if (access.tls_for_all) server.tls = !server.is_unix();
-    const bool near = found == Found::named && (access.beside || server.is_unix() || is_loopback(server));
+    const bool near = !from.discovered && !from.main_list_has_tls &&
+                      (access.beside || server.is_unix() || is_loopback(server));
     const bool may = !access.credentials.login || server.tls || near || access.plain_login;
     server.credentials = may ? given : withheld;
   }

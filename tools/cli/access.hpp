@@ -68,7 +68,7 @@ class AccessSources {
     Origin source = Origin::builtin;
   };
   Value value(Member member, Origin list, const char* variable = nullptr) const;
-  // Whether the two stand side by side: of one caller, or in one pool.
+  // Returns whether the two have one origin: both options, both the environment, or both one pool.
   bool beside(Origin login, Origin list) const;
 
  private:
@@ -95,13 +95,15 @@ struct Access {
 // Warns of a file that others can read, and of certificates that are not verified.
 Access settle_access(const AccessSources& sources, Origin list, const Output& output);
 
-// How the list was found: by a name server or an endpoint, whose answers anybody may have sent.
-enum class Found { named, discovered };
+struct ListOrigin {
+  bool discovered = false;         // see FoundServers
+  bool main_list_has_tls = false;  // this is another list of a run whose own servers are reached with TLS
+};
 
 // Gives every server what it may be shown. Without TLS a login goes to loopback, to unix sockets, and to
-// servers that were named beside it; to others with plain_login. Any other is not contacted
-// (Credentials::withheld).
-void give(Pool& servers, const Access& access, Found found);
+// servers that were named beside it, unless the main list has TLS; to others with plain_login. Any other is
+// not contacted (Credentials::withheld).
+void give(Pool& servers, const Access& access, const ListOrigin& from);
 // The same servers in `known`, by their addresses, are reached as they are there.
 void take_over(Pool& servers, const Pool& known);
 

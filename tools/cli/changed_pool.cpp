@@ -53,7 +53,7 @@ void declare_changed_pool(Verb& verb, ChangedPool& pool) {
 ChangedSession::ChangedSession(Session& session, const ChangedPool& pool) : other_(changed(session, pool)) {
   other_.set_deadline(session.deadline());
   // A pool of the config has its own.
-  if (!pool.to_pool) other_.share_credentials(session.pool().pool);
+  if (!pool.to_pool) other_.set_main_list(session.pool().pool);
   const std::string profile = profile_said(session, other_, pool);
   placement_ = other_.placement_as(profile.empty() ? session.placement()->profile() : profile);
 }

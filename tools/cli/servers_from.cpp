@@ -120,7 +120,7 @@ FoundServers servers_of_name(const std::string& where, const ConnectOptions& opt
     servers.emplace(std::pair(std::string(static_cast<const char*>(packed), v4 ? 4 : 16), server.host),
                     server);
   }
-  FoundServers result{{}, Found::discovered, asked.tls, asked.host};
+  FoundServers result{{}, true, asked.tls, asked.host};
   for (const auto& [packed, server] : servers) result.file.pool.push_back(server);
   return result;
 }
@@ -151,7 +151,7 @@ FoundServers servers_of_service(const std::string& where, const ConnectOptions& 
   if (records.empty()) throw no_answer("the name " + name + " has no SRV records");
   const bool equal = std::ranges::all_of(
       records, [&](const auto& record) { return record.weight == records.front().weight; });
-  FoundServers result{{}, Found::discovered, tls, ""};
+  FoundServers result{{}, true, tls, ""};
   for (const auto& record : records) {
     const std::string port = std::to_string(record.port);
     Server server = discovered_server(record.target, port, record.target + ':' + port);
@@ -167,7 +167,7 @@ FoundServers servers_of_endpoint(const std::string& where, const Access& access,
   Server endpoint = one_server("elasticache", where);
   endpoint.tls = endpoint.tls || access.tls_for_all;
   endpoint.credentials = std::make_shared<const Credentials>(Credentials{access.credentials.tls, {}, {}});
-  return {parse_elasticache(elasticache_config(endpoint, options, clock)), Found::discovered, endpoint.tls,
+  return {parse_elasticache(elasticache_config(endpoint, options, clock)), true, endpoint.tls,
           ""};
 }
 

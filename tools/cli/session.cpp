@@ -153,10 +153,10 @@ const PoolFile& Session::pool() {
     servers.file.pool = parse_pool(from.servers().value_or("127.0.0.1:11211"));
   }
   Pool& pool = servers.file.pool;
-  give(pool, access, servers.found);
+  give(pool, access, {.discovered = servers.discovered, .main_list_has_tls = main_list_has_tls_});
   if (from.list() == Origin::options && from.environment_servers()) {
     Pool theirs = parse_pool(*from.environment_servers());
-    give(theirs, settle_access(from, Origin::environment, output_), Found::named);
+    give(theirs, settle_access(from, Origin::environment, output_), {});
     share_credentials(theirs);
   }
   take_over(pool, known_);

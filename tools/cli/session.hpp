@@ -1,6 +1,7 @@
 // The composition root: global options, environment and config become the objects a verb works with.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <set>
@@ -96,6 +97,12 @@ class Session {
   // Servers of this session's list that are among these are reached, and logged in to, as these are. Before
   // pool().
   void share_credentials(const Pool& known) { known_.insert(known_.end(), known.begin(), known.end()); }
+  // This session is for the other list of a run: if the servers of the main one are reached with TLS, no login
+  // goes to other servers without. Before pool().
+  void set_main_list(const Pool& main) {
+    main_list_has_tls_ = std::ranges::any_of(main, &Server::tls);
+    share_credentials(main);
+  }
   // The inputs of a placement besides the profile and the pool.
   PlacementOptions placement_options();
   // The servers, and the hashing that their source specifies.
@@ -126,6 +133,7 @@ class Session {
   std::optional<std::size_t> copies_;
   std::optional<AccessSources> sources_;
   Pool known_;  // servers of other lists of this run
+  bool main_list_has_tls_ = false;
   Operation operation_ = Operation::any;
   std::set<std::size_t> failed_servers_;
 };
