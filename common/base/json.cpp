@@ -39,26 +39,37 @@ std::string_view JsonObject::opening() {
   return "{\"";
 }
 
-std::string& JsonObject::start(std::string_view name) {
-  append_all(body_, {opening(), name, "\":"});
+void JsonName::append_to(std::string& out, std::string_view suffix) const {
+  if (is_literal_ || is_plain_json(text_)) {
+    append_all(out, {text_, suffix});
+    return;
+  }
+  const std::string quoted = json_quote(visible(text_));
+  append_all(out, {std::string_view(quoted).substr(1, quoted.size() - 2), suffix});
+}
+
+std::string& JsonObject::start(JsonName name, std::string_view suffix) {
+  body_ += opening();
+  name.append_to(body_, suffix);
+  body_ += "\":";
   return body_;
 }
 
-JsonObject& JsonObject::bytes(std::string_view name, std::string_view value) {
+JsonObject& JsonObject::bytes(JsonName name, std::string_view value) {
   if (is_plain_json(value)) {
-    append_all(body_, {opening(), name, "\":\"", value, "\""});
+    append_all(start(name), {"\"", value, "\""});
   } else if (is_utf8(value)) {
     append_json_quoted(start(name), value);
   } else {
-    start(std::string(name) + "_b64") += '"' + base64(value) + '"';
+    start(name, "_b64") += '"' + base64(value) + '"';
   }
   return *this;
 }
 
-JsonObject& JsonObject::stored_bytes(std::string_view name, std::string_view value) {
+JsonObject& JsonObject::stored_bytes(JsonName name, std::string_view value) {
   if (value.size() <= part_size) return bytes(name, value);
   const bool as_base64 = !is_utf8(value);
-  std::string& body = start(as_base64 ? std::string(name) + "_b64" : std::string(name));
+  std::string& body = start(name, as_base64 ? "_b64" : "");
   body += '"';
   stored_.push_back({body.size(), value, as_base64});
   body += '"';
@@ -107,25 +118,26 @@ std::string json_real(double value) {
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
-JsonObject& JsonObject::time(std::string_view name, WallTime value) {
+JsonObject& JsonObject::time(JsonName name, WallTime value) {
   start(name) += '"' + format_time(value) + '"';
   return *this;
 }
 
-JsonObject& JsonObject::objects(std::string_view name, const std::vector<JsonObject>& values) {
+JsonObject& JsonObject::objects(JsonName name, const std::vector<JsonObject>& values) {
   return raw(name, '[' + joined(values, ",", &JsonObject::text) + ']');
 }
 
-JsonObject& JsonObject::strings(std::string_view name, const std::vector<std::string>& values) {
+JsonObject& JsonObject::strings(JsonName name, const std::vector<std::string>& values) {
   const bool utf8 = std::ranges::all_of(values, is_utf8);
   const auto text = [&](const std::string& value) {
     return utf8 ? json_quote(value) : '"' + base64(value) + '"';
   };
-  return raw(utf8 ? std::string(name) : std::string(name) + "_b64", '[' + joined(values, ",", text) + ']');
+  start(name, utf8 ? "" : "_b64") += '[' + joined(values, ",", text) + ']';
+  return *this;
 }
 
-JsonObject& JsonObject::raw(std::string_view name, std::string_view json) {
-  append_all(body_, {opening(), name, "\":", json});
+JsonObject& JsonObject::raw(JsonName name, std::string_view json) {
+  start(name) += json;
   return *this;
 }
 

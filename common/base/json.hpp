@@ -17,38 +17,52 @@ namespace mcds {
 // The shortest JSON number that reads back to the same double; not finite: null.
 std::string json_real(double value);
 
+// The name of a field. A string literal is written as it is; anything else may come from a server or a user
+// and is quoted: no name can end early and add fields.
+class JsonName {
+ public:
+  JsonName(const char* literal) : text_(literal), is_literal_(true) {}
+  JsonName(std::string_view text) : text_(text) {}
+  JsonName(const std::string& text) : text_(text) {}
+
+  // Appends the name between its quotes, with `suffix` behind it.
+  void append_to(std::string& out, std::string_view suffix = {}) const;
+
+ private:
+  std::string_view text_;
+  bool is_literal_ = false;
+};
+
 // One compact JSON object, its fields in the order they were added.
 class JsonObject {
  public:
   JsonObject() = default;
   // One that begins with bytes(name, value).
-  JsonObject(std::string_view name, std::string_view value) { bytes(name, value); }
+  JsonObject(JsonName name, std::string_view value) { bytes(name, value); }
   // A string field; bytes that are not UTF-8 go to `<name>_b64` instead.
-  JsonObject& bytes(std::string_view name, std::string_view value);
+  JsonObject& bytes(JsonName name, std::string_view value);
   // The same of a value that may be large and outlives the object: it is written from where it is.
-  JsonObject& stored_bytes(std::string_view name, std::string_view value);
-  JsonObject& number(std::string_view name, std::uint64_t value) { return raw(name, std::to_string(value)); }
-  JsonObject& number_or_null(std::string_view name, std::optional<std::uint64_t> value) {
+  JsonObject& stored_bytes(JsonName name, std::string_view value);
+  JsonObject& number(JsonName name, std::uint64_t value) { return raw(name, std::to_string(value)); }
+  JsonObject& number_or_null(JsonName name, std::optional<std::uint64_t> value) {
     return value ? number(name, *value) : raw(name, "null");
   }
-  JsonObject& signed_number(std::string_view name, std::int64_t value) {
-    return raw(name, std::to_string(value));
-  }
+  JsonObject& signed_number(JsonName name, std::int64_t value) { return raw(name, std::to_string(value)); }
   // As json_real.
-  JsonObject& real(std::string_view name, double value) { return raw(name, json_real(value)); }
-  JsonObject& boolean(std::string_view name, bool value) { return raw(name, value ? "true" : "false"); }
+  JsonObject& real(JsonName name, double value) { return raw(name, json_real(value)); }
+  JsonObject& boolean(JsonName name, bool value) { return raw(name, value ? "true" : "false"); }
   // RFC 3339 UTC with milliseconds.
-  JsonObject& time(std::string_view name, WallTime value);
-  JsonObject& object(std::string_view name, const JsonObject& value) { return raw(name, value.text()); }
-  JsonObject& objects(std::string_view name, const std::vector<JsonObject>& values);
+  JsonObject& time(JsonName name, WallTime value);
+  JsonObject& object(JsonName name, const JsonObject& value) { return raw(name, value.text()); }
+  JsonObject& objects(JsonName name, const std::vector<JsonObject>& values);
   // An array of strings. All values must be UTF-8, else the whole array goes to `<name>_b64`.
-  JsonObject& strings(std::string_view name, const std::vector<std::string>& values);
+  JsonObject& strings(JsonName name, const std::vector<std::string>& values);
   // Fields as they are written, in pieces: of what is the same in many objects the text is made once.
   JsonObject& fields(std::initializer_list<std::string_view> pieces);
   // More of the last of them: what is added then is in an object that they have opened.
   JsonObject& more(std::initializer_list<std::string_view> pieces);
   // `json` must already be valid JSON.
-  JsonObject& raw(std::string_view name, std::string_view json);
+  JsonObject& raw(JsonName name, std::string_view json);
 
   // A beginning that many objects share is written once: cut back to its size, the object takes other fields
   // behind it.
@@ -88,7 +102,7 @@ class JsonObject {
     bool as_base64;
   };
   std::string_view opening();
-  std::string& start(std::string_view name);
+  std::string& start(JsonName name, std::string_view suffix = {});
   static std::string take_part(std::string_view& rest, bool as_base64);
   std::string body_;
   std::vector<Stored> stored_;

@@ -3,6 +3,7 @@
 // server alone, so that a login cannot reach a server of another list.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,6 +21,9 @@ struct TlsOptions {
   std::string certificate_file = {};  // PEM, with the chain; empty: none is shown
   std::string key_file = {};          // PEM; empty: in certificate_file
   std::string key_password = {};      // of an encrypted key; empty: none
+  // Returns the bytes of one of these files; throws Failure. OpenSSL opens none of them itself: a pipe that
+  // nobody writes would be waited for without end.
+  std::function<std::string(const std::string& file)> read = {};
 };
 
 struct Credentials {

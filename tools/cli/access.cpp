@@ -2,11 +2,16 @@
 
 #include <arpa/inet.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <fstream>
+#include <set>
 
 #include "common/base/errors.hpp"
+#include "common/base/text.hpp"
 #include "common/placement/pools/pool.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/here.hpp"
@@ -19,16 +24,14 @@ namespace {
 
 using Text = std::optional<std::string>;
 
-bool readable_by_others(const std::string& file) {
-  struct stat entry {};
-  return stat(file.c_str(), &entry) == 0 && S_ISREG(entry.st_mode) && (entry.st_mode & S_IROTH) != 0;
-}
-
-// The file's line.
+// The file's line. A read-only mount is how containers are given secrets: its modes are not ours to change.
 std::string secret_in(const std::string& file, const char* what, const Output& output) {
-  if (readable_by_others(file))
-    output.warning("others can read the " + std::string(what) + " in " + file + "; chmod 600 " + file);
-  std::string secret = file_bytes(file);
+  static std::set<std::string> warned;
+  auto [secret, about] = small_file(file);
+  const bool readable = S_ISREG(about.entry.st_mode) && (about.entry.st_mode & S_IROTH) != 0;
+  if (readable && !about.on_read_only_mount && warned.insert(file).second)
+    output.warning("others can read the " + std::string(what) + " in " + file + "; chmod 600 " +
+                   shell_word(file));
   if (secret.ends_with('\n')) secret.pop_back();
   if (secret.ends_with('\r')) secret.pop_back();
   if (secret.empty()) throw InvalidInput("the " + std::string(what) + " file " + file + " is empty");
@@ -74,6 +77,7 @@ class Settling {
     tls.crl_file = text(&A::tls_crl).value_or("");
     tls.name = text(&A::tls_name).value_or("");
     if (text(&A::tls_name)) check_certificate_name(tls.name);
+    tls.read = [](const std::string& file) { return small_file(file).bytes; };
     tls.certificate_file = text(&A::tls_cert).value_or("");
     tls.key_file = text(&A::tls_key).value_or("");
     if (tls.certificate_file.empty() && !tls.key_file.empty())
@@ -113,6 +117,7 @@ class Settling {
     if (auto password = counts && !before ? environment("MCDS_PASSWORD") : std::nullopt)
       return {std::move(password), Origin::environment};
     if (!file.text) return {of_list("_PASSWORD"), list_};
+    password_file_ = *file.text;
     return {secret_in(*file.text, "password", output_), file.source};
   }
 
@@ -136,15 +141,67 @@ class Settling {
     Login login{form(), *user, *secret};
     check(login);
     access.credentials.login = std::move(login);
-    access.beside = sources_.beside(named.text ? named.source : list_, list_) && sources_.beside(source, list_);
+    access.password_file = password_file_;
+    access.beside =
+        sources_.beside(named.text ? named.source : list_, list_) && sources_.beside(source, list_);
   }
 
   const AccessSources& sources_;
   Origin list_;
   const Output& output_;
+  mutable std::string password_file_;
 };
 
+struct stat folder_of(const std::string& file) {
+  struct stat folder {};
+  const std::string name = std::filesystem::path(file).parent_path();
+  if (stat(name.empty() ? "." : name.c_str(), &folder) != 0) folder.st_mode = S_IWOTH;
+  return folder;
+}
+
+bool in_user_namespace() {
+  std::ifstream map("/proc/self/uid_map");
+  std::uint64_t inside = 0, outside = 0, count = 0;
+  return map >> inside >> outside >> count && (inside != outside || count < UINT32_MAX);
+}
+
+// Inside a user namespace the owner of what belongs to the root outside is shown as nobody's.
+bool is_roots_outside(const std::string& file, const FileAbout& about) {
+  constexpr uid_t nobody = 65534;
+  return about.entry.st_uid == nobody && in_user_namespace() && (folder_of(file).st_mode & S_IWOTH) == 0 &&
+         (file == "/etc/mcds.conf" || about.on_read_only_mount);
+}
+
+bool others_can_write(const std::string& file, const FileAbout& about) {
+  if (!S_ISREG(about.entry.st_mode) && !S_ISFIFO(about.entry.st_mode)) return false;
+  if ((about.entry.st_mode & S_IWOTH) != 0) return true;
+  return about.entry.st_uid != 0 && about.entry.st_uid != geteuid() && !is_roots_outside(file, about);
+}
+
+// A file of others that names another's secret would send that: it holds only what lies in its folder.
+bool holds_login(const Config& config, const std::string& file, const Access& access) {
+  const auto folder = [](const std::string& path) { return std::filesystem::path(path).parent_path(); };
+  return !access.password_file.empty() && folder(file) == folder(access.password_file) &&
+         std::ranges::any_of(config.files, [&](const auto& set) {
+           return set.first.second == "password_file" && set.second == file;
+         });
+}
+
 }  // namespace
+
+void expect_trusted(const Config& config, const Access& access) {
+  if (!access.credentials.login) return;
+  for (const auto& [file, about] : config.read) {
+    if (!others_can_write(file, about) || holds_login(config, file, access)) continue;
+    const bool by_all = (about.entry.st_mode & S_IWOTH) != 0;
+    throw Failure(
+        ErrorCode::configuration,
+        "no login is sent as " + file + " says, because " +
+            (by_all ? "everybody can write it; chmod o-w "
+                    : "it belongs to another user, who can write it; chown it, or give --config: ") +
+            shell_word(file));
+  }
+}
 
 AccessSources::AccessSources(const GlobalOptions& options, const Config& config)
     : flags_(options.access), defaults_(config.defaults) {
@@ -224,7 +281,8 @@ void give(Pool& servers, const Access& access, const ListOrigin& from) {
   Credentials without{access.credentials.tls, {}, {}};
   if (from.main_list_has_tls)
     without.withheld =
-        "a login is not sent without TLS to this server, because the other list's servers are reached with TLS; "
+        "a login is not sent without TLS to this server, because the other list's servers are reached with "
+        "TLS; "
         "write tls://, or name the servers in a pool with plain_login = yes";
   else if (from.discovered)
     without.withheld =

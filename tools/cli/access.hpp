@@ -87,13 +87,19 @@ struct Access {
   Credentials credentials;
   bool plain_login = false;  // may be sent to any server of the list
   Login::Form login_form = Login::Form::ascii;
-  bool beside = false;  // was named beside the list
+  bool beside = false;             // was named beside the list
+  std::string password_file = {};  // from which the password was read, if it was
 };
 
 // For a list of this origin. Throws InvalidInput for an incomplete login, Failure(cannot_read) for the
 // password's file.
 // Warns of a file that others can read, and of certificates that are not verified.
 Access settle_access(const AccessSources& sources, Origin list, const Output& output);
+
+// Throws Failure(configuration) if a login would be sent as a configuration file says that another
+// unprivileged user can write: one that is writable by all, or that belongs to neither root nor this user. A
+// file may send the login that it holds itself. A group may write it.
+void expect_trusted(const Config& config, const Access& access);
 
 struct ListOrigin {
   bool discovered = false;         // see FoundServers

@@ -236,8 +236,11 @@ std::span<const Setting> all_settings() {
 
 Config load_config(const std::optional<std::string>& path) {
   Config config;
-  for (const std::string& file : config_paths(path))
-    read_config(configuration_bytes(file, largest_config), file, config);
+  for (const std::string& file : config_paths(path)) {
+    const SmallFile read = small_file(file, largest_config);
+    read_config(read.bytes, file, config);
+    config.read.emplace_back(file, read.about);
+  }
   return config;
 }
 

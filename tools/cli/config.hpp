@@ -15,8 +15,10 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "tools/cli/access.hpp"
+#include "tools/cli/input.hpp"
 
 namespace mcds {
 
@@ -26,6 +28,7 @@ struct Config {
   PoolConfig defaults;                       // keys before any section
   std::map<std::string, PoolConfig> pools;
   std::map<std::pair<std::string, std::string>, std::string> files;  // where a section's key was set last
+  std::vector<std::pair<std::string, FileAbout>> read;               // all files, as they were opened
 };
 
 // One setting: what the config, the command line and the environment call it.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -90,10 +91,18 @@ std::string file_bytes(const std::string& path) {
   return value_bytes(open_file(path), path);
 }
 
-std::string configuration_bytes(const std::string& path, std::size_t most) {
-  if (auto bytes = read_all(open_file(path), path, most)) return std::move(*bytes);
-  throw Failure(ErrorCode::configuration,
-                path + " has more than " + std::to_string(most >> 20) + " MiB; is it the right file?");
+SmallFile small_file(const std::string& path, std::size_t most) {
+  const Descriptor descriptor = open_file(path);
+  SmallFile file;
+  struct statvfs mount {};
+  if (fstat(descriptor, &file.about.entry) != 0) throw unreadable(path);
+  file.about.on_read_only_mount = fstatvfs(descriptor, &mount) == 0 && (mount.f_flag & ST_RDONLY) != 0;
+  auto bytes = read_all(descriptor, path, most);
+  if (!bytes)
+    throw Failure(ErrorCode::configuration,
+                  path + " has more than " + std::to_string(most >> 20) + " MiB; is it the right file?");
+  file.bytes = std::move(*bytes);
+  return file;
 }
 
 std::string value_of(std::string_view argument) {

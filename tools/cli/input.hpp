@@ -1,6 +1,8 @@
 // `-`, `@FILE` and `@@`: values from standard input and files, and lines of standard input.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,8 +28,19 @@ std::string value_of(std::string_view argument);
 
 // All of a file. Throws Failure(cannot_read).
 std::string file_bytes(const std::string& path);
-// Of a file that configures: Failure(configuration) when it has more than `most` bytes, which are not read.
-std::string configuration_bytes(const std::string& path, std::size_t most);
+// What is known of a file that was opened, not of its name, which may be another's by now.
+struct FileAbout {
+  struct stat entry {};
+  bool on_read_only_mount = false;
+};
+// A file that configures, or holds a secret or a certificate.
+struct SmallFile {
+  std::string bytes;
+  FileAbout about;
+};
+// Throws Failure(cannot_read), or Failure(configuration) when it has more than `most` bytes, which are not
+// read.
+SmallFile small_file(const std::string& path, std::size_t most = std::size_t{16} << 20);
 
 // Bytes of a file, of standard input for `-`, as they come.
 class ByteReader {

@@ -12,12 +12,9 @@ namespace {
 
 std::string label_value(std::string_view bytes) {
   std::string text;
-  for (const char byte : is_utf8(bytes) ? std::string(bytes) : visible(bytes)) {
+  for (const char byte : visible(bytes)) {
     if (byte == '\\' || byte == '"') text += '\\';
-    if (byte == '\n')
-      text += "\\n";
-    else
-      text += byte;
+    text += byte;
   }
   return text;
 }

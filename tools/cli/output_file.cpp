@@ -1,10 +1,12 @@
 #include "tools/cli/output_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "common/base/bytes.hpp"
@@ -26,9 +28,27 @@ std::optional<int> own_descriptor(std::string_view path) {
   return std::nullopt;
 }
 
+// Returns whether a link in a folder where everybody may put one is somebody else's: it could lead to any file
+// of ours. In a sticky folder nobody but its owner can replace a link that passes.
+bool is_planted(const std::string& path) {
+  struct stat link {};
+  struct stat folder {};
+  const std::string parent = std::filesystem::path(path).parent_path();
+  if (lstat(path.c_str(), &link) != 0 || stat(parent.empty() ? "." : parent.c_str(), &folder) != 0)
+    return true;
+  const bool for_all = (folder.st_mode & S_ISVTX) != 0 && (folder.st_mode & S_IWOTH) != 0;
+  return for_all && link.st_uid != geteuid() && link.st_uid != folder.st_uid;
+}
+
 // Never waits for a reader of a pipe.
 int open_to_write(const std::string& path, int flags) {
-  const int opened = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | flags, 0666);
+  flags |= O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK;
+  int opened = open(path.c_str(), flags | O_NOFOLLOW, 0666);
+  if (opened < 0 && errno == ELOOP) {
+    const bool planted = is_planted(path);
+    errno = ELOOP;
+    if (!planted) opened = open(path.c_str(), flags, 0666);
+  }
   if (opened >= 0) fcntl(opened, F_SETFL, fcntl(opened, F_GETFL) & ~O_NONBLOCK);
   return opened;
 }
@@ -47,8 +67,10 @@ OutputFile::OutputFile(const std::optional<std::string>& path, std::string canno
 }
 
 void OutputFile::fail() const {
-  throw Failure(ErrorCode::cannot_write,
-                cannot_ + ' ' + path_ + ": " + (errno == ENXIO ? "nobody reads it" : std::strerror(errno)));
+  const char* why = std::strerror(errno);
+  if (errno == ENXIO) why = "nobody reads it";
+  if (errno == ELOOP) why = "it is a link that another user has put there; give another path";
+  throw Failure(ErrorCode::cannot_write, cannot_ + ' ' + path_ + ": " + why);
 }
 
 }  // namespace mcds

@@ -167,15 +167,14 @@ FoundServers servers_of_endpoint(const std::string& where, const Access& access,
   Server endpoint = one_server("elasticache", where);
   endpoint.tls = endpoint.tls || access.tls_for_all;
   endpoint.credentials = std::make_shared<const Credentials>(Credentials{access.credentials.tls, {}, {}});
-  return {parse_elasticache(elasticache_config(endpoint, options, clock)), true, endpoint.tls,
-          ""};
+  return {parse_elasticache(elasticache_config(endpoint, options, clock)), true, endpoint.tls, ""};
 }
 
 // STRING or @FILE.
 PoolFile configured_by_libmemcached(const std::string& where, const ConnectOptions& options,
                                     const Clock& clock) {
   const std::string text =
-      where.starts_with('@') ? configuration_bytes(where.substr(1), largest_pool_file) : where;
+      where.starts_with('@') ? small_file(where.substr(1), largest_pool_file).bytes : where;
   PoolFile file;
   file.asked = libmemcached::configured_client(text, options.left(clock, longest_lookup));
   file.pool = file.asked->servers();
@@ -185,7 +184,7 @@ PoolFile configured_by_libmemcached(const std::string& where, const ConnectOptio
 }
 
 std::string bytes_of(const Source& source) {
-  std::string bytes = configuration_bytes(source.where, largest_pool_file);
+  std::string bytes = small_file(source.where, largest_pool_file).bytes;
   return bytes.starts_with(byte_order_mark) ? bytes.substr(byte_order_mark.size()) : bytes;
 }
 

@@ -141,6 +141,7 @@ const PoolFile& Session::pool() {
   if (pool_) return *pool_;
   const AccessSources& from = sources();
   Access access = settle_access(from, from.list(), output_);
+  expect_trusted(config(), access);
   FoundServers servers;
   if (from.servers_from()) {
     servers = find_servers(*from.servers_from(), access, connect_options(), clock());

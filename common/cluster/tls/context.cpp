@@ -1,12 +1,12 @@
 #include "common/cluster/tls/context.hpp"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <unistd.h>
+#include <string.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "common/base/errors.hpp"
 
@@ -30,13 +30,6 @@ Library load() {
   // Never torn down: that would cost time at exit for nothing.
   if (table.init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr) != 1) throw no_openssl();
   return table;
-}
-
-void require_readable(const std::string& file, const char* what) {
-  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0)
-    throw refused_by_system(ErrorCode::cannot_read, std::string("cannot read ") + what + ' ' + file);
-  close(descriptor);
 }
 
 [[noreturn]] void unusable(const std::string& file, const std::string& what) {
@@ -98,10 +91,31 @@ const Context* Contexts::of(const Server& server) {
   return context.get();
 }
 
+std::unique_ptr<BIO, int (*)(BIO*)> Context::pem(const std::string& bytes) const {
+  std::unique_ptr<BIO, int (*)(BIO*)> bio(
+      library_.bio_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())), library_.bio_free);
+  if (bio == nullptr) throw Failure(ErrorCode::system, "no memory for a certificate");
+  return bio;
+}
+
+std::size_t Context::each_in(const std::string& bytes,
+                             const std::function<bool(const X509_INFO&)>& take) const {
+  STACK_OF(X509_INFO)* const all = library_.read_infos(pem(bytes).get(), nullptr, nullptr, nullptr);
+  auto* const stack = reinterpret_cast<OPENSSL_STACK*>(all);
+  std::size_t taken = 0;
+  for (int i = 0; all != nullptr && i < library_.stack_size(stack); ++i)
+    taken += take(*static_cast<const X509_INFO*>(library_.stack_at(stack, i))) ? 1 : 0;
+  library_.stack_free(stack, reinterpret_cast<OPENSSL_sk_freefunc>(library_.info_free));
+  return taken;
+}
+
 void Context::trust() {
+  X509_STORE* const store = library_.ctx_get_cert_store(handle_.get());
   if (!options_.ca_file.empty()) {
-    require_readable(options_.ca_file, "the CA file");
-    if (library_.ctx_load_verify_file(handle_.get(), options_.ca_file.c_str()) != 1)
+    const std::size_t certificates = each_in(options_.read(options_.ca_file), [&](const X509_INFO& info) {
+      return info.x509 != nullptr && library_.store_add_cert(store, info.x509) == 1;
+    });
+    if (certificates == 0)
       unusable(options_.ca_file,
                "it has no readable certificate; it must contain the CA's certificate in PEM format");
   } else {
@@ -109,39 +123,40 @@ void Context::trust() {
     if (std::getenv("SSL_CERT_FILE") != nullptr || !is_indexed(library_.default_cert_dir()))
       require(library_.ctx_set_default_verify_file(handle_.get()) == 1);
   }
-  if (!options_.crl_file.empty()) revoke();
-}
-
-// Of every certificate of the chain, so the file has a list of each CA.
-void Context::revoke() {
-  const std::string& file = options_.crl_file;
-  require_readable(file, "the revocation list");
-  X509_STORE* const store = library_.ctx_get_cert_store(handle_.get());
-  X509_LOOKUP* const lookup = library_.store_add_lookup(store, library_.lookup_file());
-  require(lookup != nullptr);
-  if (library_.load_crl_file(lookup, file.c_str(), X509_FILETYPE_PEM) < 1)
-    unusable(file, "it has no readable revocation list; it must be in PEM format");
+  if (options_.crl_file.empty()) return;
+  // Of every certificate of the chain, so the file has a list of each CA.
+  const std::size_t lists = each_in(options_.read(options_.crl_file), [&](const X509_INFO& info) {
+    return info.crl != nullptr && library_.store_add_crl(store, info.crl) == 1;
+  });
+  if (lists == 0) unusable(options_.crl_file, "it has no readable revocation list; it must be in PEM format");
   require(library_.store_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) == 1);
 }
 
 void Context::identify() {
   const std::string& certificate = options_.certificate_file;
+  const std::string certificate_pem = options_.read(certificate);
+  // The first is ours, the others are its chain.
+  bool is_first = true;
+  const std::size_t certificates = each_in(certificate_pem, [&](const X509_INFO& info) {
+    if (info.x509 == nullptr) return false;
+    if (std::exchange(is_first, false)) return library_.ctx_use_certificate(handle_.get(), info.x509) == 1;
+    return library_.ctx_ctrl(handle_.get(), SSL_CTRL_CHAIN_CERT, 1, info.x509) == 1;
+  });
+  if (certificates == 0) unusable(certificate, "it has no readable certificate; it must be in PEM format");
   const std::string& key = options_.key_file.empty() ? certificate : options_.key_file;
-  require_readable(certificate, "the certificate");
-  require_readable(key, "the key");
-  if (library_.ctx_use_certificate_chain_file(handle_.get(), certificate.c_str()) != 1)
-    unusable(certificate, "it has no readable certificate; it must be in PEM format");
-  library_.ctx_set_default_passwd_cb(handle_.get(), give_password);
-  library_.ctx_set_default_passwd_cb_userdata(handle_.get(), &options_);
+  std::string key_pem = key == certificate ? certificate_pem : options_.read(key);
   library_.clear_error();
-  if (library_.ctx_use_private_key_file(handle_.get(), key.c_str(), SSL_FILETYPE_PEM) == 1) return;
-  const bool other = ERR_GET_REASON(library_.peek_last_error()) == X509_R_KEY_VALUES_MISMATCH;
-  unusable(key,
-           other ? "the key does not belong to the certificate " + certificate
-           : options_.key_password.empty()
-               ? "it has no readable key; it must be in PEM format, or give --tls-key-password-file if it is "
-                 "encrypted"
-               : "it has no key that the password of --tls-key-password-file opens");
+  const std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> read_key(
+      library_.read_key(pem(key_pem).get(), nullptr, give_password, &options_), library_.key_free);
+  explicit_bzero(key_pem.data(), key_pem.size());
+  if (read_key == nullptr)
+    unusable(key,
+             options_.key_password.empty()
+                 ? "it has no readable key; it must be in PEM format, or give --tls-key-password-file if "
+                   "it is encrypted"
+                 : "it has no key that the password of --tls-key-password-file opens");
+  if (library_.ctx_use_key(handle_.get(), read_key.get()) != 1)
+    unusable(key, "the key does not belong to the certificate " + certificate);
 }
 
 }  // namespace mcds::tls

@@ -1,6 +1,7 @@
 // What all TLS connections share: the certificates, read once.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -20,8 +21,11 @@ class Context {
 
  private:
   void trust();
-  void revoke();
   void identify();
+  // Returns PEM text as OpenSSL reads it from memory.
+  std::unique_ptr<BIO, int (*)(BIO*)> pem(const std::string& bytes) const;
+  // Calls `take` with each certificate and revocation list of the PEM text; returns how many it took.
+  std::size_t each_in(const std::string& bytes, const std::function<bool(const X509_INFO&)>& take) const;
 
   TlsOptions options_;
   const Library& library_;

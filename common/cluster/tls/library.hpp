@@ -3,6 +3,7 @@
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
@@ -22,16 +23,21 @@ struct Library {
   MCDS_LOADED(ctx_set_verify, SSL_CTX_set_verify);
   MCDS_LOADED(ctx_set_default_verify_dir, SSL_CTX_set_default_verify_dir);
   MCDS_LOADED(ctx_set_default_verify_file, SSL_CTX_set_default_verify_file);
-  MCDS_LOADED(ctx_load_verify_file, SSL_CTX_load_verify_file);
-  MCDS_LOADED(ctx_set_default_passwd_cb, SSL_CTX_set_default_passwd_cb);
-  MCDS_LOADED(ctx_set_default_passwd_cb_userdata, SSL_CTX_set_default_passwd_cb_userdata);
   MCDS_LOADED(ctx_get_cert_store, SSL_CTX_get_cert_store);
-  MCDS_LOADED(store_add_lookup, X509_STORE_add_lookup);
-  MCDS_LOADED(lookup_file, X509_LOOKUP_file);
-  MCDS_LOADED(load_crl_file, X509_load_crl_file);
+  MCDS_LOADED(store_add_cert, X509_STORE_add_cert);
+  MCDS_LOADED(store_add_crl, X509_STORE_add_crl);
   MCDS_LOADED(store_set_flags, X509_STORE_set_flags);
-  MCDS_LOADED(ctx_use_certificate_chain_file, SSL_CTX_use_certificate_chain_file);
-  MCDS_LOADED(ctx_use_private_key_file, SSL_CTX_use_PrivateKey_file);
+  MCDS_LOADED(ctx_use_certificate, SSL_CTX_use_certificate);
+  MCDS_LOADED(ctx_use_key, SSL_CTX_use_PrivateKey);
+  MCDS_LOADED(bio_new_mem_buf, BIO_new_mem_buf);
+  MCDS_LOADED(bio_free, BIO_free);
+  MCDS_LOADED(read_infos, PEM_X509_INFO_read_bio);
+  MCDS_LOADED(info_free, X509_INFO_free);
+  MCDS_LOADED(read_key, PEM_read_bio_PrivateKey);
+  MCDS_LOADED(key_free, EVP_PKEY_free);
+  MCDS_LOADED(stack_size, OPENSSL_sk_num);
+  MCDS_LOADED(stack_at, OPENSSL_sk_value);
+  MCDS_LOADED(stack_free, OPENSSL_sk_pop_free);
   MCDS_LOADED(create, SSL_new);
   MCDS_LOADED(free, SSL_free);
   MCDS_LOADED(ctrl, SSL_ctrl);

@@ -52,9 +52,13 @@ void print_lines(Session& session, const std::vector<Condition>& conditions) {
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     JsonObject line = server_line(pool[i], i, conditions[i]);
     if (!conditions[i].error.empty()) line.bytes("error", conditions[i].error);
-    for (const Statistic& statistic : statistics_in(conditions[i].stats[0])) add(line, statistic);
-    std::string_view bare = conditions[i].stats[0];
-    if (bare.ends_with('\n')) bare.remove_suffix(1);
+    JsonObject stats;
+    std::string bare;
+    for (const Statistic& statistic : statistics_in(conditions[i].stats[0])) {
+      add(stats, statistic);
+      append_all(bare, {bare.empty() ? "" : "\n", visible(statistic.name), " ", visible(statistic.value)});
+    }
+    if (conditions[i].error.empty()) line.object("stats", stats);
     session.output().answer(line, bare);
   }
 }
