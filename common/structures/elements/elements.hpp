@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -18,32 +19,30 @@
 #include "common/primitives/several/replicas.hpp"
 #include "common/primitives/several/versions.hpp"
 #include "common/structures/elements/element.hpp"
+#include "common/structures/elements/indexes.hpp"
 
 namespace mcds {
-
-class ElementIndex;
-class ElementIndexes;
 
 class Elements {
  public:
   // `structure` is `table` or `hash`. Throws InvalidInput for a name no key can hold, or too few servers for
-  // the copies. `unmarked`: under the keys of before 0.2, which do not say a number.
+  // the copies.
   Elements(const Context& context, std::string_view structure, std::string_view name,
-           const Journal::Options& options = Journal::Options(), bool unmarked = false);
+           const Journal::Options& options = Journal::Options());
   Elements(const Elements&) = delete;
   Elements& operator=(const Elements&) = delete;
 
-  // In the order of the batch. `relist`: lists those that exist too. `ttl`: they expire then; without it they
-  // do not, whatever was said before. Throws InvalidInput for a ttl of several copies, or of 0.
-  std::vector<ElementResult> set(std::span<const Element> elements, bool relist = false,
-                                 std::optional<Duration> ttl = {});
+  // In the order of the batch. `ttl`: they expire then; without it they do not, whatever was said before.
+  // Lists those that exist too, if a part of the index is lost and the first batch has several elements.
+  // Throws InvalidInput for a ttl of several copies, or of 0.
+  std::vector<ElementResult> set(std::span<const Element> elements, std::optional<Duration> ttl = {});
   // The same in two steps: while the elements of one batch are on their way, and the names of the next, that
   // behind it can be begun. What is returned waits for the answers; it is called once, in the order of the
   // batches, and the elements outlive it. Dropped uncalled, a batch may be applied.
   using Answers = std::function<std::vector<ElementResult>()>;
-  Answers begin_set(std::span<const Element> elements, bool relist = false, std::optional<Duration> ttl = {});
+  Answers begin_set(std::span<const Element> elements, std::optional<Duration> ttl = {});
   std::vector<ElementResult> get(std::span<const std::string> names) const;
-  std::vector<ElementResult> remove(std::span<const std::string> names) const;
+  std::vector<ElementResult> remove(std::span<const std::string> names);
   // get, without a look for another number of copies if something is missing.
   std::vector<ElementResult> get_here(std::span<const std::string> names) const;
   // What the index lists, of this number of copies; some of it may be there no more. Throws if it cannot be
@@ -83,59 +82,56 @@ class Elements {
   using Visit = std::function<void(Found& element)>;
   Listing fetch(const Visit& visit, bool partial = false) const;
 
-  // Removes every listed element, and restarts the index if a part of it was lost. Not one atomic step:
-  // elements that others set meanwhile may remain. Returns the number removed.
-  std::size_t clear();
+  // Compacts the index of every copy, but the shards of which more than half is needed: best effort.
+  void compact() const { compact(every_shard(), no_bound, {}); }
+  // Compacts the shards of what this client has removed, if that is much; to be called when it is done.
+  void compact_removed();
   // See ElementIndex.
-  bool compact();
   void accept();
 
-  // See Kept.
-  using Recopied = Kept::Recopied;
-  Recopied recopy();
+  // Removes what the index lists, and the index. What others set after drop has read it stays, and keeps its
+  // part of the index. False: there was nothing. Throws CorruptData for another program's value, NotApplied,
+  // UnknownOutcome: it can be repeated, by anyone.
+  bool drop();
 
-  // Ends it: every listed element and the index are gone, in whatever number of copies it was, and the
-  // servers keep nothing of it; as recopy, to no copies. False: there was none.
-  bool drop() { return kept_.drop(); }
-
-  // Asks whether there is an index first, for one of an earlier version.
   std::vector<std::string> index_keys() const;
   std::string key_of(std::string_view name) const { return element_key(base_, name); }
 
  private:
   class Fetching;
   class Setting;
-  struct Change;  // of the number of copies, with those that follow: recopier.hpp
-  class RecopyBatch;
-  class Walk;
-  class Recopier;
-  class Dropper;
-  static void move(Recopying& change, const std::string& structure, const std::string& name,
-                   const Journal::Options& options);
+  class Dropping;
   bool take_back(std::span<const Element> elements) const;
-  // If nothing is found: whether it is under other keys, which are used from now on.
-  bool elsewhere(bool certainly = false) const;
-  void take_keys() const;
+  // Throws if it is kept in another number of copies; looks once a second. Call it before something is
+  // reported missing, or created.
+  void expect_here() const { static_cast<void>(kept_.elsewhere()); }
   std::vector<std::string> keys_of(std::span<const std::string> names) const;
-  ElementIndex& index(std::size_t copy) const;
+  ElementIndex& index(std::size_t copy) const { return indexes_[copy]; }
   std::vector<bool> present(std::span<const std::string> names) const;
-  std::vector<VersionedItem> read_here(std::span<const std::string> names) const;
+  bool are_alike(std::span<const std::string> names) const;
+  static constexpr std::size_t no_bound = std::numeric_limits<std::size_t>::max();
+  static std::vector<std::size_t> every_shard();
+  void compact(std::span<const std::size_t> shards, std::size_t most_segments, RemovedNames removed) const;
+  // What one round of removals did, and those that another client changed first.
+  struct Removals {
+    std::vector<ElementResult> results;
+    std::vector<std::size_t> changed = {};
+  };
+  Removals remove_copies(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_here(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_only(std::span<const std::string> names) const;
-  Listing fetch_here(const Visit& visit, bool partial) const;
-  bool compact_here();
 
   Context context_;
-  std::string structure_, name_;
   Journal::Options options_;  // of the index's journals
   Replicas copies_;
   Versions versions_;
-  mutable Kept kept_;         // looks for other copies if nothing was found
-  mutable std::string base_;  // of the elements' keys
-  mutable std::shared_ptr<ElementIndexes> indexes_;
-  mutable std::size_t moves_ = 0;  // how often elsewhere() was true
-  bool were_new_ = false;          // all of the last batch: the next one's are taken for new
+  mutable Kept kept_;
+  std::string base_;  // of the elements' keys
+  ElementIndexes indexes_;
+  bool were_new_ = false;             // all of the last batch: the next one's are taken for new
+  std::optional<bool> relists_ = {};  // a part of the index is lost; unknown before the first set
   std::vector<std::weak_ptr<Setting>> on_their_way_;  // in order
+  std::vector<std::uint64_t> removed_;                // digests of names, for compact_removed()
 };
 
 }  // namespace mcds
