@@ -137,12 +137,6 @@ inline void read_dns(std::string_view text) {
   }
 }
 
-// The manifests of two copies of an index.
-inline void read_index(std::string_view text) {
-  const std::size_t middle = text.size() / 2;
-  static_cast<void>(same_index_life(std::string(text.substr(0, middle)), std::string(text.substr(middle))));
-}
-
 inline void read_configuration(std::string_view text) {
   Config config;
   read_config(std::string(text), "file", config);
@@ -299,7 +293,6 @@ constexpr std::array<void (*)(std::string_view), 30> parsers{
     [](std::string_view text) {
       if (const auto payload = elasticache_payload(text)) static_cast<void>(parse_elasticache(*payload));
     },
-    read_index,
     read_watch,
     read_login,
     read_greeting,

@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t few_at_once = 64;
 constexpr std::size_t most_at_once = 1024;
 constexpr std::size_t bytes_at_once = 2 << 20;
+constexpr auto longest_doubt = ElementIndex::most_unlisted + std::chrono::milliseconds(200);
 constexpr int most_removals = 4;  // while others compact or heal the index
 
 }  // namespace
@@ -30,11 +31,12 @@ class Elements::Dropping {
 
   // Whether there was anything.
   bool run() {
-    if (!read(true)) return false;
-    settle_doubts();
-    for (int round = 1; !remove_shards() && round < most_removals; ++round) static_cast<void>(read(false));
-    end();
-    return true;
+    const auto done = attempt([&] { return drop(); });
+    if (!done.failure()) return done.value();
+    if (!removes_ || done.failure()->code() == ErrorCode::bad_data) raise(*done.failure());
+    throw UnknownOutcome(
+        std::string("a part of it was removed, and then: ") + done.failure()->what() + "; drop it again",
+        done.failure()->server());
   }
 
  private:
@@ -44,6 +46,14 @@ class Elements::Dropping {
     bool young = false;
   };
   using Names = std::unordered_map<std::string, Listed>;
+
+  bool drop() {
+    if (!read(true)) return false;
+    settle_doubts();
+    for (int round = 1; !remove_shards() && round < most_removals; ++round) static_cast<void>(read(false));
+    end();
+    return true;
+  }
 
   // The roots of each copy, its manifest first. Throws if one cannot be read.
   std::vector<JournalReader> readers() const {
@@ -138,6 +148,7 @@ class Elements::Dropping {
   }
 
   std::vector<bool> remove_copies(const std::vector<std::string>& names, std::size_t shard) {
+    removes_ = true;
     const Removals removals = elements_.remove_copies(names);
     std::vector<bool> present;
     for (const ElementResult& result : removals.results) {
@@ -163,6 +174,7 @@ class Elements::Dropping {
     }
     window_ = std::clamp(bytes_at_once / (bytes / names.size() + 1), std::size_t{1}, most_at_once);
     if (removals.empty()) return present;
+    removes_ = true;
     for (const Reply& reply : cluster.execute(removals)) {
       if (expect(cluster, reply).outcome == Outcome::exists) staying_.insert(shard);
     }
@@ -173,8 +185,7 @@ class Elements::Dropping {
   void settle_doubts() {
     if (doubts_.empty()) return;
     const Duration passed = elements_.context_.clock.steady() - read_at_;
-    if (passed < ElementIndex::most_unlisted)
-      elements_.context_.clock.sleep_for(ElementIndex::most_unlisted - passed);
+    if (passed < longest_doubt) elements_.context_.clock.sleep_for(longest_doubt - passed);
     for (std::size_t first = 0; first < doubts_.size(); first += few_at_once) {
       const std::size_t count = std::min(few_at_once, doubts_.size() - first);
       std::vector<std::string> names;
@@ -201,6 +212,7 @@ class Elements::Dropping {
       std::vector<JournalContents> seen;
       for (auto& [shard, contents] : going(copy)) seen.push_back(contents);
       if (seen.empty()) return true;
+      removes_ = true;
       const auto removed = remove_journals(elements_.copies_.at(copy), seen);
       return std::ranges::find(removed, false) == removed.end();
     }));
@@ -241,6 +253,7 @@ class Elements::Dropping {
   std::set<std::string> dropped_;                            // entries of the manifest
   std::vector<std::pair<std::string, std::size_t>> doubts_;  // names, and their shards
   std::size_t window_ = few_at_once;
+  bool removes_ = false;  // something may be gone
 };
 
 bool Elements::drop() {

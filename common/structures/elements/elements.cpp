@@ -231,7 +231,7 @@ void Elements::compact(std::span<const std::size_t> shards, std::size_t most_seg
 
 void Elements::compact_removed() {
   std::vector<std::uint64_t> removed = std::exchange(removed_, {});
-  if (removed.size() < index_shards * options_.least_dead) return;
+  if (removed.empty() || removed.size() < index_shards * options_.least_dead) return;
   std::ranges::sort(removed);
   compact(every_shard(), removed.size() / removed_per_segment, removed);
 }
