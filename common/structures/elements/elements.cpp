@@ -52,13 +52,12 @@ Elements::Elements(const Context& context, std::string_view structure, std::stri
       options_(options),
       copies_(context),
       versions_(context),
-      kept_(context, structure, checked(name), ":i",
-            [](const std::string&, const std::string&) { return false; }),
-      base_(kept_.key() + ":v"),
+      guard_(context, structure, checked(name), ":i"),
+      base_(guard_.key() + ":v"),
       indexes_(
-          context_, copies_, versions_.in_use(), kept_.key(), [this](auto names) { return present(names); },
+          context_, copies_, versions_.in_use(), guard_.key(), [this](auto names) { return present(names); },
           [this](auto names) { return are_alike(names); }, options_) {
-  static_cast<void>(copy_servers(context, kept_.key()));
+  static_cast<void>(copy_servers(context, guard_.key()));
 }
 
 std::vector<std::string> Elements::keys_of(std::span<const std::string> names) const {
@@ -99,7 +98,7 @@ bool Elements::take_back(std::span<const Element> elements) const {
   const auto is_ours = [&](std::size_t get, const Reply& there) {
     return there.value == elements[get / copies_.size()].value;
   };
-  if (!mcds::take_back(context_.cluster, to_copies(context_, gets), is_ours)) return false;
+  if (!remove_created(context_.cluster, to_copies(context_, gets), is_ours)) return false;
   const auto taken = copies_.each([&](std::size_t copy) { return index(copy).take_back(names); });
   return taken.count(std::identity()) == copies_.size();
 }

@@ -212,7 +212,8 @@ class ElementIndex {
 //   Every name whose list() returned is found by every later look(), unless the index lost data; then the
 //   state of a shard reports it. The loss of a shard is detected by the manifest, which lists it with its
 //   incarnation, even after the shard was created again. Names in the index may be absent as elements, and
-//   repeated.
+//   repeated. Compaction leaves every line younger than the grace as it is, so that the lines of a name tell
+//   how many clients may be about to write it; of older lines of one name the youngest stays.
 //   A shard that says `named` and is missing in the manifest shows that the manifest was lost. A shard that
 //   only says `born` is new, and the next look lists it.
 // Round trips

@@ -7,7 +7,7 @@
 
 #include "common/base/json.hpp"
 #include "common/primitives/item_size.hpp"
-#include "common/primitives/several/kept.hpp"
+#include "common/primitives/several/copy_count_guard.hpp"
 #include "common/structures/elements/index_lines.hpp"
 
 namespace mcds {
@@ -273,7 +273,7 @@ bool ElementIndex::take_back(const std::set<std::string>& names) const {
     if (!manifest) listed.insert(manifest_entry(index_shards - 1 - get, root->incarnation));
     return known;
   };
-  return mcds::take_back(context_.cluster, gets, is_ours, true);
+  return remove_created(context_.cluster, gets, is_ours, true);
 }
 
 void ElementIndex::mark_lossy(std::size_t shard) const {

@@ -447,8 +447,9 @@ class Elements::Setting {
 
   // Of what stays though the answer is no, each is told by itself.
   void confirm() {
-    const auto confirmed = attempt(
-        [&] { elements_.kept_.confirm([this] { return is_certain() && elements_.take_back(batch_); }); });
+    const auto confirmed = attempt([&] {
+      elements_.guard_.confirm_creation([this] { return is_certain() && elements_.take_back(batch_); });
+    });
     if (!confirmed.failure()) return;
     if (confirmed.failure()->code() != ErrorCode::unknown_outcome) raise(*confirmed.failure());
     for (One& one : ones_) {
