@@ -374,6 +374,79 @@ TEST_CASE("elements: who has removed many drops their names, unless another clie
   CHECK(few.trips.trips_of([&] { few.elements.compact_removed(); }) == 0);
 }
 
+TEST_CASE("elements: drop leaves another program's value where it is, and removes nothing beside it") {
+  for (const std::string key : {"hash:cfg:i", "hash:cfg:i:3"}) {
+    World world;
+    world.set({"a"});
+    static_cast<void>(world.trips.execute(Request::set(key, "mine", Exptime::never())));
+    CHECK_THROWS_AS(world.elements.drop(), CorruptData);
+    CHECK(world.elements.get(Texts{"a"})[0].yes);
+    CHECK(world.stored(key) == "mine");
+  }
+}
+
+TEST_CASE("elements: drop waits only where another client may be about to set what it has listed") {
+  World world;
+  const auto dropping = [&] {
+    const SteadyTime before = world.clock.steady();
+    CHECK(world.elements.drop());
+    return world.clock.steady() - before;
+  };
+  world.set(numbered(100));
+  CHECK(world.trips.trips_of([&] { CHECK(dropping() == Duration::zero()); }) <= 6 + 2 * index_shards);
+  CHECK(test::left_in(world.memory).empty());
+  world.set(numbered(100));
+  world.elements.remove(Texts{"f7"});
+  CHECK(dropping() >= std::chrono::seconds(2));
+  world.set(numbered(100));
+  world.elements.remove(Texts{"f7"});
+  world.clock.advance(std::chrono::seconds(61));
+  CHECK(dropping() == Duration::zero());
+  CHECK(test::left_in(world.memory).empty());
+  CHECK_FALSE(world.elements.drop());
+}
+
+TEST_CASE(
+    "elements: a drop that dies, or gets no reply, at any step loses nothing that is set afterwards, and a "
+    "second one ends it, in any number of copies") {
+  for (const std::size_t copies : {1U, 2U, 3U}) {
+    for (const auto mishap : {test::Mishap::lost_reply, test::Mishap::lost_request, test::Mishap::refused}) {
+      for (int step = 0; step < 300; ++step) {
+        CAPTURE(copies);
+        CAPTURE(step);
+        test::World world(5, copies);
+        std::vector<Element> batch;
+        for (const std::string& name : numbered(12)) batch.push_back({name, "old"});
+        World::answers(Hash(world.others, "cfg").set(batch));
+        int left = step;
+        bool met = false;
+        // From there on nothing gets through: the client has died.
+        world.faults.choose([&](const Request&) -> std::optional<test::Mishap> {
+          if (left-- > 0) return std::nullopt;
+          return std::exchange(met, true) ? test::Mishap::unreachable : mishap;
+        });
+        const auto dropped = attempt([&] { return Hash(world.context, "cfg").drop(); });
+        world.faults.none();
+        CHECK(met == dropped.failure().has_value());
+        const Element mine{"mine", "new"}, again{"f3", "new"};
+        World::answers(Hash(world.others, "cfg").set(std::span(&mine, 1)));
+        World::answers(Hash(world.others, "cfg").set(std::span(&again, 1)));
+        world.clock.advance(std::chrono::minutes(5));
+        std::map<std::string, std::string> found;
+        const auto listing =
+            Hash(world.others, "cfg").fetch([&](Elements::Found& one) { found[one.name] = one.value; });
+        CHECK(listing.complete());
+        CHECK(found["mine"] == "new");
+        CHECK(found["f3"] == "new");
+        CHECK(Hash(world.others, "cfg").drop());
+        world.clock.advance(std::chrono::hours(2));
+        CHECK(test::left_in(world.memory).empty());
+        if (!met) break;
+      }
+    }
+  }
+}
+
 TEST_CASE("elements: an index past one item goes on in segments and loses nothing") {
   World world;
   Texts names;
