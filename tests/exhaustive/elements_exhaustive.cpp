@@ -501,7 +501,8 @@ TEST_CASE("exhaustive table and hash: drop, against every change, fetch, compact
       for (const bool prompt : {true, false}) {
         if (!prompt && std::string("s sg").find(rival) == std::string::npos) continue;
         const std::string name = structure + ": d | " + rival + (prompt ? "" : ", who stands still");
-        Bounds bounds = small_items(1);
+        // What was set, and could not be listed again, is answered so, and may be seen all the same.
+        Bounds bounds = small_items(!prompt && rival == std::string("sg") ? 0 : 1);
         bounds.hasty_attempts = 0;
         bounds.prompt = prompt;
         bounds.kinds.delayed = !prompt && rival == std::string("s");
