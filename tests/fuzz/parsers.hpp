@@ -137,6 +137,11 @@ inline void read_dns(std::string_view text) {
   }
 }
 
+// The manifest of an index.
+inline void read_index(std::string_view text) {
+  if (const auto root = decode_journal_root(text)) static_cast<void>(decode_journal_lines(root->tail));
+}
+
 inline void read_configuration(std::string_view text) {
   Config config;
   read_config(std::string(text), "file", config);
@@ -293,6 +298,7 @@ constexpr std::array<void (*)(std::string_view), 30> parsers{
     [](std::string_view text) {
       if (const auto payload = elasticache_payload(text)) static_cast<void>(parse_elasticache(*payload));
     },
+    read_index,
     read_watch,
     read_login,
     read_greeting,
