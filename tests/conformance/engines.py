@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 # What is refused there, and nothing else is anywhere: what needs cas uniques, what needs an end.
-WITHOUT_CAS = frozenset({"counter set", "counter incr --exact", "lock run", "hash clear", "table clear"})
+WITHOUT_CAS = frozenset({"counter set", "counter incr --exact", "lock run", "hash drop", "table drop"})
 WITHOUT_EXPIRY = WITHOUT_CAS | {"counter incr --ttl", "item touch"}
 COPIES_WITHOUT_CAS = frozenset({"counter incr", "counter incr --exact", "hash set", "table add", "lock run"})
 # Copies are compared by cas uniques, which `gets` has.

@@ -163,7 +163,7 @@ class Suite:
         self.run("hash get %h b none", 1, '"2"', '"found":false')
         self.run("hash set %h -", 0, given=b"c\t30\nd\t40\n")
         self.run("hash get %h c d", 0, '"30"', '"40"')
-        self.run("hash clear %h")
+        self.run("hash drop %h")
         self.run("hash fetch %h", 0)
 
     def tables(self):
@@ -178,7 +178,7 @@ class Suite:
         self.run("table has %t x y", 1, '"has":false', '"has":true')
         self.run("table fetch %t -o value", 0, "y\n")
         self.run("table check %t")
-        self.run("table clear %t")
+        self.run("table drop %t")
 
     def arrays(self):
         self.run("array add %y one two", 0)

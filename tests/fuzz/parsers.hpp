@@ -137,10 +137,9 @@ inline void read_dns(std::string_view text) {
   }
 }
 
-// The manifests of two copies of an index.
+// The manifest of an index.
 inline void read_index(std::string_view text) {
-  const std::size_t middle = text.size() / 2;
-  static_cast<void>(same_index_life(std::string(text.substr(0, middle)), std::string(text.substr(middle))));
+  if (const auto root = decode_journal_root(text)) static_cast<void>(decode_journal_lines(root->tail));
 }
 
 inline void read_configuration(std::string_view text) {

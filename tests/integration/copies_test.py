@@ -55,7 +55,6 @@ CUT_OFF = {
     "hash set": ([["hash", "set", "N", "f", "old"]], ["hash", "set", "N", "f", "new"], ["hash", "get", "N", "f"], "new"),
     "hash set, new": ([], ["hash", "set", "N", "f", "new"], ["hash", "fetch", "N"], "f\tnew"),
     "hash remove": ([["hash", "set", "N", "f", "old"]], ["hash", "remove", "N", "f"], ["hash", "count", "N"], "0"),
-    "hash clear": ([["hash", "set", "N", "f", "old", "g", "old"]], ["hash", "clear", "N"], ["hash", "count", "N"], "0"),
     "table add, again": ([["table", "add", "N", "m"], ["table", "remove", "N", "m"]], ["table", "add", "N", "m"], ["table", "has", "N", "m"], "1"),
     "table add": ([["table", "add", "N", "k"]], ["table", "add", "N", "m"], ["table", "fetch", "N"], "k\nm"),
     "table remove": ([["table", "add", "N", "m"]], ["table", "remove", "N", "m"], ["table", "has", "N", "m"], "0"),

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""What a batch of new members asks of the servers, by their own counts. Usage: table_requests_test.py BUILD_DIR
+"""What a batch of members asks of the servers, by their own counts. Usage: table_requests_test.py BUILD_DIR
 
 The first window, 64 lines, is looked for before it is added. If all of it was new, what follows is added unread: in one copy by
 `add` alone; with several, where this batch created the table, no copy is read, and where it was there, one is left out.
+Members that come and go leave their names in the index; whoever removes many drops them again.
 """
+import json
 import os
 import subprocess
 import sys
@@ -44,6 +46,23 @@ def expect(what, count, least):
     check(least <= count <= least + INDEX, f"{what}: {count}, at least {least}")
 
 
+def come_and_go(path):
+    """200,000 members, each in the table once."""
+    def run(*words, lines=None):
+        return subprocess.run([mcds, "-s", "unix:" + path, "table", *words], input=lines, capture_output=True, text=True, check=True, timeout=300).stdout
+
+    for round in range(4):
+        lines = "".join(f"visitor-{round}-{i}\n" for i in range(50_000))
+        run("add", "guests", "-", "-q", lines=lines)
+        before = counted([path])
+        run("remove", "guests", "-", "-q", lines=lines)
+        gets, sets = (now - then for now, then in zip(counted([path]), before))
+        # To compact a shard, each of its names is asked for once.
+        check(gets <= 50_000 + 16 * 12 and sets <= 16 * 12, f"removing 50,000, then compacting: {gets} reads and {sets} writes")
+    listed = json.loads(run("check", "guests"))
+    check(listed["count"] == 0 and listed["listed"] <= 60_000, f"after 200,000 that came and went: {listed}")
+
+
 def main():
     with tempfile.TemporaryDirectory() as directory:
         paths = [os.path.join(directory, name) for name in ("a", "b")]
@@ -57,6 +76,7 @@ def main():
             subprocess.run([mcds, "-s", ",".join("unix:" + path for path in paths), "--copies", "2", "table", "add", "old", "x", "-q"], check=True)
             expect("two copies, a table that was there: reads", added(paths, "old", 2)[0], 2 * FIRST + LINES - FIRST)
             expect("two copies, again: reads", added(paths, "old", 2)[0], 2 * LINES)
+            come_and_go(paths[0])
         finally:
             for process in processes:
                 process.kill()

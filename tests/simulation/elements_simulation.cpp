@@ -120,7 +120,7 @@ class Client {
         client_(client),
         scenario_(scenario),
         history_(history),
-        elements_(context, "hash", "h"),
+        elements_(context, "hash", "h", {.least_dead = 0}),
         own_("own" + std::to_string(client.index())) {}
 
   void run() {
@@ -174,7 +174,7 @@ class Client {
         return set_listed_once(context_, elements_, element);
       if (scenario_.mistake == Mistake::none && context_.random.below(3) == 0)
         return set_behind_another(element);
-      return elements_.set(std::span(&element, 1), false, ttl_).front().failure;
+      return elements_.set(std::span(&element, 1), ttl_).front().failure;
     } catch (const Failure& failure) {
       return failure;
     }
@@ -188,7 +188,7 @@ class Client {
     const Element third{own_ + " third " + std::to_string(fresh_++), "1"};
     static_cast<void>(elements_.set(std::span(&first, 1)));
     const auto before = elements_.begin_set(std::span(&second, 1));
-    const auto answers = elements_.begin_set(std::span(&element, 1), false, ttl_);
+    const auto answers = elements_.begin_set(std::span(&element, 1), ttl_);
     auto behind = attempt([&] { return elements_.begin_set(std::span(&third, 1)); });
     static_cast<void>(before());
     const auto failure = answers().front().failure;
@@ -199,6 +199,8 @@ class Client {
   void remove(const std::string& name, bool own) {
     if (own) forget_own();
     const auto result = elements_.remove(std::span(&name, 1)).front();
+    // Names that it has removed itself are dropped though they are young.
+    if (scenario_.mistake == Mistake::none && context_.random.below(2) == 0) elements_.compact_removed();
     if (own) settle(result.failure, std::nullopt);
   }
 

@@ -21,10 +21,10 @@ struct World : test::World {
   Hash cfg{context, "cfg"};
   Elements& elements = cfg;
 
-  std::vector<bool> set(const Texts& names, const std::string& value = "v", bool relist = false) {
+  std::vector<bool> set(const Texts& names, const std::string& value = "v") {
     std::vector<Element> batch;
     for (const std::string& name : names) batch.push_back({name, value});
-    return answers(cfg.set(batch, relist));
+    return answers(cfg.set(batch));
   }
   static std::vector<bool> answers(const std::vector<ElementResult>& results) {
     std::vector<bool> yes;
@@ -66,7 +66,7 @@ TEST_CASE("elements: set tells whether it was missing; get, remove and fetch agr
 TEST_CASE("elements: with a ttl they expire, and every set decides the end") {
   World world;
   const std::vector<Element> batch{{"a", "1"}, {"b", "1"}};
-  CHECK(World::answers(world.cfg.set(batch, false, std::chrono::seconds(10))) == std::vector{true, true});
+  CHECK(World::answers(world.cfg.set(batch, std::chrono::seconds(10))) == std::vector{true, true});
   CHECK(World::answers(world.cfg.set(std::span(batch).first(1))) == std::vector{false});
   world.clock.advance(std::chrono::seconds(13));
   CHECK(world.fetched() == std::map<std::string, std::string>{{"a", "1"}});
@@ -74,33 +74,26 @@ TEST_CASE("elements: with a ttl they expire, and every set decides the end") {
   CHECK(world.listing().complete());
   // The line of what has expired goes with the next compaction, and is no loss.
   world.clock.advance(std::chrono::seconds(61));
-  CHECK(world.elements.compact());
+  world.elements.compact();
   CHECK(world.listing().names == 1);
-  CHECK(World::answers(world.cfg.set(batch, false, std::chrono::seconds(10))) == std::vector{false, true});
+  CHECK(World::answers(world.cfg.set(batch, std::chrono::seconds(10))) == std::vector{false, true});
   CHECK(world.fetched().size() == 2);
   world.clock.advance(std::chrono::seconds(13));
   CHECK(world.fetched().empty());
 }
 
-TEST_CASE("elements: one that expires costs no trip more, has one copy, and is not made several") {
+TEST_CASE("elements: one that expires costs no trip more, and has one copy") {
   World world;
   world.set(numbered(200));
   world.set({"f1"});
   const auto hour = std::chrono::hours(1);
   const std::vector<Element> batch{{"f7", "2"}};
-  CHECK(world.trips.trips_of([&] { world.cfg.set(batch, false, hour); }) == 1);
-  CHECK_THROWS_AS(world.cfg.set(batch, false, Duration::zero()), InvalidInput);
+  CHECK(world.trips.trips_of([&] { world.cfg.set(batch, hour); }) == 1);
+  CHECK_THROWS_AS(world.cfg.set(batch, Duration::zero()), InvalidInput);
   Context two = world.context;
   two.copies = 2;
   Hash copied(two, "cfg");
-  CHECK_THROWS_AS(copied.set(batch, false, hour), InvalidInput);
-  CHECK_THROWS_WITH_AS(copied.recopy(),
-                       "1 element expires, which one copy alone can keep; set them again without a ttl, or "
-                       "remove them",
-                       Failure);
-  CHECK(world.fetched().size() == 200);
-  world.cfg.set(batch);
-  CHECK(copied.recopy().found);
+  CHECK_THROWS_AS(copied.set(batch, hour), InvalidInput);
 }
 
 TEST_CASE("elements: behind a batch of new ones one trip is saved, and one that exists costs one more") {
@@ -192,7 +185,8 @@ TEST_CASE("table: has 1, remove 1, add of an existing member 1 round trip") {
 }
 
 TEST_CASE(
-    "elements: an evicted shard is told, also after it was created anew; relisting and accepting heals") {
+    "elements: an evicted shard is told, also after it was created anew; setting all again and accepting "
+    "heals") {
   World world;
   const Texts names = numbered(100);
   world.set(names);
@@ -204,13 +198,70 @@ TEST_CASE(
   REQUIRE(world.memory.evict(shard));
   world.set(numbered(200));
   CHECK(world.listing().lost == Texts{shard});
-  CHECK_FALSE(world.elements.compact());
+  world.elements.compact();
   CHECK(world.listing().lost == Texts{shard});
   CHECK(world.fetched().size() < 200);
-  world.set(names, "v", true);
-  world.elements.accept();
+  std::vector<Element> batch;
+  for (const std::string& name : numbered(200)) batch.push_back({name, "v"});
+  Hash again(world.context, "cfg");
+  World::answers(again.set(batch));
+  again.accept();
   CHECK(world.listing().complete());
   CHECK(world.fetched().size() == 200);
+}
+
+TEST_CASE(
+    "elements: whoever sets several again lists them again while a part of the index is lost, in any number "
+    "of copies, and not otherwise") {
+  for (const std::size_t copies : {1U, 2U, 3U}) {
+    for (const std::string lost : {"", "shard", "shard created anew", "manifest", "all", "a copy"}) {
+      CAPTURE(copies);
+      CAPTURE(lost);
+      test::World world(5, copies);
+      const Texts names = numbered(40);
+      std::vector<Element> batch;
+      for (const std::string& name : names) batch.push_back({name, "v"});
+      World::answers(Hash(world.context, "cfg").set(batch));
+      const Texts keys = Hash(world.context, "cfg").index_keys();
+      const auto lose = [&](const std::string& key) {
+        for (std::size_t server = 0; server < 5; ++server) world.memory.server(server).evict(key);
+      };
+      const std::string shard = keys[index_shard_of(names.front()) + 1];
+      if (lost.starts_with("shard")) lose(shard);
+      if (lost == "manifest" || lost == "all") lose(keys.front());
+      for (std::size_t i = 1; lost == "all" && i < keys.size(); ++i) lose(keys[i]);
+      if (lost == "a copy") world.memory.server_for(keys.front()).evict(keys.front());
+      if (lost == "shard created anew") {
+        std::string other = "g";
+        while (index_shard_of(other) != index_shard_of(names.front())) other += 'g';
+        const Element one{other, "v"};
+        World::answers(Hash(world.others, "cfg").set(std::span(&one, 1)));
+      }
+      const auto listed = [&] {
+        std::size_t count = 0;
+        const auto listing = Hash(world.others, "cfg").fetch([&](Elements::Found& found) {
+          count += found.name.starts_with('f') ? 1 : 0;
+        });
+        return std::pair(count, listing.lines);
+      };
+      const auto before = listed();
+      std::size_t trips = 0;
+      Hash again(world.context, "cfg");
+      trips = world.trips.trips_of([&] { World::answers(again.set(batch)); });
+      const bool is_lost = !lost.empty() && (copies == 1 || lost != "a copy");
+      if (!is_lost) {
+        CHECK(trips <= (copies == 1 ? 1 : 3));
+        CHECK(listed() == before);
+        continue;
+      }
+      CHECK(listed().first == names.size());
+      again.accept();
+      CHECK(Hash(world.others, "cfg").fetch([](Elements::Found&) {}).complete());
+      CHECK(listed().first == names.size());
+      Hash third(world.context, "cfg");
+      CHECK(world.trips.trips_of([&] { World::answers(third.set(batch)); }) <= (copies == 1 ? 1 : 3));
+    }
+  }
 }
 
 TEST_CASE(
@@ -233,7 +284,7 @@ TEST_CASE(
   REQUIRE(world.memory.evict(keys[shard + 1]));
   CHECK(world.listing().lost == Texts{keys[shard + 1]});
   world.elements.accept();
-  // A manifest that was lost since is told, as is one that an earlier version's shard is not in.
+  // A manifest that was lost since is told, as is one that does not name a shard which says nothing.
   leave_unnamed(born);
   CHECK(world.listing().complete());
   REQUIRE(world.memory.evict(keys[0]));
@@ -261,27 +312,139 @@ TEST_CASE("elements: compaction drops what is absent and older than the grace, a
   World world;
   world.set(numbered(100));
   world.elements.remove(numbered(90));
-  CHECK(world.elements.compact());
+  world.elements.compact();
   CHECK(world.listing().lines >= 100);
   world.clock.advance(std::chrono::seconds(61));
   world.set({"young"});
   world.elements.remove(Texts{"young"});
-  CHECK(world.elements.compact());
-  CHECK(world.listing().names == 11);
+  world.elements.compact();
+  CHECK(world.listing().names <= 21);
   CHECK(world.fetched().size() == 10);
   CHECK(world.listing().complete());
 }
 
-TEST_CASE("elements: clear removes what is listed, and starts a damaged index anew") {
+TEST_CASE(
+    "elements: a fetch that finds more than half of a shard dead and old compacts it, a young one not") {
   World world;
-  world.set(numbered(100));
-  CHECK(world.elements.clear() == 100);
-  CHECK(world.fetched().empty());
-  world.set(numbered(50));
-  world.memory.evict(world.elements.index_keys()[5]);
-  CHECK(world.elements.clear() < 50);
+  world.set(numbered(16000));
+  Texts gone = numbered(15000);
+  for (std::size_t i = 0; i < gone.size(); i += 500)  // as many commands: none removes much
+    Hash(world.context, "cfg").remove(std::span(gone).subspan(i, 500));
+  CHECK(world.listing().names == 16000);
+  world.clock.advance(std::chrono::seconds(61));
+  const std::size_t fetching = world.trips.requests();
+  CHECK(world.listing().names == 16000);
+  const std::size_t requests = world.trips.requests() - fetching;
+  CHECK(world.listing().names == 1000);
+  CHECK(world.fetched().size() == 1000);
   CHECK(world.listing().complete());
-  CHECK(world.fetched().empty());
+  // Once more as many as for the fetch, which asks for each name once, and a few for each shard.
+  CHECK(requests < 2 * 16000 + 17 + index_shards * 12);
+  const std::size_t trips = world.trips.trips();
+  world.fetched();
+  CHECK(world.trips.trips() - trips == 2);
+}
+
+TEST_CASE("elements: who has removed many drops their names, unless another client lists one meanwhile") {
+  World world;
+  const Texts names = numbered(8000);
+  for (int round = 0; round < 3; ++round) {
+    Hash adder(world.context, "cfg");
+    std::vector<Element> batch;
+    for (const std::string& name : names) batch.push_back({name, "v"});
+    World::answers(adder.set(batch));
+    Hash remover(world.context, "cfg");
+    World::answers(remover.remove(names));
+    if (round == 2) {
+      const Element one{"f7", "again"};
+      World::answers(Hash(world.others, "cfg").set(std::span(&one, 1)));
+    }
+    const std::size_t requests = world.trips.requests(), trips = world.trips.trips();
+    remover.compact_removed();
+    CHECK(world.trips.requests() - requests < names.size() + index_shards * 12);
+    CHECK(world.trips.trips() - trips < index_shards * 12);
+    CHECK(world.listing().names == (round == 2 ? 1 : 0));
+    CHECK(world.listing().complete());
+  }
+  CHECK(world.fetched() == std::map<std::string, std::string>{{"f7", "again"}});
+  // A few are left to others.
+  World few;
+  few.set(numbered(100));
+  few.elements.remove(numbered(100));
+  CHECK(few.trips.trips_of([&] { few.elements.compact_removed(); }) == 0);
+}
+
+TEST_CASE("elements: drop leaves another program's value where it is, and removes nothing beside it") {
+  for (const std::string key : {"hash:cfg:i", "hash:cfg:i:3"}) {
+    World world;
+    world.set({"a"});
+    static_cast<void>(world.trips.execute(Request::set(key, "mine", Exptime::never())));
+    CHECK_THROWS_AS(world.elements.drop(), CorruptData);
+    CHECK(world.elements.get(Texts{"a"})[0].yes);
+    CHECK(world.stored(key) == "mine");
+  }
+}
+
+TEST_CASE("elements: drop waits only where another client may be about to set what it has listed") {
+  World world;
+  const auto dropping = [&] {
+    const SteadyTime before = world.clock.steady();
+    CHECK(world.elements.drop());
+    return world.clock.steady() - before;
+  };
+  world.set(numbered(100));
+  CHECK(world.trips.trips_of([&] { CHECK(dropping() == Duration::zero()); }) <= 6 + 2 * index_shards);
+  CHECK(test::left_in(world.memory).empty());
+  world.set(numbered(100));
+  world.elements.remove(Texts{"f7"});
+  CHECK(dropping() >= std::chrono::seconds(2));
+  world.set(numbered(100));
+  world.elements.remove(Texts{"f7"});
+  world.clock.advance(std::chrono::seconds(61));
+  CHECK(dropping() == Duration::zero());
+  CHECK(test::left_in(world.memory).empty());
+  CHECK_FALSE(world.elements.drop());
+}
+
+TEST_CASE(
+    "elements: a drop that dies, or gets no reply, at any step loses nothing that is set afterwards, and a "
+    "second one ends it, in any number of copies") {
+  for (const std::size_t copies : {1U, 2U, 3U}) {
+    for (const auto mishap : {test::Mishap::lost_reply, test::Mishap::lost_request, test::Mishap::refused}) {
+      for (int step = 0; step < 300; ++step) {
+        CAPTURE(copies);
+        CAPTURE(step);
+        test::World world(5, copies);
+        std::vector<Element> batch;
+        for (const std::string& name : numbered(12)) batch.push_back({name, "old"});
+        World::answers(Hash(world.others, "cfg").set(batch));
+        int left = step;
+        bool met = false;
+        // From there on nothing gets through: the client has died.
+        world.faults.choose([&](const Request&) -> std::optional<test::Mishap> {
+          if (left-- > 0) return std::nullopt;
+          return std::exchange(met, true) ? test::Mishap::unreachable : mishap;
+        });
+        const auto dropped = attempt([&] { return Hash(world.context, "cfg").drop(); });
+        world.faults.none();
+        CHECK(met == dropped.failure().has_value());
+        const Element mine{"mine", "new"}, again{"f3", "new"};
+        World::answers(Hash(world.others, "cfg").set(std::span(&mine, 1)));
+        World::answers(Hash(world.others, "cfg").set(std::span(&again, 1)));
+        world.clock.advance(std::chrono::minutes(5));
+        std::map<std::string, std::string> found;
+        const auto listing =
+            Hash(world.others, "cfg").fetch([&](Elements::Found& one) { found[one.name] = one.value; });
+        CHECK(listing.complete());
+        CHECK(found["mine"] == "new");
+        CHECK(found["f3"] == "new");
+        CHECK(Hash(world.others, "cfg").drop());
+        world.clock.advance(std::chrono::hours(2));
+        CHECK(test::left_in(world.memory).empty());
+        if (!met) break;
+      }
+    }
+  }
 }
 
 TEST_CASE("elements: an index past one item goes on in segments and loses nothing") {

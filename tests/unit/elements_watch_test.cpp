@@ -73,8 +73,9 @@ TEST_CASE("elements, watched: given fields, also such as are not there yet") {
 }
 
 TEST_CASE(
-    "elements, watched: what a server does not tell is unchanged, and another number of copies is no "
-    "removal") {
+    "elements, watched: what a server does not tell is unchanged, and one that is begun anew in another "
+    "number "
+    "of copies ends it") {
   World world;
   world.set("a", "1");
   ElementWatch watch(world.context, "hash", "cfg", {"a"});
@@ -86,7 +87,9 @@ TEST_CASE(
   CHECK(watch.look().changes.empty());
   Context two = world.others;
   two.copies = 2;
-  CHECK(Elements(two, "hash", "cfg").recopy().found);
+  CHECK(Elements(world.others, "hash", "cfg").drop());
+  const Element anew{"a", "1"};
+  CHECK_FALSE(Elements(two, "hash", "cfg").set(std::span(&anew, 1)).front().failure);
   world.clock.advance(std::chrono::seconds(2));
   CHECK_THROWS_AS(watch.look(), Failure);
 }

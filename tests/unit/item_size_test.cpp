@@ -87,21 +87,6 @@ TEST_CASE("item size: a recopy whose mark is refused leaves the array as it was,
   CHECK(Array(world.context, "jobs").fetch().elements.size() == values.size() + 1);
 }
 
-TEST_CASE(
-    "item size: a hash with long names, recopied, is fetched by who learns of it in the midst of the fetch") {
-  test::World world(3, 1, small_items);
-  std::vector<Element> fields;
-  for (std::size_t i = 0; i < 1500; ++i) fields.push_back({std::to_string(i) + std::string(150, 'n'), "v"});
-  for (const ElementResult& one : Hash(world.context, "cfg").set(fields)) CHECK_FALSE(one.failure);
-  for (const std::size_t copies : {2U, 3U, 1U}) {
-    Hash(world.with(copies), "cfg").recopy();
-    std::size_t count = 0;
-    Hash cfg(world.with(copies), "cfg");
-    CHECK(cfg.fetch([&](Elements::Found&) { ++count; }).complete());
-    CHECK(count == fields.size());
-  }
-}
-
 TEST_CASE("item size: of a batch of events of which a part is refused, it is told how many are stored") {
   for (const std::size_t copies : {1U, 2U}) {
     test::World world(3, copies, small_items);

@@ -1,5 +1,6 @@
 // Sealing and compaction; journal.hpp argues why nothing acknowledged is lost.
 #include <algorithm>
+#include <bit>
 #include <unordered_set>
 
 #include "common/base/errors.hpp"
@@ -74,7 +75,7 @@ void Journal::give_up_claim() const {
 }
 
 // Gone: it is not there any more, or is being taken elsewhere. Of nothing: it has no lines that could be
-// sealed.
+// sealed. Doubled: sealed, into twice as many segments as when this was said last.
 Journal::Full Journal::seal_full() const {
   const Reply reply = context_.cluster.execute(Request::gets(key_));
   expect_read(context_.cluster, reply);
@@ -88,7 +89,7 @@ Journal::Full Journal::seal_full() const {
                          "elsewhere; start memcached without -C",
                      context_.cluster.address_of(reply.server));
   static_cast<void>(seal(reply));
-  return Full::sealed;
+  return std::has_single_bit(root->segments.size() + 1) ? Full::doubled : Full::sealed;
 }
 
 // The tail becomes a segment; false: another client changed the root meanwhile, or the outcome is unknown.
@@ -154,29 +155,39 @@ std::vector<SegmentName> Journal::write_segments(std::span<const JournalLine> li
   return names;
 }
 
+std::vector<bool> remove_journals(const Context& context, std::span<const JournalContents> seen) {
+  std::vector<Request> roots, segments;
+  for (const JournalContents& journal : seen) {
+    expect_cas(context.cluster, journal.server, journal.cas);
+    roots.push_back(Request::remove_if(journal.key, journal.cas));
+  }
+  const auto replies = context.cluster.execute(roots);
+  std::vector<bool> removed;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    removed.push_back(expect(context.cluster, replies[i]).outcome != Outcome::exists);
+    if (replies[i].outcome != Outcome::deleted) continue;
+    for (const std::string& segment : seen[i].segments)
+      segments.push_back(Request::remove(segment).lying_with(seen[i].key));
+  }
+  if (!segments.empty()) static_cast<void>(context.cluster.execute(segments));
+  return removed;
+}
+
 // What stays behind is named by nothing: eviction takes it.
 void Journal::remove_segments(std::span<const SegmentName> segments) const {
   std::vector<Request> batch;
   for (const SegmentName& segment : segments)
     batch.push_back(Request::remove(segment_key(key_, segment.id)).lying_with(key_));
-  if (batch.empty()) return;
-  const auto replies = context_.cluster.execute(batch);
-  std::vector<Request> elsewhere;
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    if (replies[i].outcome != Outcome::not_found) continue;
-    if (auto request = by_its_own_bytes(context_.cluster, std::move(batch[i])))
-      elsewhere.push_back(std::move(*request));
-  }
-  if (!elsewhere.empty()) static_cast<void>(context_.cluster.execute(elsewhere));
+  if (!batch.empty()) static_cast<void>(context_.cluster.execute(batch));
 }
 
-bool Journal::compact(const Rewrite& rewrite, bool despite_loss) {
+bool Journal::compact(const Rewrite& rewrite, bool despite_loss, std::size_t most_segments) {
   for (int attempt = 0; attempt < most_compactions; ++attempt) {
     back_off(context_, attempt, journal_patience);
     if (attempt != 0) fill();
     const Reply reply = context_.cluster.execute(Request::gets(key_));
     const JournalReading seen(key_, context_, reply);
-    if (!seen.contents.found) return false;
+    if (!seen.contents.found || seen.root.segments.size() > most_segments) return false;
     if (is_moving(seen.root.tail)) throw being_moved(key_);
     std::string tail = without_padding(seen.root.tail);
     // Segments do not change: they are read and rewritten at leisure, whatever is appended meanwhile.
@@ -193,7 +204,9 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss) {
     }
     const JournalContents contents = reading.finish();
     if (contents.loss.any() && !despite_loss) return false;
-    const std::vector<JournalLine> lines = with_forgotten(contents.lines, rewrite(contents.lines));
+    auto left = rewrite(contents.lines);
+    if (!left) return true;
+    const std::vector<JournalLine> lines = with_forgotten(contents.lines, *std::move(left));
     if (swap(old, lines, divided ? std::nullopt : std::optional(reply))) return true;
   }
   throw Contention("other clients kept changing the journal " + key_ + " while it was compacted; try again");

@@ -26,14 +26,14 @@ std::string journal_line_id(const std::string& operation, std::size_t n) {
 
 JournalReader::JournalReader(Context context) : context_(std::move(context)) {}
 
-JournalReader JournalReader::read(const Context& context, std::span<const std::string> keys) {
+JournalReader JournalReader::read(const Context& context, std::span<const std::string> keys, Roots roots) {
   JournalReader reader(context);
   auto& readings = reader.readings_;
   readings.resize(keys.size());
   std::vector<Request> batch;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     readings[i].key = keys[i];
-    batch.push_back(Request::get(keys[i]));
+    batch.push_back(roots == Roots::to_compare ? Request::gets(keys[i]) : Request::get(keys[i]));
   }
   auto replies = context.cluster.execute(batch);
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -125,11 +125,11 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply) {
 
 // `lookups`: how often an append got no reply; it may then still be executed.
 Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& lookups) {
-  bool sealed = false;
+  bool doubled = false;
   int full_of_nothing = 0;  // in a row
   const auto as_told = [&] {
     return Appended{.created = reply.created,
-                    .sealed = sealed,
+                    .doubled = doubled,
                     .repeated = lookups != 0,
                     .incarnation = reply.created ? attempt.incarnation : std::string(),
                     .server = reply.server};
@@ -144,7 +144,7 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
       }
       try {
         if (auto appended = look_up(attempt)) {
-          appended->sealed = sealed;
+          appended->doubled = doubled;
           appended->repeated = lookups > 1;
           return *appended;
         }
@@ -171,7 +171,7 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
                 " has no room for a change of this size: the server is out of memory, or its items are "
                 "too small (-I)",
             context_.cluster.address_of(reply.server));
-      sealed = true;
+      doubled = doubled || full == Full::doubled;
     } else {
       back_off(context_, round % 3 + 1, journal_patience);
     }

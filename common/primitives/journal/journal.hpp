@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,12 +31,14 @@ struct JournalLoss {
 
 struct JournalContents {
   bool found = false;
+  std::string key;
   std::string incarnation;         // of the root: another for every creation
   std::vector<JournalLine> lines;  // in order, repeated ids and padding left out
   JournalLoss loss;
   std::uint64_t bytes = 0;            // read
   std::vector<std::string> segments;  // their keys
   std::size_t server = 0;
+  CasUnique cas = {};  // of the root, if it was read to be compared
 };
 
 class Journal {
@@ -44,6 +47,7 @@ class Journal {
     std::size_t segment_size = 512 * 1024;     // of the segments compaction writes
     std::size_t largest_padding = 512 * 1024;  // half an item: what compaction begins to fill the root with
     std::size_t largest_change = mcds::largest_change;
+    std::size_t least_dead = 256;  // what is worth compacting one shard of an index for
     // What this creates or rewrites has lost something that came before, and keeps reporting it: its root
     // lists a segment that never exists, until it is rewritten from a complete copy.
     bool lossy = false;
@@ -59,7 +63,7 @@ class Journal {
   struct Appended {
     bool created = false;     // there was no journal
     bool declined = false;    // `may_create` said no, or it is being taken elsewhere: nothing was appended
-    bool sealed = false;      // it was full: worth compacting
+    bool doubled = false;     // it was full, and has so many segments by now that compacting it may pay
     bool repeated = false;    // what got no reply before may yet be executed
     std::string incarnation;  // when created
     std::size_t server = 0;
@@ -88,11 +92,12 @@ class Journal {
   JournalContents read() const;
 
   // Replaces all lines by what `rewrite` makes of them (which may be called again if another client
-  // interfered).
-  // Returns false, with nothing changed, if there is no journal or a part of it is lost; with
-  // `despite_loss` what is left counts as all of it. Throws Contention.
-  using Rewrite = std::function<std::vector<JournalLine>(const std::vector<JournalLine>&)>;
-  bool compact(const Rewrite& rewrite, bool despite_loss = false);
+  // interfered), unless that is nullopt: it is not worth while.
+  // Returns false, with nothing changed, if there is no journal, or one of more than `most_segments`, or a
+  // part of it is lost; with `despite_loss` what is left counts as all of it. Throws Contention.
+  using Rewrite = std::function<std::optional<std::vector<JournalLine>>(const std::vector<JournalLine>&)>;
+  bool compact(const Rewrite& rewrite, bool despite_loss = false,
+               std::size_t most_segments = std::numeric_limits<std::size_t>::max());
 
   const std::string& key() const { return key_; }
 
@@ -125,7 +130,7 @@ class Journal {
   Appended replace_by(const std::vector<SegmentName>& added, const std::function<bool()>& may_create);
   bool claim() const;
   void give_up_claim() const;
-  enum class Full { gone, sealed, of_nothing };
+  enum class Full { gone, sealed, doubled, of_nothing };
   Full seal_full() const;
   bool seal(const Reply& root) const;
   void fill() const;
@@ -145,8 +150,10 @@ struct JournalReading;
 // structure that is found to be under other keys makes its parts anew, and a fetch may go on meanwhile.
 class JournalReader {
  public:
-  // Reads the roots.
-  static JournalReader read(const Context& context, std::span<const std::string> keys);
+  // Reads the roots; to be compared with what is there later, they are asked for with their cas uniques.
+  enum class Roots { to_read, to_compare };
+  static JournalReader read(const Context& context, std::span<const std::string> keys,
+                            Roots roots = Roots::to_read);
   ~JournalReader();
   JournalReader(JournalReader&&) noexcept;
   JournalReader& operator=(JournalReader&&) = delete;
@@ -167,6 +174,10 @@ class JournalReader {
   std::vector<JournalReading> readings_;
 };
 
+// Removes each as it was read to be compared, and then its segments; those that have changed since stay:
+// false. Throws NotApplied, UnknownOutcome.
+std::vector<bool> remove_journals(const Context& context, std::span<const JournalContents> seen);
+
 // A fresh operation id: 16 hex digits.
 std::string journal_line_id(const std::string& operation, std::size_t n);
 
@@ -176,8 +187,7 @@ std::string journal_line_id(const std::string& operation, std::size_t n);
 //   <key>            the root: header, names of segments, then the tail of lines appended since; bytes:
 //                    lines.hpp
 //   <key>:s:<id>     a segment: lines that were once a tail; never changed after it is listed; on the server
-//                    of <key> (before version 0.2 it was placed by its own bytes, and is looked for there if
-//                    it is missing)
+//                    of <key>
 //   <key>:s:0000000000000000   the claim of the client that seals or compacts
 // Invariants
 //   The journal is the lines of the segments in order, then those of the tail. A change is one append to the
@@ -202,7 +212,8 @@ std::string journal_line_id(const std::string& operation, std::size_t n);
 //   before); cas the root to the lines that are left, if they are many as new segments under fresh names, in
 //   place of what was read, keeping the segments and the tail that came since; remove the old segments. If a
 //   rival append makes the cas fail, the root is filled with padding lines first until nothing fits; this
-//   keeps 64 appenders from starving it. If what was read is not in front any more, because another sealed or
+//   keeps 64 appenders from starving it. Who seals cannot know whether it pays; it is told to try when the
+//   number of segments has doubled, so a journal that only grows is read twice in all, not for each segment. If what was read is not in front any more, because another sealed or
 //   compacted it, it starts again. A crash before the cas leaves the old journal, padded; after it, old
 //   segments that no root lists. A reader on its way to removed segments finds the root changed and starts
 //   again; the same root with a segment missing is a loss, and is reported.

@@ -37,7 +37,9 @@ std::string encode_all(std::span<const JournalLine> lines) {
 void JournalReading::take_root(const Context& context, Reply reply) {
   expect_read(context.cluster, reply);
   contents = JournalContents();
+  contents.key = key;
   contents.server = reply.server;
+  contents.cas = reply.cas;
   complete = true;
   if (reply.outcome != Outcome::hit) return;
   root_value = std::move(reply.value);
@@ -53,38 +55,23 @@ void JournalReading::take_root(const Context& context, Reply reply) {
   complete = root.segments.empty();
 }
 
-void JournalReading::read_segments(const Context& context) {
-  std::vector<Request> batch;
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < root.segments.size(); ++i) {
-    batch.push_back(Request::get(segment_key(key, root.segments[i].id)).lying_with(key));
-    places.push_back(i);
-  }
-  std::size_t bytes = root_value.size();
-  take_segments(context, batch, places, bytes);
-  std::vector<Request> elsewhere;
-  std::vector<std::size_t> missing;
-  for (const std::size_t i : places) {
-    if (segments[i] || root.segments[i].lines == 0) continue;
-    auto request = by_its_own_bytes(context.cluster, std::move(batch[i]));
-    if (!request) continue;
-    elsewhere.push_back(std::move(*request));
-    missing.push_back(i);
-  }
-  take_segments(context, elsewhere, missing, bytes);
-  complete = std::ranges::all_of(segments, [](const auto& segment) { return segment.has_value(); });
-}
-
 // One trip for most journals: only what needs the budget watched takes more.
-void JournalReading::take_segments(const Context& context, std::span<const Request> requests,
-                                   std::span<const std::size_t> places, std::size_t& bytes) {
+void JournalReading::read_segments(const Context& context) {
+  std::vector<Request> requests;
+  for (const SegmentName& segment : root.segments)
+    requests.push_back(Request::get(segment_key(key, segment.id)).lying_with(key));
+  std::size_t bytes = root_value.size();
+  complete = true;
   for (std::size_t from = 0; from < requests.size(); from += segments_per_trip) {
-    const auto some = requests.subspan(from, std::min(segments_per_trip, requests.size() - from));
-    auto replies = context.cluster.execute(some);
+    const std::size_t count = std::min(segments_per_trip, requests.size() - from);
+    auto replies = context.cluster.execute(std::span(requests).subspan(from, count));
     for (std::size_t n = 0; n < replies.size(); ++n) {
       expect_read(context.cluster, replies[n]);
       bytes += replies[n].value.size();
-      if (replies[n].outcome == Outcome::hit) segments[places[from + n]] = std::move(replies[n].value);
+      if (replies[n].outcome == Outcome::hit)
+        segments[from + n] = std::move(replies[n].value);
+      else
+        complete = false;
     }
     if (bytes > largest_journal)
       throw CorruptData("the journal under " + key + " is larger than " +

@@ -41,8 +41,6 @@ struct JournalReading {
 
   void take_root(const Context& context, Reply reply);
   void read_segments(const Context& context);
-  void take_segments(const Context& context, std::span<const Request> requests,
-                     std::span<const std::size_t> places, std::size_t& bytes);
   // A segment is missing: was it compacted away, so that the root names others by now?
   void reread_root(const Context& context);
   JournalContents finish();

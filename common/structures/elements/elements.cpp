@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -12,7 +13,10 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t names_per_removal = 4096;
+constexpr std::size_t most_removed = 1 << 20;  // digests that are kept in memory
+
+// A shard of more segments has more than twice as many names as were removed of all shards together.
+constexpr std::size_t removed_per_segment = 2048;
 
 std::string_view checked(std::string_view name) {
   if (name.ends_with(":v"))
@@ -23,23 +27,6 @@ std::string_view checked(std::string_view name) {
 bool any_missing(const std::vector<ElementResult>& results) {
   return std::ranges::any_of(results,
                              [](const ElementResult& result) { return !result.failure && !result.yes; });
-}
-
-// What `ask` answers about some of the names, unless that is nothing. A failure that ends it is theirs alone
-// if there are others.
-template <typename Ask>
-void ask_again(std::span<const std::string> names, const std::vector<std::size_t>& places,
-               std::vector<ElementResult>& results, const Ask& ask) {
-  std::vector<std::string> some;
-  for (const std::size_t place : places) some.push_back(names[place]);
-  const auto asked = attempt([&] { return ask(some); });
-  if (asked.failure() && some.size() == names.size()) raise(*asked.failure());
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    if (asked.failure())
-      results[places[i]].failure = asked.failure();
-    else if (asked.value())
-      results[places[i]] = (*asked.value())[i];
-  }
 }
 
 void tell_copies(ElementResult& result, const VersionedItem& item) {
@@ -60,44 +47,17 @@ void check_element(const Element& element) {
 }
 
 Elements::Elements(const Context& context, std::string_view structure, std::string_view name,
-                   const Journal::Options& options, bool unmarked)
+                   const Journal::Options& options)
     : context_(context),
-      structure_(structure),
-      name_(name),
       options_(options),
       copies_(context),
       versions_(context),
-      kept_(context, structure, checked(name), ":i", same_index_life,
-            [structure = structure_, name = name_, options](Recopying& change) {
-              move(change, structure, name, options);
-            }) {
-  static_cast<void>(copy_servers(context, kept_.key()));
-  if (unmarked) kept_.use_unmarked();
-  take_keys();
-}
-
-void Elements::take_keys() const {
-  base_ = kept_.key() + ":v";
-  const auto is_alike = [](const VersionedItem& item) {
-    return !item.lost_somewhere() && !item.any_failed();
-  };
-  indexes_ = std::make_shared<ElementIndexes>(
-      context_, copies_, versions_.in_use(), kept_.key(), [this](auto names) { return present(names); },
-      [this, is_alike](auto names) { return std::ranges::all_of(versions_.read(keys_of(names)), is_alike); },
-      options_);
-}
-
-bool Elements::elsewhere(bool certainly) const {
-  const std::string before = kept_.key();
-  if (!kept_.elsewhere(certainly)) return false;
-  ++moves_;
-  if (kept_.key() != before) take_keys();
-  indexes_->forget_created();
-  return true;
-}
-
-ElementIndex& Elements::index(std::size_t copy) const {
-  return (*indexes_)[copy];
+      guard_(context, structure, checked(name), ":i"),
+      base_(guard_.key() + ":v"),
+      indexes_(
+          context_, copies_, versions_.in_use(), guard_.key(), [this](auto names) { return present(names); },
+          [this](auto names) { return are_alike(names); }, options_) {
+  static_cast<void>(copy_servers(context, guard_.key()));
 }
 
 std::vector<std::string> Elements::keys_of(std::span<const std::string> names) const {
@@ -108,8 +68,14 @@ std::vector<std::string> Elements::keys_of(std::span<const std::string> names) c
 }
 
 std::vector<std::string> Elements::index_keys() const {
-  static_cast<void>(elsewhere());
+  expect_here();
   return index(0).keys();
+}
+
+bool Elements::are_alike(std::span<const std::string> names) const {
+  return std::ranges::all_of(versions_.read(keys_of(names)), [](const VersionedItem& item) {
+    return !item.lost_somewhere() && !item.any_failed();
+  });
 }
 
 // In any copy: a name may be listed in one alone, and the element be in another. What is not known counts.
@@ -132,26 +98,19 @@ bool Elements::take_back(std::span<const Element> elements) const {
   const auto is_ours = [&](std::size_t get, const Reply& there) {
     return there.value == elements[get / copies_.size()].value;
   };
-  if (!mcds::take_back(context_.cluster, to_copies(context_, gets), is_ours)) return false;
+  if (!remove_created(context_.cluster, to_copies(context_, gets), is_ours)) return false;
   const auto taken = copies_.each([&](std::size_t copy) { return index(copy).take_back(names); });
   return taken.count(std::identity()) == copies_.size();
 }
 
 std::vector<ElementResult> Elements::get(std::span<const std::string> names) const {
   auto results = get_here(names);
-  return any_missing(results) && elsewhere() ? get_here(names) : results;
-}
-
-// What is lost somewhere may be on its way to another number of copies: then it is not to be restored here.
-std::vector<VersionedItem> Elements::read_here(std::span<const std::string> names) const {
-  std::vector<VersionedItem> items = versions_.read(keys_of(names));
-  const bool lost = std::ranges::any_of(items, std::mem_fn(&VersionedItem::lost_somewhere));
-  if (lost && elsewhere()) return read_here(names);
-  return items;
+  if (any_missing(results)) expect_here();
+  return results;
 }
 
 std::vector<ElementResult> Elements::get_here(std::span<const std::string> names) const {
-  std::vector<VersionedItem> items = read_here(names);
+  std::vector<VersionedItem> items = versions_.read(keys_of(names));
   std::vector<ElementResult> results;
   results.reserve(items.size());
   for (VersionedItem& item : items) {
@@ -167,22 +126,22 @@ std::vector<ElementResult> Elements::get_here(std::span<const std::string> names
   return results;
 }
 
-std::vector<ElementResult> Elements::remove(std::span<const std::string> names) const {
+std::vector<ElementResult> Elements::remove(std::span<const std::string> names) {
   // What removes leaves its word, which must not be under keys that nobody uses.
-  const bool leaves_word = versions_.in_use();
-  if (leaves_word) static_cast<void>(elsewhere());
-  const auto act = [&](std::span<const std::string> some) {
-    return leaves_word ? remove_here(some) : remove_only(some);
-  };
-  auto results = act(names);
-  std::vector<std::size_t> missing;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!results[i].failure && !results[i].yes) missing.push_back(i);
+  if (versions_.in_use()) expect_here();
+  auto results = versions_.in_use() ? remove_here(names) : remove_only(names);
+  const auto is_missing = [](const ElementResult& result) { return !result.failure && !result.yes; };
+  if (std::ranges::any_of(results, is_missing)) {
+    const auto here = attempt([&] { expect_here(); });
+    if (here.failure() && std::ranges::all_of(results, is_missing)) raise(*here.failure());
+    for (ElementResult& result : results) {
+      if (here.failure() && is_missing(result)) result.failure = here.failure();
+    }
   }
-  if (missing.empty()) return results;
-  ask_again(names, missing, results, [&](std::span<const std::string> some) {
-    return elsewhere() ? std::optional(act(some)) : std::nullopt;
-  });
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (results[i].yes && !results[i].failure) removed_.push_back(digest_of_name(names[i]));
+  }
+  if (removed_.size() >= most_removed) compact_removed();
   return results;
 }
 
@@ -199,15 +158,34 @@ std::vector<ElementResult> Elements::remove_only(std::span<const std::string> na
   return results;
 }
 
-// Where it is absent there is nothing to be removed. With two copies one that does not answer may have it.
+// Those that another client changed first are removed as they are now.
 std::vector<ElementResult> Elements::remove_here(std::span<const std::string> names) const {
-  std::vector<VersionedItem> items = read_here(names);
-  std::vector<ElementResult> results(items.size());
+  Removals removals = remove_copies(names);
+  if (removals.changed.empty()) return std::move(removals.results);
+  std::vector<std::string> changed;
+  for (const std::size_t i : removals.changed) changed.push_back(names[i]);
+  const auto again = attempt([&] { return remove_here(changed); });
+  if (again.failure() && changed.size() == names.size()) raise(*again.failure());
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    ElementResult& result = removals.results[removals.changed[i]];
+    if (again.failure())
+      result.failure = again.failure();
+    else
+      result = again.value()[i];
+  }
+  return std::move(removals.results);
+}
+
+// Where it is absent there is nothing to be removed. With two copies one that does not answer may have it.
+Elements::Removals Elements::remove_copies(std::span<const std::string> names) const {
+  std::vector<VersionedItem> items = versions_.read(keys_of(names));
+  Removals done{.results = std::vector<ElementResult>(items.size())};
+  std::vector<ElementResult>& results = done.results;
   const auto unanswered = versions_.settle(items, [](const VersionedItem& item) { return !item.live(); });
   std::vector<VersionedRemoval> removals;
   std::vector<VersionedWrite> words;
-  const auto result_of = [&](const VersionedItem* item) -> ElementResult& {
-    return results[static_cast<std::size_t>(item - items.data())];
+  const auto place_of = [&](const VersionedItem* item) {
+    return static_cast<std::size_t>(item - items.data());
   };
   for (std::size_t i = 0; i < items.size(); ++i) {
     VersionedItem& item = items[i];
@@ -218,75 +196,48 @@ std::vector<ElementResult> Elements::remove_here(std::span<const std::string> na
       results[i].failure = no_version_left(item.key);
     else if (!item.live())
       words.push_back({.item = &item, .number = *number, .removed = true});
-    else  // One that goes missing now is on its way to another number of copies.
-      removals.push_back({.item = &item, .number = *number, .only_over_live = item.live_everywhere()});
+    else
+      removals.push_back({.item = &item, .number = *number});
   }
   versions_.write(words);
-  for (const VersionedWrite& word : words) result_of(word.item).failure = word.item->failure_of_write();
+  for (const VersionedWrite& word : words)
+    results[place_of(word.item)].failure = word.item->failure_of_write();
   versions_.remove(removals);
-  std::vector<std::size_t> again;
   for (const VersionedRemoval& removal : removals) {
-    ElementResult& result = result_of(removal.item);
-    result.failure = removal.failure;
-    result.yes = !removal.failure;
-    const bool gone = removal.blocked && removal.item->newest() == nullptr;
-    if (gone || removal.overtaken) again.push_back(static_cast<std::size_t>(&result - results.data()));
+    const std::size_t i = place_of(removal.item);
+    results[i].failure = removal.failure;
+    results[i].yes = !removal.failure;
+    if (removal.overtaken) done.changed.push_back(i);
   }
   for (std::size_t i = 0; i < items.size(); ++i) tell_copies(results[i], items[i]);
-  // Those that went missing, or that another client changed first.
-  if (again.empty()) return results;
-  ask_again(names, again, results, [&](std::span<const std::string> some) {
-    static_cast<void>(elsewhere());
-    return std::optional(remove_here(some));
-  });
-  return results;
+  return done;
 }
 
-Elements::Listing Elements::fetch(const Visit& visit, bool partial) const {
-  Listing listing = fetch_here(visit, partial);
-  const bool nothing = listing.shards == 0 && listing.unreachable.empty();
-  return nothing && elsewhere() ? fetch_here(visit, partial) : listing;
+std::vector<std::size_t> Elements::every_shard() {
+  std::vector<std::size_t> shards(index_shards);
+  std::iota(shards.begin(), shards.end(), 0);
+  return shards;
 }
 
-std::size_t Elements::clear() {
-  std::size_t removed = 0;
-  std::vector<std::string> names;
-  const auto flush = [&] {
-    for (const ElementResult& result : remove(names)) {
-      if (result.failure) raise(*result.failure);
-      removed += result.yes ? 1 : 0;
-    }
-    names.clear();
-  };
-  const Listing listing = fetch([&](Found& found) {
-    names.push_back(std::move(found.name));
-    if (names.size() >= names_per_removal) flush();
-  });
-  if (!names.empty()) flush();
-  if (!listing.complete()) accept();
-  static_cast<void>(compact());
-  return removed;
+// What fails, or others change meanwhile, is left for the next.
+void Elements::compact(std::span<const std::size_t> shards, std::size_t most_segments,
+                       RemovedNames removed) const {
+  static_cast<void>(copies_.each([&](std::size_t copy) {
+    for (const std::size_t shard : shards)
+      static_cast<void>(attempt([&] { index(copy).compact(shard, most_segments, removed); }));
+  }));
 }
 
-bool Elements::compact() {
-  if (compact_here()) return true;
-  if (elsewhere()) return compact();
-  if (!versions_.in_use()) return false;
-  // What one copy alone seems to have lost, a fetch of all makes whole.
-  return fetch_here([](Found&) {}, false).complete() && compact_here();
-}
-
-bool Elements::compact_here() {
-  using Compacted = ElementIndex::Compacted;
-  const auto results = expect_any(copies_.each([&](std::size_t copy) { return index(copy).compact(); }));
-  const auto are = [&](Compacted what) { return results.count([&](Compacted one) { return one == what; }); };
-  if (are(Compacted::nothing_there) == results.size() && elsewhere()) return compact_here();
-  return are(Compacted::damaged) == 0;
+void Elements::compact_removed() {
+  std::vector<std::uint64_t> removed = std::exchange(removed_, {});
+  if (removed.empty() || removed.size() < index_shards * options_.least_dead) return;
+  std::ranges::sort(removed);
+  compact(every_shard(), removed.size() / removed_per_segment, removed);
 }
 
 void Elements::accept() {
   const auto there = expect_any(copies_.each([&](std::size_t copy) { return index(copy).accept(); }));
-  if (!there.any(std::identity()) && elsewhere()) accept();
+  if (!there.any(std::identity())) expect_here();
 }
 
 }  // namespace mcds

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,36 +15,34 @@
 #include "common/base/errors.hpp"
 #include "common/primitives/journal/journal.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/several/kept.hpp"
+#include "common/primitives/several/copy_count_guard.hpp"
 #include "common/primitives/several/replicas.hpp"
 #include "common/primitives/several/versions.hpp"
 #include "common/structures/elements/element.hpp"
+#include "common/structures/elements/indexes.hpp"
 
 namespace mcds {
-
-class ElementIndex;
-class ElementIndexes;
 
 class Elements {
  public:
   // `structure` is `table` or `hash`. Throws InvalidInput for a name no key can hold, or too few servers for
-  // the copies. `unmarked`: under the keys of before 0.2, which do not say a number.
+  // the copies.
   Elements(const Context& context, std::string_view structure, std::string_view name,
-           const Journal::Options& options = Journal::Options(), bool unmarked = false);
+           const Journal::Options& options = Journal::Options());
   Elements(const Elements&) = delete;
   Elements& operator=(const Elements&) = delete;
 
-  // In the order of the batch. `relist`: lists those that exist too. `ttl`: they expire then; without it they
-  // do not, whatever was said before. Throws InvalidInput for a ttl of several copies, or of 0.
-  std::vector<ElementResult> set(std::span<const Element> elements, bool relist = false,
-                                 std::optional<Duration> ttl = {});
+  // In the order of the batch. `ttl`: they expire then; without it they do not, whatever was said before.
+  // Lists those that exist too, if a part of the index is lost and the first batch has several elements.
+  // Throws InvalidInput for a ttl of several copies, or of 0.
+  std::vector<ElementResult> set(std::span<const Element> elements, std::optional<Duration> ttl = {});
   // The same in two steps: while the elements of one batch are on their way, and the names of the next, that
   // behind it can be begun. What is returned waits for the answers; it is called once, in the order of the
   // batches, and the elements outlive it. Dropped uncalled, a batch may be applied.
   using Answers = std::function<std::vector<ElementResult>()>;
-  Answers begin_set(std::span<const Element> elements, bool relist = false, std::optional<Duration> ttl = {});
+  Answers begin_set(std::span<const Element> elements, std::optional<Duration> ttl = {});
   std::vector<ElementResult> get(std::span<const std::string> names) const;
-  std::vector<ElementResult> remove(std::span<const std::string> names) const;
+  std::vector<ElementResult> remove(std::span<const std::string> names);
   // get, without a look for another number of copies if something is missing.
   std::vector<ElementResult> get_here(std::span<const std::string> names) const;
   // What the index lists, of this number of copies; some of it may be there no more. Throws if it cannot be
@@ -83,65 +82,62 @@ class Elements {
   using Visit = std::function<void(Found& element)>;
   Listing fetch(const Visit& visit, bool partial = false) const;
 
-  // Removes every listed element, and restarts the index if a part of it was lost. Not one atomic step:
-  // elements that others set meanwhile may remain. Returns the number removed.
-  std::size_t clear();
+  // Compacts the index of every copy, but the shards of which more than half is needed: best effort.
+  void compact() const { compact(every_shard(), no_bound, {}); }
+  // Compacts the shards of what this client has removed, if that is much; to be called when it is done.
+  void compact_removed();
   // See ElementIndex.
-  bool compact();
   void accept();
 
-  // See Kept.
-  using Recopied = Kept::Recopied;
-  Recopied recopy();
+  // Removes what the index lists, and the index. What others set after drop has read it stays, and keeps its
+  // part of the index. False: there was nothing. Throws CorruptData for another program's value, NotApplied,
+  // UnknownOutcome: it can be repeated, by anyone.
+  bool drop();
 
-  // Ends it: every listed element and the index are gone, in whatever number of copies it was, and the
-  // servers keep nothing of it; as recopy, to no copies. False: there was none.
-  bool drop() { return kept_.drop(); }
-
-  // Asks whether there is an index first, for one of an earlier version.
   std::vector<std::string> index_keys() const;
   std::string key_of(std::string_view name) const { return element_key(base_, name); }
 
  private:
   class Fetching;
   class Setting;
-  struct Change;  // of the number of copies, with those that follow: recopier.hpp
-  class RecopyBatch;
-  class Walk;
-  class Recopier;
-  class Dropper;
-  static void move(Recopying& change, const std::string& structure, const std::string& name,
-                   const Journal::Options& options);
+  class Dropping;
   bool take_back(std::span<const Element> elements) const;
-  // If nothing is found: whether it is under other keys, which are used from now on.
-  bool elsewhere(bool certainly = false) const;
-  void take_keys() const;
+  // Throws if it is kept in another number of copies; looks once a second. Call it before something is
+  // reported missing, or created.
+  void expect_here() const { guard_.check(); }
   std::vector<std::string> keys_of(std::span<const std::string> names) const;
-  ElementIndex& index(std::size_t copy) const;
+  ElementIndex& index(std::size_t copy) const { return indexes_[copy]; }
   std::vector<bool> present(std::span<const std::string> names) const;
-  std::vector<VersionedItem> read_here(std::span<const std::string> names) const;
+  bool are_alike(std::span<const std::string> names) const;
+  static constexpr std::size_t no_bound = std::numeric_limits<std::size_t>::max();
+  static std::vector<std::size_t> every_shard();
+  void compact(std::span<const std::size_t> shards, std::size_t most_segments, RemovedNames removed) const;
+  // What one round of removals did, and those that another client changed first.
+  struct Removals {
+    std::vector<ElementResult> results;
+    std::vector<std::size_t> changed = {};
+  };
+  Removals remove_copies(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_here(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_only(std::span<const std::string> names) const;
-  Listing fetch_here(const Visit& visit, bool partial) const;
-  bool compact_here();
 
   Context context_;
-  std::string structure_, name_;
   Journal::Options options_;  // of the index's journals
   Replicas copies_;
   Versions versions_;
-  mutable Kept kept_;         // looks for other copies if nothing was found
-  mutable std::string base_;  // of the elements' keys
-  mutable std::shared_ptr<ElementIndexes> indexes_;
-  mutable std::size_t moves_ = 0;  // how often elsewhere() was true
-  bool were_new_ = false;          // all of the last batch: the next one's are taken for new
+  mutable CopyCountGuard guard_;
+  std::string base_;  // of the elements' keys
+  ElementIndexes indexes_;
+  bool were_new_ = false;             // all of the last batch: the next one's are taken for new
+  std::optional<bool> relists_ = {};  // a part of the index is lost; unknown before the first set
   std::vector<std::weak_ptr<Setting>> on_their_way_;  // in order
+  std::vector<std::uint64_t> removed_;                // digests of names, for compact_removed()
 };
 
 }  // namespace mcds
 
 // Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`; in N copies, N at least 2,
-// `table<N>:<name>` or `hash<N>:<name>`: see common/primitives/several/kept.hpp)
+// `table<N>:<name>` or `hash<N>:<name>`: see common/primitives/several/copy_count_guard.hpp)
 //   <base>:v:<element>           the value; the element is encoded, or digested if it is long (key_names.hpp)
 //                                flags: 0x01000000 if it expires (one copy only; what they are in several:
 //                                Copies)
@@ -165,25 +161,41 @@ class Elements {
 //   Compaction drops a line only if it finds the element absent *after* it has read the shard, and only if
 //   the line is older than the grace of 60 s. A client between 2 and 4 has a younger line, or lists the name
 //   again in 5; what is appended during compaction makes its cas fail, or follows what it compacted. One case
-//   remains: an add whose reply was lost and that the server executes after the grace. It was never
-//   acknowledged; has finds it and fetch does not, until it is removed and set, or set with `relist`.
+//   remains: an add whose reply was lost and that the server executes after the grace, or after a drop. It was
+//   never acknowledged; has finds it and fetch does not, until it is removed and set.
+//   Who has removed many elements drops the younger lines of these, too: it found each present, so the client
+//   that listed it was done, and no second line shows that another is between 2 and 4.
+//   What is compacted: a shard of which half or more is dead (index.hpp), as a fetch, who removed many, or who
+//   seals it finds it. One command compacts each shard at most once, but those it seals; it asks for each name
+//   of these at most once more.
+//   Drop removes the elements that the index lists by comparing, then each shard as it was read, the manifest
+//   last. What is set after it was read stays, with its shard; who would have to be waited for to know is a
+//   client between 2 and 4: its name is listed by a young line, and is absent or has a second line. Then drop
+//   waits until 2 s after it read the index; by then the element is there, and stays, or its client is at 5
+//   and lists it anew. Before a shard goes the manifest says so: interrupted anywhere, a drop leaves nothing
+//   that looks lost, and the next one finds what is left. Left behind may be: segments of a shard, if it dies
+//   right after the root; in several copies records of removals, for an hour; an empty shard that a fetch made
+//   again in the midst of it; the manifest's entry of a shard whose creator stood still for more than 2 s,
+//   which is told as a loss, until the next drop or accept().
 //   An element with a ttl ends with its key, by its server's clock. To everybody else that is a removal: what
 //   step 1 finds missing is listed before it is added, and compaction drops the line of what it finds absent.
 //   Every set decides the end anew: without a ttl there is none. One copy only, because healing cannot tell
 //   an end from a loss.
 // Round trips, for any number of elements
-//   get, remove 1; set, with a ttl or without, of existing ones 1, else 3 (4 if a shard is new, 5 if it is
-//   the first); 2 if all of the batch that ended last were new (then 3 if one of these exists), of which the
+//   get, remove 1; set, with a ttl or without, of existing ones 1 (of a client's first batch of several it
+//   asks in this trip for the index, too, and lists all again if a part of it is lost), else 3 (4 if a shard
+//   is new, 5 if it is the first); 2 if all of the batch that ended last were new (then 3 if one of these exists), of which the
 //   second overlaps the first of the next batch. fetch 2, one more per window of elements and per shard that
-//   has outgrown one item. The first missing element, part of the index or copy
-//   in a second costs one more, because the structure may be kept in another number of copies, or be on its
-//   way there; with several copies, so does the first removal.
+//   has outgrown one item; drop 6, 2 more per window and 1 per such shard. To compact a shard takes up to 5, 1
+//   more per 4096 names. The first missing element in a second costs one more, because the structure may be
+//   kept in another number of copies; with several copies, so does the first removal.
 // When things fail
 //   crash          see the steps; remove is one step.
-//   lost reply     set and remove: UnknownOutcome if it may have been applied. Repeating either is harmless.
+//   lost reply     set, remove and drop: UnknownOutcome if it may have been applied. Repeating each is
+//                  harmless.
 //   eviction, restart, flush   of an element: it is gone as if removed, undetected. Of a part of the index:
-//                  fetch says complete: false, while has and get stay right. Setting the elements again with
-//                  `relist`, then accept(), repairs it.
+//                  fetch says complete: false, while has and get stay right. Setting the elements again,
+//                  several at once, then accept(), repairs it.
 //   skew           harmless below half the grace.
 // Copies
 //   Elements are kept as in common/primitives/several/versions.hpp: their flags are versions, set and remove
@@ -198,9 +210,8 @@ class Elements {
 //   on their way, a reader finds them in some copies and heals the others, a rival finds a version and raises
 //   it, and a crash leaves elements of which a copy lacks some and names without elements, as it does between
 //   any two copies' writes; only that they are those of one batch, and the names also those of the next two.
-//   Their number of copies is looked for before a name is listed and again before an element is written: if
-//   it has changed between, the batch begins anew. What was overtaken is settled when
-//   the batch is finished; what such a begun write could not even be sent is not tried again, and its copy
+//   Their number of copies is looked for before a name is listed. What was overtaken is settled when the batch
+//   is finished; what such a begun write could not even be sent is not tried again, and its copy
 //   is named as lagging. Every copy has an index of its own, on other servers,
 //   written in parallel. A name is listed if any copy's index lists it, and compaction drops only names that
 //   are absent in every copy: the copies of an index and of an element are on different servers, so one
@@ -216,13 +227,3 @@ class Elements {
 //   that had it. A shard that is created in a copy while another copy has it was lost there, or is being
 //   created by another client. It gets what the other has; where that is too much for one change, it is
 //   marked so that it does not vouch for what it lacks, until a fetch has restored that.
-//   recopy: the names are listed under the new keys first, so that a fetch there finds elements missing and
-//   waits; if a server has no room for that, it is taken back, and the structure stays as it was. Then the
-//   elements go over in batches, each in 6 trips; then the old index goes, its manifest last.
-//   Until an element has gone over, it is read, set and removed under the old keys; what is new waits.
-//   From one copy it is refused while an element expires. One that gets an end during the change loses that.
-//   Not promised (recopying.hpp says more): an element that a client removes may come back if a mover dies,
-//   or gets no reply, in the very trip in which it removes it from a single copy or stores it in one. A
-//   client that stands still for 2 s before it creates something may create it under the old number. What a
-//   mover that stood still stores, or a server executes late, may remain under a number that is no longer
-//   used. Elements that the index does not list stay behind.

@@ -1,5 +1,6 @@
 // Fetching the elements of a table or hash, and healing its copies on the way.
 #include <algorithm>
+#include <array>
 #include <unordered_set>
 #include <utility>
 
@@ -32,11 +33,9 @@ class Elements::Fetching {
         absent_(copies_),
         damaged_(copies_),
         healable_(copies_, true) {
-    look();
-    // Lost, or on its way to another number of copies.
-    if (std::ranges::any_of(looks_, damaged) && elements_.elsewhere()) look();
-    const auto unfinished = [](const ElementIndex::Look& one) { return one.unfinished(); };
-    if (std::ranges::any_of(looks_, unfinished) && elements_.elsewhere(true)) look();
+    looks_ = elements_.indexes_.look(partial_);
+    for (std::size_t copy = 0; copy < copies_; ++copy) damaged_[copy] = damaged(looks_[copy]);
+    ElementIndex::Look::reconcile(looks_);
   }
 
   Listing run() {
@@ -47,6 +46,7 @@ class Elements::Fetching {
     if (!filling_.names.empty()) flush();
     take_asked();
     finish();
+    compact();
     return listing_;
   }
 
@@ -62,12 +62,6 @@ class Elements::Fetching {
     Versions::Reading reading;
   };
 
-  void look() {
-    looks_ = elements_.indexes_->look(partial_);
-    for (std::size_t copy = 0; copy < copies_; ++copy) damaged_[copy] = damaged(looks_[copy]);
-    ElementIndex::Look::reconcile(looks_);
-  }
-
   void take_shard() {
     auto lists = elements_.copies_.each([&](std::size_t copy) { return looks_[copy].take(shard_); });
     std::vector<CopyState> states;
@@ -81,8 +75,6 @@ class Elements::Fetching {
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (any(Shard::whole) && !states[copy].failure && !states[copy].has) absent_[copy].insert(shard_);
     }
-    // It went to another number of copies meanwhile: then this says so.
-    if (any(Shard::lost)) static_cast<void>(elements_.elsewhere());
     std::vector<Names> names(compared_);
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (lists[copy].failure())
@@ -136,12 +128,6 @@ class Elements::Fetching {
       items.clear();
       return take_in_pieces(window);
     }
-    const auto missing = [](const VersionedItem& item) {
-      return item.lost_somewhere() || (item.newest() == nullptr && !item.any_failed());
-    };
-    // Removed, or on their way to another number of copies.
-    if (std::ranges::any_of(items, missing) && elements_.elsewhere())
-      items = elements_.versions_.read(elements_.keys_of(window.names));
     for (std::size_t i = 0; i < items.size(); ++i) note_missed(window, i, items[i]);
     const auto unanswered = heal(items);
     std::size_t bytes = 0;
@@ -236,6 +222,7 @@ class Elements::Fetching {
     const VersionedCopy* newest = item.newest();
     if (newest == nullptr || newest->removed) return 0;
     ++listing_.present;
+    ++present_[index_shard_of(name)];
     Found found{std::move(name), newest->value, newest->server, shard_, newest->flags == ending_flags};
     const std::size_t size = found.value.size();
     visit_(found);
@@ -282,6 +269,21 @@ class Elements::Fetching {
     }
   }
 
+  // What more than half of is dead, as far as is known; lines that are young must stay.
+  void compact() const {
+    if (!listing_.complete() || !listing_.copies_whole) return;
+    std::vector<std::size_t> shards;
+    for (std::size_t shard = 0; shard < index_shards; ++shard) {
+      const auto is_half_dead = [&](const ElementIndex::Look& look) {
+        const auto& names = look.names(shard);
+        return names.listed >= present_[shard] + elements_.options_.least_dead &&
+               names.listed > 2 * present_[shard] && 2 * names.old >= names.listed;
+      };
+      if (std::ranges::any_of(looks_, is_half_dead)) shards.push_back(shard);
+    }
+    if (!shards.empty()) elements_.compact(shards, no_bound, {});
+  }
+
   // Whether it is so in a copy.
   bool any(Shard state) const {
     return std::ranges::any_of(looks_, [&](const auto& look) { return look.state(shard_) == state; });
@@ -313,12 +315,13 @@ class Elements::Fetching {
   std::size_t healed_ = 0;
   std::size_t largest_ = first_window;
   std::size_t shard_ = 0;
+  std::array<std::size_t, index_shards> present_{};  // of each shard
   Listing listing_;
 };
 
 std::set<std::string> Elements::listed() const {
   using Look = ElementIndex::Look;
-  std::vector<Look> looks = indexes_->look(false);
+  std::vector<Look> looks = indexes_.look(false);
   Look::reconcile(looks);
   std::set<std::string> names;
   for (std::size_t shard = 0; shard < index_shards; ++shard) {
@@ -335,8 +338,10 @@ std::set<std::string> Elements::listed() const {
   return names;
 }
 
-Elements::Listing Elements::fetch_here(const Visit& visit, bool partial) const {
-  return Fetching(*this, visit, partial).run();
+Elements::Listing Elements::fetch(const Visit& visit, bool partial) const {
+  Listing listing = Fetching(*this, visit, partial).run();
+  if (listing.shards == 0 && listing.unreachable.empty()) expect_here();
+  return listing;
 }
 
 }  // namespace mcds

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 #include <iterator>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -64,28 +65,14 @@ class DistinctNames {
   std::vector<Slot> slots_;  // a power of two, at most half full
 };
 
-// Of each shard that a manifest names, when it first did so.
-std::map<std::string, std::int64_t> shards_named(const std::string& manifest) {
-  std::map<std::string, std::int64_t> named;
-  const auto root = decode_journal_root(manifest);
-  if (!root) return named;
-  for (const JournalLine& line : decode_journal_lines(root->tail)) {
-    if (line.change == Change::add)
-      named.emplace(line.element.substr(0, line.element.find(':')), seconds_of(line));
-  }
-  return named;
-}
-
 }  // namespace
 
-bool same_index_life(const std::string& one, const std::string& other) {
-  constexpr std::int64_t about = 5;
-  const auto first = shards_named(one);
-  const auto second = shards_named(other);
-  return std::ranges::any_of(first, [&](const auto& shard) {
-    const auto same = second.find(shard.first);
-    return same != second.end() && std::abs(same->second - shard.second) <= about;
-  });
+std::size_t index_shard_of(std::string_view name) {
+  return crc32(name) % index_shards;
+}
+
+std::uint64_t digest_of_name(std::string_view name) {
+  return std::hash<std::string_view>{}(name);
 }
 
 // What the roots of manifest and shards say at one look.
@@ -95,9 +82,11 @@ struct ElementIndex::Roots {
     if (reader.failed(0)) return;
     const JournalContents manifest = reader.take(0);
     for (const JournalLine& line : manifest.lines) {
-      if (line.change == Change::add) named.insert(line.element);
-      if (line.element == unfinished_mark) unfinished = true;
-      if (line.element == finished_mark) unfinished = false;
+      if (line.change == Change::add) {
+        named.insert(line.element);
+        dropped.erase(line.element);
+      }
+      if (line.change == Change::remove) dropped.insert(line.element);
     }
     manifest_lost = manifest.loss.any();
     stale = named;
@@ -106,6 +95,9 @@ struct ElementIndex::Roots {
       if (!reader.found(shard + 1)) continue;
       std::string entry = manifest_entry(shard, reader.incarnation(shard + 1));
       if (stale.erase(entry) == 0) unnamed.emplace(shard, reader.incarnation(shard + 1));
+    }
+    for (const std::string& entry : dropped) {
+      if (stale.erase(entry) != 0) ended.insert(entry);
     }
   }
   bool whole() const { return !manifest_lost && unnamed.empty() && stale.empty(); }
@@ -130,10 +122,11 @@ struct ElementIndex::Roots {
 
   JournalReader reader;
   bool manifest_lost = false;
-  bool unfinished = false;
   std::map<std::size_t, std::string> unnamed;  // shards there are, that the manifest does not name
   std::set<std::string> named;                 // entries of the manifest
-  std::set<std::string> stale;                 // those whose shards are gone
+  std::set<std::string> dropped;               // those whose shards are being removed by drop
+  std::set<std::string> ended;                 // those of them whose shards are gone
+  std::set<std::string> stale;                 // those whose shards are gone otherwise
 };
 
 // Creating a shard and listing it are two steps, and one look is not a snapshot: a shard that seems lost is
@@ -177,8 +170,8 @@ void ElementIndex::name_new(Roots& roots) const {
 ElementIndex::Look::Look(Look&&) noexcept = default;
 ElementIndex::Look::~Look() = default;
 
-ElementIndex::Look::Look(std::unique_ptr<Roots> roots) : roots_(std::move(roots)) {
-  unfinished_ = roots_->unfinished;
+ElementIndex::Look::Look(std::unique_ptr<Roots> roots, std::int64_t now)
+    : roots_(std::move(roots)), now_(now) {
   set_states();
 }
 
@@ -200,6 +193,7 @@ void ElementIndex::Look::reconcile(std::span<Look> copies) {
   for (const Look& copy : copies) {
     const JournalReader& reader = copy.roots_->reader;
     named.insert(copy.roots_->named.begin(), copy.roots_->named.end());
+    there.insert(copy.roots_->dropped.begin(), copy.roots_->dropped.end());
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
       if (!reader.failed(shard + 1) && reader.found(shard + 1))
         there.insert(manifest_entry(shard, reader.incarnation(shard + 1)));
@@ -225,7 +219,10 @@ std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {
     if (line.change == Change::remove) return;
     ++lines_;
     if (line.change != Change::add) return;
+    const bool old = is_old(line.id, now_);
     for_each_quoted(line.element, [&](std::string_view quoted) {
+      ++names_[shard].listed;
+      if (old) ++names_[shard].old;
       if (auto name = unquote_bytes(quoted)) names.add(std::move(*name));
     });
   });
@@ -235,7 +232,7 @@ std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {
 }
 
 ElementIndex::Look ElementIndex::look(bool despite_failures) const {
-  return Look(roots(despite_failures));
+  return {roots(despite_failures), unix_seconds(context_.clock.wall())};
 }
 
 std::vector<std::string> ElementIndex::keys() const {
@@ -244,8 +241,19 @@ std::vector<std::string> ElementIndex::keys() const {
   return keys;
 }
 
-std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLine>& lines) const {
+std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLine>& lines,
+                                                    RemovedNames removed) const {
   const std::int64_t now = unix_seconds(context_.clock.wall());
+  // How many lines list a name, as far as that matters.
+  std::unordered_map<std::uint64_t, std::size_t> times;
+  for (const JournalLine& line : lines) {
+    if (line.change != Change::add || removed.empty()) continue;
+    for_each_quoted(line.element, [&](std::string_view quoted) { ++times[digest_of_name(quoted)]; });
+  }
+  // Its client found it present and removed it: who listed it has written it before.
+  const auto is_settled = [&](const std::string& name, std::string_view quoted) {
+    return std::ranges::binary_search(removed, digest_of_name(name)) && times[digest_of_name(quoted)] == 1;
+  };
   std::unordered_set<std::string_view> seen;
   std::vector<JournalLine> kept;
   std::vector<std::string> names;
@@ -259,15 +267,16 @@ std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLin
     doubtful.clear();
   };
   std::ranges::copy_if(lines, std::back_inserter(kept), is_mark);
-  // From the youngest, so that of several lines of one name the youngest stays.
+  // Of several old lines of one name the youngest stays; each young one does, because drop counts them.
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     if (line->change != Change::add) continue;
-    const bool young = now - seconds_of(*line) <= grace.count();
+    const bool old = is_old(line->id, now);
     JournalLine& left = kept.emplace_back(JournalLine{line->change, line->id, {}});
     for_each_quoted(line->element, [&](std::string_view quoted) {
-      auto name = seen.insert(quoted).second ? unquote_bytes(quoted) : std::nullopt;
+      auto name = unquote_bytes(quoted);
       if (!name) return;
-      if (young) return append_quoted(left.element, quoted);
+      if (!old && !is_settled(*name, quoted)) return append_quoted(left.element, quoted);
+      if (!seen.insert(quoted).second) return;
       names.push_back(std::move(*name));
       doubtful.emplace_back(kept.size() - 1, quoted);
     });
@@ -279,19 +288,19 @@ std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLin
   return kept;
 }
 
-bool ElementIndex::compact_shard(std::size_t shard, bool despite_loss) const {
-  return Journal(context_, shard_key(shard), options_)
-      .compact([&](const auto& lines) { return still_needed(lines); }, despite_loss);
-}
-
-ElementIndex::Compacted ElementIndex::compact() {
-  const std::unique_ptr<Roots> found = roots(beside_copies_);
-  if (!found->any()) return Compacted::nothing_there;
-  bool whole = found->whole();
-  for (std::size_t shard = 0; shard < index_shards; ++shard) {
-    if (found->reader.found(shard + 1)) whole = compact_shard(shard, false) && whole;
-  }
-  return whole ? Compacted::done : Compacted::damaged;
+void ElementIndex::compact(std::size_t shard, std::size_t most_segments, RemovedNames removed) const {
+  const auto size = [](const std::vector<JournalLine>& lines) {
+    std::size_t bytes = 0;
+    for (const JournalLine& line : lines) {
+      if (line.change == Change::add) bytes += line.id.size() + line.element.size();
+    }
+    return bytes;
+  };
+  const auto rewrite = [&](const auto& lines) {
+    auto kept = still_needed(lines, removed);
+    return 2 * size(kept) > size(lines) ? std::nullopt : std::optional(std::move(kept));
+  };
+  static_cast<void>(journal(shard_key(shard)).compact(rewrite, false, most_segments));
 }
 
 bool ElementIndex::accept() {
@@ -299,16 +308,18 @@ bool ElementIndex::accept() {
   if (!found->any()) return false;
   name_in_manifest(found->unnamed);
   for (std::size_t shard = 0; shard < index_shards; ++shard) {
-    if (found->reader.found(shard + 1)) static_cast<void>(compact_shard(shard, true));
+    if (!found->reader.found(shard + 1)) continue;
+    static_cast<void>(
+        journal(shard_key(shard)).compact([&](const auto& lines) { return still_needed(lines, {}); }, true));
   }
   const auto without_stale = [&](std::vector<JournalLine> lines) {
     std::erase_if(lines, [&](const JournalLine& line) {
-      const bool says_so = found->unfinished && line.element == unfinished_mark;
-      return (line.change != Change::add && !says_so) || found->stale.contains(line.element);
+      return line.change != Change::add || found->stale.contains(line.element) ||
+             found->ended.contains(line.element);
     });
     return lines;
   };
-  static_cast<void>(Journal(context_, manifest_key(), options_).compact(without_stale, true));
+  static_cast<void>(journal(manifest_key()).compact(without_stale, true));
   return true;
 }
 

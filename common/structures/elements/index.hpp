@@ -22,8 +22,12 @@
 
 namespace mcds {
 
-// Whether two manifests are of copies of one index: a shard was named in both at about the same time.
-bool same_index_life(const std::string& one, const std::string& other);
+// The shard that lists a name.
+std::size_t index_shard_of(std::string_view name);
+
+// Names that their client has found present, and has removed itself: digests, sorted.
+using RemovedNames = std::span<const std::uint64_t>;
+std::uint64_t digest_of_name(std::string_view name);
 
 class ElementIndex {
  private:
@@ -32,6 +36,10 @@ class ElementIndex {
  public:
   // Lines younger than this are never dropped.
   static constexpr auto grace = std::chrono::seconds(60);
+
+  // From a line to its element; who takes longer lists it again. Meanwhile the line is about nothing: compaction
+  // drops it when it is old, and a fetch that heals copies does not restore it where it was lost.
+  static constexpr auto most_unlisted = std::chrono::seconds(2);
 
   // Which of these names are elements now; what is not known counts as present.
   using Present = std::function<std::vector<bool>(std::span<const std::string> names)>;
@@ -116,39 +124,45 @@ class ElementIndex {
     const std::optional<Failure>& manifest_failure() const;
     // The manifest is there and names all shards there are.
     bool manifest_whole() const { return manifest_whole_; }
-    // See say_unfinished.
-    bool unfinished() const { return unfinished_; }
     // Of several copies: what the manifest of one says of another's shard is no loss. After a move to other
     // servers the copies of a key may be in another order, each key's in its own.
     static void reconcile(std::span<Look> copies);
     // The names of a shard, each once; state() may then know of a loss. Throws NotApplied, CorruptData.
     std::vector<std::string> take(std::size_t shard);
-    // Of the shards taken.
+    // Of the shards taken: names that they list, the repeated ones too, and how many of them long enough ago.
+    struct Names {
+      std::size_t listed = 0;
+      std::size_t old = 0;
+    };
+    const Names& names(std::size_t shard) const { return names_[shard]; }
     std::size_t lines() const { return lines_; }
     std::size_t shards() const { return shards_; }
 
    private:
     friend class ElementIndex;
-    explicit Look(std::unique_ptr<Roots> roots);
+    Look(std::unique_ptr<Roots> roots, std::int64_t now);
     void set_states();
     std::unique_ptr<Roots> roots_;
     std::array<Shard, index_shards> states_{};
     bool manifest_whole_ = true;
-    bool unfinished_ = false;
+    std::int64_t now_;
+    std::array<Names, index_shards> names_{};
     std::size_t lines_ = 0;
     std::size_t shards_ = 0;
   };
   // Throws what the roots' servers fail with, unless `despite_failures`: then their shards are unreachable.
   Look look(bool despite_failures = false) const;
 
-  // Drops old lines of names without an element; damaged: a part of the index is lost and stays as it is.
-  // Beside other copies, what servers that do not answer have stays as it is too. Throws Contention.
-  enum class Compacted { done, damaged, nothing_there };
-  Compacted compact();
-  // While the names of another index are being listed in this one, every look says so.
-  void say_unfinished(bool unfinished) const;
+  // Drops the names in a shard that are no elements, if they are half of all: those listed long ago, and those
+  // in `removed` that no other line lists. Leaves a shard of more than `most_segments`, and one that has lost
+  // something. Throws Contention.
+  void compact(std::size_t shard, std::size_t most_segments, RemovedNames removed = {}) const;
   // Declares the index complete as it is. False: there is none.
   bool accept();
+
+  // Says in the manifest that these shards are being removed, which is no loss, or stay after all.
+  void say_dropped(const std::vector<std::string>& entries, bool dropped) const;
+  Journal journal(const std::string& key) const { return Journal(context_, key, options_); }
 
   // Removes what lists nothing but these, each part by compare-and-delete, the manifest last. False:
   // something is left.
@@ -170,8 +184,7 @@ class ElementIndex {
   Request mark(std::size_t shard, const std::string& incarnation) const;
   void name_new(Roots& roots) const;
   std::string line_operation() const;
-  std::vector<JournalLine> still_needed(const std::vector<JournalLine>& lines) const;
-  bool compact_shard(std::size_t shard, bool despite_loss) const;
+  std::vector<JournalLine> still_needed(const std::vector<JournalLine>& lines, RemovedNames removed) const;
 
   Context context_;
   std::string base_;
@@ -191,9 +204,7 @@ class ElementIndex {
 //                        A new shard begins with `- <id> born *<checksum>`; once the manifest lists it,
 //                        `- <id> named:<incarnation> *<checksum>` follows.
 //   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever
-//                        created.
-//                        `- <id> unfinished *<checksum>`: names of another index are being listed, until
-//                        `- <id> finished *<checksum>` follows
+//                        created; `- … <shard>:<incarnation> …`: drop is removing it, or has
 //   E.g. table:blocked:i:9 = J1 …            table:blocked:i = J1 …
 //                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1
 //                                                                           *77d0a3c1
@@ -201,10 +212,10 @@ class ElementIndex {
 //   Every name whose list() returned is found by every later look(), unless the index lost data; then the
 //   state of a shard reports it. The loss of a shard is detected by the manifest, which lists it with its
 //   incarnation, even after the shard was created again. Names in the index may be absent as elements, and
-//   repeated.
+//   repeated. Compaction leaves every line younger than the grace as it is, so that the lines of a name tell
+//   how many clients may be about to write it; of older lines of one name the youngest stays.
 //   A shard that says `named` and is missing in the manifest shows that the manifest was lost. A shard that
-//   only says `born` is new, and the next look lists it. A shard that says neither was created before version
-//   0.2 and may have been listed.
+//   only says `born` is new, and the next look lists it.
 // Round trips
 //   list 1 (1 more if it creates a shard, 3 more if it finds one full); look 1, with segments 1 more per
 //   shard; 3 more if it finds shards that are not listed.

@@ -1,6 +1,7 @@
 // The lines of an index beside those that list names; index.hpp describes them.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,8 +14,6 @@ namespace mcds {
 constexpr std::string_view born_mark = "born";
 constexpr std::string_view named_mark = "named:";
 constexpr std::string_view restored_mark = "restored";  // says nothing: a shard begins with some line
-constexpr std::string_view unfinished_mark = "unfinished";
-constexpr std::string_view finished_mark = "finished";
 
 // Whether the line says how its shard stands to the manifest, and lists nothing.
 inline bool is_mark(const JournalLine& line) {
@@ -40,8 +39,14 @@ inline void append_quoted(std::string& element, std::string_view quoted) {
 }
 
 // When a line was written, by its writer's clock.
-inline std::int64_t seconds_of(const JournalLine& line) {
-  return static_cast<std::int64_t>(parse_hex64("00000000" + line.id.substr(0, 8)).value_or(0));
+inline std::int64_t seconds_of(std::string_view line_id) {
+  std::uint32_t seconds = 0;
+  const std::string_view digits = line_id.substr(0, 8);
+  static_cast<void>(std::from_chars(digits.data(), digits.data() + digits.size(), seconds, 16));
+  return seconds;
+}
+inline bool is_old(std::string_view line_id, std::int64_t now) {
+  return now - seconds_of(line_id) > ElementIndex::grace.count();
 }
 
 }  // namespace mcds

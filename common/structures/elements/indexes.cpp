@@ -14,6 +14,22 @@ namespace {
 // another client created in that time, and that the first copy has lost since, may count as new again.
 constexpr auto just_begun = std::chrono::seconds(10);
 
+// Whether a manifest names two incarnations of one shard: the earlier one is lost.
+bool names_twice(std::string_view manifest) {
+  const auto root = decode_journal_root(manifest);
+  if (!root) return false;
+  std::set<std::string> named;
+  for (JournalLine& line : decode_journal_lines(root->tail)) {
+    if (line.change == Change::add)
+      named.insert(std::move(line.element));
+    else
+      named.erase(line.element);
+  }
+  std::set<std::string> shards;
+  for (const std::string& entry : named) shards.insert(entry.substr(0, entry.find(':')));
+  return shards.size() != named.size();
+}
+
 }  // namespace
 
 ElementIndexes::ElementIndexes(const Context& context, const Replicas& copies, bool several,
@@ -85,6 +101,39 @@ void ElementIndexes::note_created(const OfCopies& listings) {
     const auto creates = [&](const auto& listing) { return listing.created.contains(shard); };
     if (listings.count(creates) == listings.size()) created_[shard] = context_.clock.steady();
   }
+}
+
+ElementIndexes::Probe ElementIndexes::probe(std::span<const std::string* const> names) const {
+  std::set<std::size_t> shards;
+  for (const std::string* name : names) shards.insert(index_shard_of(*name));
+  Probe probe{.shards = {shards.begin(), shards.end()}, .requests = {}};
+  for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
+    const ElementIndex& index = *indexes_[copy];
+    const auto ask = [&](Request request) {
+      const std::size_t server = copy_servers(context_, request.key)[copy];
+      probe.requests.push_back(std::move(request).on(server));
+    };
+    ask(Request::get(index.manifest_key()));
+    for (const std::size_t shard : probe.shards)
+      ask(Request::touch(index.shard_key(shard), Exptime::never()));
+  }
+  return probe;
+}
+
+bool ElementIndexes::is_damaged(const Probe& probe, std::span<const Reply> replies,
+                                const std::set<std::size_t>& shards) const {
+  std::size_t answered = 0, damaged = 0;
+  for (; !replies.empty(); replies = replies.subspan(1 + probe.shards.size())) {
+    const auto of_copy = replies.first(1 + probe.shards.size());
+    if (std::ranges::any_of(of_copy, &Reply::failed)) continue;
+    ++answered;
+    bool lost =
+        names_twice(of_copy.front().value) || (of_copy.front().outcome == Outcome::miss && !shards.empty());
+    for (std::size_t i = 0; i < probe.shards.size(); ++i)
+      lost = lost || (of_copy[i + 1].outcome == Outcome::not_found && shards.contains(probe.shards[i]));
+    if (lost) ++damaged;
+  }
+  return damaged != 0 && damaged == answered;
 }
 
 bool ElementIndexes::created_just_now(std::span<const ElementIndex::Share> shares) const {

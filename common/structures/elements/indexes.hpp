@@ -1,5 +1,4 @@
-// The indexes of all copies of a table or hash, in which names are listed at once. They may be replaced by
-// those under other keys while a listing is on its way, which goes on where it began.
+// The indexes of all copies of a table or hash, in which names are listed at once.
 #pragma once
 
 #include <array>
@@ -7,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,9 +40,18 @@ class ElementIndexes {
   };
   Listing begin_list(std::span<const std::string* const> names) const;
   Listed finish_list(Listing begun);
+  // What tells whether parts of the index are lost, to be sent with anything else: the manifest, and whether
+  // the shards of these names are there; of each copy.
+  struct Probe {
+    std::vector<std::size_t> shards;
+    std::vector<Request> requests;
+  };
+  Probe probe(std::span<const std::string* const> names) const;
+  // Whether every copy that answered has lost something. `shards`: those that list elements that are there.
+  bool is_damaged(const Probe& probe, std::span<const Reply> replies,
+                  const std::set<std::size_t>& shards) const;
   // Whether we created these shards, each in every copy.
   bool created_just_now(std::span<const ElementIndex::Share> shares) const;
-  void forget_created() { created_ = {}; }
 
   // Of each copy. `partial`: although one cannot be read.
   std::vector<ElementIndex::Look> look(bool partial) const;

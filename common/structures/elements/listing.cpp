@@ -2,11 +2,12 @@
 // copy has of it.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "common/base/json.hpp"
 #include "common/primitives/item_size.hpp"
-#include "common/primitives/several/kept.hpp"
+#include "common/primitives/several/copy_count_guard.hpp"
 #include "common/structures/elements/index_lines.hpp"
 
 namespace mcds {
@@ -19,10 +20,6 @@ constexpr std::size_t line_overhead = 64;
 
 // What clients who create a shard at the same time do is over after that.
 constexpr auto just_now = std::chrono::seconds(10);
-
-std::size_t shard_of(std::string_view name) {
-  return crc32(name) % index_shards;
-}
 
 }  // namespace
 
@@ -41,10 +38,14 @@ bool ElementIndex::name_in_manifest(const std::map<std::size_t, std::string>& in
   return !lines.empty() && Journal(context_, manifest_key(), options_).append(lines).created;
 }
 
-void ElementIndex::say_unfinished(bool unfinished) const {
-  const JournalLine line{Change::remove, journal_line_id(line_operation(), 0),
-                         std::string(unfinished ? unfinished_mark : finished_mark)};
-  static_cast<void>(Journal(context_, manifest_key(), options_).append(std::span(&line, 1)));
+void ElementIndex::say_dropped(const std::vector<std::string>& entries, bool dropped) const {
+  const std::string operation = line_operation();
+  std::vector<JournalLine> lines;
+  for (const std::string& entry : entries)
+    lines.push_back(
+        {dropped ? Change::remove : Change::add, journal_line_id(operation, lines.size()), entry});
+  // One that is gone by now has nothing to say.
+  if (!lines.empty()) static_cast<void>(journal(manifest_key()).append(lines, [] { return true; }));
 }
 
 Request ElementIndex::mark(std::size_t shard, const std::string& incarnation) const {
@@ -58,7 +59,7 @@ std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::st
   std::array<std::optional<std::size_t>, index_shards> open{};
   JournalLine line{Change::add, {}, {}};
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::size_t shard = shard_of(*names[i]);
+    const std::size_t shard = index_shard_of(*names[i]);
     if (!open[shard] || shares[*open[shard]].places.size() >= lines_per_change ||
         shares[*open[shard]].lines.size() >= bytes_per_change) {
       open[shard] = shares.size();
@@ -190,7 +191,7 @@ void ElementIndex::list_in_pieces(const Share& share, bool lossy, Listing& listi
 void ElementIndex::Listing::note(std::size_t shard, const Journal::Appended& appended) {
   if (appended.created) created[shard] = appended.incarnation;
   if (!appended.created && !created.contains(shard)) there.insert(shard);
-  if (appended.sealed) full.insert(shard);
+  if (appended.doubled) full.insert(shard);
 }
 
 ElementIndex::There ElementIndex::what_is_there(std::size_t shard) const {
@@ -202,7 +203,7 @@ ElementIndex::There ElementIndex::what_is_there(std::size_t shard) const {
     for_each_quoted(line.element, [&](std::string_view quoted) {
       if (auto name = unquote_bytes(quoted)) there.names.push_back(std::move(*name));
     });
-    there.just_now = there.just_now && seconds_of(line) >= earliest;
+    there.just_now = there.just_now && seconds_of(line.id) >= earliest;
     there.lines.push_back(std::move(line));
   }
   return there;
@@ -249,7 +250,7 @@ void ElementIndex::finish_list(Listing& listing, const std::map<std::size_t, The
   }
   // Nothing of ours depends on it; the next client that finds the shard full tries again.
   for (const std::size_t shard : listing.full)
-    static_cast<void>(attempt([&] { return compact_shard(shard, false); }));
+    static_cast<void>(attempt([&] { compact(shard, std::numeric_limits<std::size_t>::max()); }));
 }
 
 bool ElementIndex::take_back(const std::set<std::string>& names) const {
@@ -272,7 +273,7 @@ bool ElementIndex::take_back(const std::set<std::string>& names) const {
     if (!manifest) listed.insert(manifest_entry(index_shards - 1 - get, root->incarnation));
     return known;
   };
-  return mcds::take_back(context_.cluster, gets, is_ours, true);
+  return remove_created(context_.cluster, gets, is_ours, true);
 }
 
 void ElementIndex::mark_lossy(std::size_t shard) const {

@@ -1,6 +1,7 @@
 // Setting the elements of a table or hash: the steps that elements.hpp argues about, all copies side by side.
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -12,10 +13,6 @@ namespace mcds {
 namespace {
 
 constexpr int most_rounds = 6;
-
-// From its line to the element. Meanwhile the line is about nothing: compaction drops it when it is old, and
-// a fetch that heals copies does not restore it where it was lost.
-constexpr auto most_unlisted = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -50,17 +47,13 @@ class Elements::Setting {
   // replaces it.
   bool guesses() const { return elements_.were_new_; }
 
-  void begin(bool relist) {
-    if (relist) static_cast<void>(elsewhere());
-    if (relist) list(all([](const One&) { return true; }));
-    guesses() ? begin_unread() : run();
-  }
+  void begin() { guesses() ? begin_unread() : run(); }
 
   // Begins to write what is listed by now.
   void proceed() {
     if (step_ != Step::listing) return;
     stepping([&] {
-      if (!finish_unread()) return run();
+      finish_unread();
       step_ = Step::writing;
       if (versioned())
         begin_copies();
@@ -123,7 +116,7 @@ class Elements::Setting {
     bool open() const { return !done && !failure; }
     // Its line may have been dropped or lost before the element was there.
     bool written_late() const {
-      return added_at && !failure && listed_at && *added_at - *listed_at > most_unlisted;
+      return added_at && !failure && listed_at && *added_at - *listed_at > ElementIndex::most_unlisted;
     }
   };
 
@@ -154,22 +147,12 @@ class Elements::Setting {
   bool any_missing() const {
     return any([](const One& one) { return one.open() && one.to_list; });
   }
-  // True: the same again, perhaps under other keys. Another batch may have been told so first.
-  bool elsewhere() {
-    const auto moved = attempt([&] {
-      static_cast<void>(elements_.elsewhere());
-      return std::exchange(moves_, elements_.moves_) != elements_.moves_;
-    });
-    if (moved.failure() && any([](const One& one) { return !one.open() || one.partly; })) {
-      for (One* one : open()) one->failure = moved.failure();
-      return false;
-    }
-    if (!moved.value()) return false;
-    for (One* one : open()) {
-      one->write.reset();
-      one->listed_at.reset();
-    }
-    return true;
+  // Before something is created. Another batch, or a part of this, may have been told so first.
+  void expect_here() {
+    const auto here = attempt([&] { elements_.expect_here(); });
+    if (!here.failure()) return;
+    if (!any([](const One& one) { return !one.open() || one.partly; })) raise(*here.failure());
+    for (One* one : open()) one->failure = here.failure();
   }
   // The copies of the index and of an element are on servers of their own: what one server did not do is that
   // server's copy, or if it has none, the copy of this number.
@@ -192,9 +175,9 @@ class Elements::Setting {
 
   // As list_missing(), while it is read in several copies.
   void begin_unread() {
+    for (One* one : open()) one->missing = one->to_list = true;
+    if (any_missing()) expect_here();
     asked_ = open();
-    for (One* one : asked_) one->missing = one->to_list = true;
-    if (any_missing() && elsewhere()) return run();
     begin_list(to_be_listed());
     if (versioned() && !asked_.empty()) reading_ = elements_.versions_.begin_read(keys_of(asked_), unread());
     step_ = Step::listing;
@@ -202,18 +185,16 @@ class Elements::Setting {
 
   // What was there before this client began the structure would be listed.
   std::size_t unread() const {
-    const bool began = listing_ && indexes_->created_just_now(listing_->shares);
+    const bool began = listing_ && elements_.indexes_.created_just_now(listing_->shares);
     return began ? elements_.context_.copies : 1;
   }
 
-  // Nothing is written yet; false: the same again.
-  bool finish_unread() {
+  // Nothing is written yet.
+  void finish_unread() {
     std::vector<VersionedItem> items;
     if (reading_) items = elements_.versions_.finish_read(*std::exchange(reading_, std::nullopt));
     finish_list();
-    if (any_missing() && elsewhere()) return false;
     if (versioned()) take(asked_, std::move(items));
-    return true;
   }
 
   // What is left of the steps.
@@ -222,7 +203,7 @@ class Elements::Setting {
     list(all([](const One& one) { return one.written_late(); }));
     for (int round = 0; round < most_rounds && any(is_open); ++round) {
       look();
-      if (!list_missing()) continue;
+      list_missing();
       write();
       list(all([](const One& one) { return one.written_late(); }));
     }
@@ -232,18 +213,36 @@ class Elements::Setting {
     });
   }
 
-  // False: the same again, perhaps under other keys.
-  bool list_missing() {
-    if (any_missing() && elsewhere()) return false;
+  void list_missing() {
+    if (any_missing()) expect_here();
     list(to_be_listed());
-    return !(any_missing() && elsewhere());  // it may have taken long
   }
 
+  // Those too that exist, if what listed them may be lost.
   std::vector<One*> to_be_listed() {
-    return all([](const One& one) { return one.open() && one.to_list && !one.listed_at; });
+    const bool relists = elements_.relists_.value_or(false);
+    return all([&](const One& one) {
+      return !one.failure && !one.listed_at && (relists || (!one.done && one.to_list));
+    });
   }
 
   void look() { versioned() ? read() : replace(); }
+
+  // The first batch of several elements asks for the index, too, in the trip in which it looks for them.
+  std::optional<ElementIndexes::Probe> probe() {
+    if (elements_.relists_ || batch_.size() == 1) return std::nullopt;
+    elements_.relists_ = false;
+    return elements_.indexes_.probe(names_of(open()));
+  }
+
+  void take(const ElementIndexes::Probe& probe, std::span<const Reply> replies) {
+    std::set<std::size_t> shards;
+    for (const One& one : ones_) {
+      if (!one.missing && !one.failure) shards.insert(index_shard_of(one.element->name));
+    }
+    elements_.relists_ = elements_.indexes_.is_damaged(probe, replies, shards);
+  }
+
   void write() {
     if (!versioned()) return add();
     begin_copies();
@@ -256,11 +255,15 @@ class Elements::Setting {
     const auto asked = open();
     for (const One* one : asked)
       batch.push_back(Request::replace(key_of(*one), one->element->value, Exptime::never()));
-    const auto replies = elements_.context_.cluster.execute(ending(std::move(batch)));
+    batch = ending(std::move(batch));
+    const auto probe = this->probe();
+    if (probe) batch.insert(batch.end(), probe->requests.begin(), probe->requests.end());
+    const auto replies = elements_.context_.cluster.execute(batch);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       asked[i]->missing = asked[i]->to_list = replies[i].outcome == Outcome::not_stored;
       settle(*asked[i], replies[i]);
     }
+    if (probe) take(*probe, std::span(replies).subspan(asked.size()));
   }
 
   void add() {
@@ -308,7 +311,23 @@ class Elements::Setting {
   // What is decided already was read again when it was overtaken.
   void read() {
     const auto asked = all([](const One& one) { return one.open() && !one.write; });
+    if (const auto probe = this->probe()) return read_beside(*probe, asked);
     take(asked, elements_.versions_.read(keys_of(asked)));
+  }
+
+  void read_beside(const ElementIndexes::Probe& probe, const std::vector<One*>& asked) {
+    const std::vector<std::string> keys = keys_of(asked);
+    std::vector<Request> batch;
+    for (const std::string& key : keys) batch.push_back(Request::gets(key));
+    batch = to_copies(elements_.context_, batch);
+    const std::size_t gets = batch.size(), copies = elements_.copies_.size();
+    batch.insert(batch.end(), probe.requests.begin(), probe.requests.end());
+    const auto replies = elements_.context_.cluster.execute(batch);
+    std::vector<VersionedItem> items;
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      items.push_back(elements_.versions_.item_of(keys[i], std::span(replies).subspan(i * copies, copies)));
+    take(asked, std::move(items));
+    take(probe, std::span(replies).subspan(gets));
   }
 
   std::vector<std::string> keys_of(const std::vector<One*>& ones) const {
@@ -381,20 +400,19 @@ class Elements::Setting {
   void list(const std::vector<One*>& ones) {
     if (ones.empty()) return;
     const SteadyTime before = elements_.context_.clock.steady();
-    take_lists(ones, before, elements_.indexes_->list(names_of(ones)));
+    take_lists(ones, before, elements_.indexes_.list(names_of(ones)));
   }
 
   void begin_list(std::vector<One*> ones) {
     listed_ = std::move(ones);
     if (listed_.empty()) return;
     listing_at_ = elements_.context_.clock.steady();
-    indexes_ = elements_.indexes_;
-    listing_ = indexes_->begin_list(names_of(listed_));
+    listing_ = elements_.indexes_.begin_list(names_of(listed_));
   }
 
   void finish_list() {
     if (!listing_) return;
-    take_lists(listed_, listing_at_, indexes_->finish_list(*std::exchange(listing_, std::nullopt)));
+    take_lists(listed_, listing_at_, elements_.indexes_.finish_list(*std::exchange(listing_, std::nullopt)));
   }
 
   static std::vector<const std::string*> names_of(const std::vector<One*>& ones) {
@@ -417,9 +435,8 @@ class Elements::Setting {
                                : failure_of(Part::reading, std::span(std::as_const(one.unlisted)));
       if (nowhere) {
         if (one.done)
-          one.failure =
-              UnknownOutcome("it was set, but it may be missing in the index; set it again with --relist",
-                             nowhere->server());
+          one.failure = UnknownOutcome("it was set, but it may be missing in the index; set it again",
+                                       nowhere->server());
         else
           one.failure = nowhere;
       } else {
@@ -430,8 +447,9 @@ class Elements::Setting {
 
   // Of what stays though the answer is no, each is told by itself.
   void confirm() {
-    const auto confirmed = attempt(
-        [&] { elements_.kept_.confirm([this] { return is_certain() && elements_.take_back(batch_); }); });
+    const auto confirmed = attempt([&] {
+      elements_.guard_.confirm_creation([this] { return is_certain() && elements_.take_back(batch_); });
+    });
     if (!confirmed.failure()) return;
     if (confirmed.failure()->code() != ErrorCode::unknown_outcome) raise(*confirmed.failure());
     for (One& one : ones_) {
@@ -462,10 +480,8 @@ class Elements::Setting {
   bool began_ = false;  // listing has created the index
   std::optional<Failure> failure_;
   enum class Step { listing, writing, done } step_ = Step::done;  // what is on its way
-  std::size_t moves_ = elements_.moves_;
   std::vector<One*> listed_;
   SteadyTime listing_at_;
-  std::shared_ptr<ElementIndexes> indexes_;  // in which it is
   std::optional<ElementIndexes::Listing> listing_;
   std::vector<One*> asked_;
   std::unique_ptr<Pending> adding_;  // of one copy; of several:
@@ -475,25 +491,23 @@ class Elements::Setting {
   std::vector<std::size_t> hashes_;  // of the names, sorted
 };
 
-std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool relist,
-                                         std::optional<Duration> ttl) {
-  return begin_set(elements, relist, ttl)();
+std::vector<ElementResult> Elements::set(std::span<const Element> elements, std::optional<Duration> ttl) {
+  return begin_set(elements, ttl)();
 }
 
-Elements::Answers Elements::begin_set(std::span<const Element> elements, bool relist,
-                                      std::optional<Duration> ttl) {
+Elements::Answers Elements::begin_set(std::span<const Element> elements, std::optional<Duration> ttl) {
   const auto setting = std::make_shared<Setting>(*this, elements, ttl);
   std::vector<std::shared_ptr<Setting>> before;
   for (const auto& one : std::exchange(on_their_way_, {})) {
     if (const auto still = one.lock()) before.push_back(still);
   }
-  const bool waits = relist || !setting->guesses() ||
-                     std::any_of(before.begin(), before.end(),
-                                 [&](const auto& one) { return !one->leaves_alone(*setting); });
+  const bool waits = !setting->guesses() || std::any_of(before.begin(), before.end(), [&](const auto& one) {
+    return !one->leaves_alone(*setting);
+  });
   for (const auto& one : before) {
     if (waits) one->finish();
   }
-  setting->begin(relist);
+  setting->begin();
   for (const auto& one : before) one->proceed();
   on_their_way_.assign(before.begin(), before.end());
   on_their_way_.push_back(setting);

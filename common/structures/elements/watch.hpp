@@ -2,8 +2,8 @@
 //
 // Invariants
 //   Each look compares with the one before. What changes and changes back in between is not seen. An element
-//   is reported as removed only if a whole get finds it missing too, so a change of the number of copies is
-//   not taken for a removal.
+//   is reported as removed only if a whole get finds it missing too, which ends the watch if the name was
+//   begun anew in another number of copies.
 //   What a server that does not answer has is taken to be unchanged.
 // Round trips
 //   The first look as fetch, or get. Each further one 1: all elements that are known, and beside them the

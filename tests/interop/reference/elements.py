@@ -50,7 +50,14 @@ class Elements:
         manifest = Journal(self.at, self.index).read()
         complete = manifest is None or manifest.complete
         lines = manifest.lines if manifest else []
-        listed = {tuple(words[2].split(b":")) for words in lines if words[0] == b"+"}
+        listed, dropped = set(), set()
+        for words in lines:
+            entry = tuple(words[2].split(b":"))
+            if words[0] == b"+":
+                listed.add(entry)
+                dropped.discard(entry)
+            else:
+                dropped.add(entry)
         names = set()
         for shard in range(SHARDS):
             number = b"%d" % shard
@@ -66,7 +73,7 @@ class Elements:
                 continue
             complete = complete and entry in listed
             listed.discard(entry)
-        return names, complete and not listed
+        return names, complete and not listed - dropped
 
     def _list(self, name):
         shard = zlib.crc32(name) % SHARDS

@@ -32,7 +32,7 @@ std::string loss_message(const ElementsOptions& options, const Elements::Listing
 }
 
 ExitStatus remove(Session& session, const ElementsOptions& options) {
-  const Elements elements = elements_of(session, options);
+  Elements elements = elements_of(session, options);
   ElementLine line(options);
   const auto batch = element_batch(
       session, [&](std::span<const Element> window) { return known(elements.remove(names_of(window))); },
@@ -40,7 +40,10 @@ ExitStatus remove(Session& session, const ElementsOptions& options) {
         return answer_yes_from(session, line.of(element.name).boolean("removed", result.yes),
                                {result.server, result.copies}, result.yes);
       });
-  return run_words(session, options, batch);
+  const ExitStatus status = run_words(session, options, batch);
+  session.output().flush();
+  elements.compact_removed();
+  return status;
 }
 
 // Nobody has ever set an element, or the whole index is lost.
@@ -87,33 +90,9 @@ ExitStatus check(Session& session, const ElementsOptions& options) {
   return divergent.empty() ? status_of(listing) : ExitStatus::problem;
 }
 
-ExitStatus compact(Session& session, const ElementsOptions& options) {
-  const bool whole = elements_of(session, options).compact();
-  JsonObject answer = start_answer(options);
-  answer.boolean("compacted", whole);
-  session.output().answer(add_degraded(answer, session), whole ? "1" : "0");
-  return whole ? ExitStatus::ok : ExitStatus::problem;
-}
-
-ExitStatus clear(Session& session, const ElementsOptions& options) {
-  Elements elements = elements_of(session, options);
-  const std::size_t removed = elements.clear();
-  const bool missing = removed == 0 && is_missing(elements.fetch([](Elements::Found&) {}));
-  JsonObject answer = start_answer(options);
-  if (missing) answer.boolean("found", false);
-  answer.number("removed", removed);
-  session.output().answer(add_degraded(answer, session), std::to_string(removed));
-  return missing ? as_missing(options) : ExitStatus::ok;
-}
-
 ExitStatus drop(Session& session, const ElementsOptions& options) {
   const bool dropped = elements_of(session, options).drop();
   return answer_dropped(session, start_answer(options), dropped);
-}
-
-ExitStatus recopy(Session& session, const ElementsOptions& options) {
-  const Elements::Recopied recopied = elements_of(session, options).recopy();
-  return answer_recopied(session, start_answer(options), recopied.found, recopied.from);
 }
 
 ExitStatus where(Session& session, const ElementsOptions& options) {
@@ -323,18 +302,6 @@ void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options) {
       .answer(structure +
               " complete lost? count listed lines shards healed? copies_whole? divergent? degraded?")
       .flag("--accept", "first declare what is left of a damaged index to be complete", options->accept);
-  declare("compact", "drop index lines of " + element + "s that no longer exist", compact)
-      .example("mcds " + structure + " compact " + name)
-      .answer(structure + " compacted degraded?");
-  declare("clear", "remove all " + element + "s", clear)
-      .example("mcds " + structure + " clear " + name)
-      .answer(structure + " found? removed degraded?")
-      .field("removed integer how many were removed")
-      .flag("--must-exist", "exit with 1 if there is no such " + structure, options->must_exist);
-  declare("recopy", "from now on keep the " + structure + " in --copies copies; nothing is lost", recopy)
-      .example("mcds " + structure + " recopy " + name + " --copies 2")
-      .answer(structure + " @recopied")
-      .answer(structure + " found");
   declare("drop", "end the " + structure + ": nothing of it remains on the servers", drop)
       .example("mcds " + structure + " drop " + name)
       .answer(structure + " @dropped");

@@ -14,7 +14,7 @@ struct ElementsOptions {
   std::vector<std::string> words = {};  // elements, or `-`
   std::optional<Duration> ttl = {};
   Duration every = std::chrono::seconds(2);
-  bool json = false, fail_fast = false, relist = false, accept = false, partial = false, must_exist = false;
+  bool json = false, fail_fast = false, accept = false, partial = false, must_exist = false;
 };
 
 using ElementsOptionsPtr = std::shared_ptr<ElementsOptions>;
@@ -64,7 +64,7 @@ void declare_ttl(Verb& verb, const ElementsOptionsPtr& options);
 // Prints all elements; with their values, or without.
 Verb& declare_fetch(Command& command, const ElementsOptionsPtr& options, const char* verb,
                     const char* summary, bool values);
-// remove, count, check, compact, clear, recopy, drop, where.
+// remove, count, check, drop, where.
 void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options);
 
 }  // namespace mcds

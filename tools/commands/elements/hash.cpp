@@ -36,7 +36,7 @@ ExitStatus set(Session& session, const ElementsOptions& options) {
   ElementLine line(options);
   auto batch = element_batch(
       session,
-      [&](std::span<const Element> window) { return hash.begin_set(window, options.relist, options.ttl); },
+      [&](std::span<const Element> window) { return hash.begin_set(window, options.ttl); },
       [&](const Element& field, const ElementResult& result) {
         answer_setting(session, line.of(field.name).boolean("created", result.yes), options, result);
         return ExitStatus::ok;
@@ -129,8 +129,6 @@ void declare_hash(Command& command) {
       .argument("FIELD VALUE", "any bytes; @FILE: a file's contents; - reads FIELD<TAB>VALUE lines",
                 dash(&options->words))
       .flag("--json", "the lines are JSON objects as printed by fetch", options->json)
-      .flag("--relist", "also list existing fields in the index again, after a part of it was lost",
-            options->relist)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .with(declare_ttl, options);
   command.verb("get", "print the values of fields", get, options)

@@ -26,7 +26,7 @@ ExitStatus members(Session& session, const ElementsOptions& options, const char*
 ExitStatus add(Session& session, const ElementsOptions& options) {
   return members(session, options, "added", ExitStatus::ok,
                  [](Table& table, std::span<const Element> window, const ElementsOptions& how) {
-                   return table.begin_set(window, how.relist, how.ttl);
+                   return table.begin_set(window, how.ttl);
                  });
 }
 
@@ -47,8 +47,6 @@ void declare_table(Command& command) {
       .example("cut -f1 offenders | mcds table add blocked - --ttl 1h")
       .argument("NAME", "the table", &options->name)
       .argument("MEMBER", "any bytes; @FILE: a file's contents; - reads one per line", dash(&options->words))
-      .flag("--relist", "also list existing members in the index again, after a part of it was lost",
-            options->relist)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .with(declare_ttl, options);
   command.verb("has", "print whether these are members", has, options)
