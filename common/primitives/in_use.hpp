@@ -7,7 +7,8 @@
 //                                            P1 10 1795234150 *5b0e9c31
 // Invariants
 //   This is a hint, written by cas, so that no line is lost to a rival, and best effort. A line that loses to
-//   a rival or is lost is written again with the next period or chunk. Servers without cas keep what was written last.
+//   a rival or is lost is written again with the next period or chunk. Servers without cas keep what was
+//   written last.
 #pragma once
 
 #include <string>

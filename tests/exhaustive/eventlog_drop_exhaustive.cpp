@@ -91,8 +91,8 @@ struct OnExit {
   ~OnExit() { act(); }
 };
 
-// One client's operations, as letters: p puts an event, b puts one that fills more than half an item, f fetches,
-// x drops.
+// One client's operations, as letters: p puts an event, b puts one that fills more than half an item, f
+// fetches, x drops.
 class Party {
  public:
   Party(Context context, ExploredClient& client, History& history, Mistake mistake)

@@ -63,5 +63,6 @@ class CursorFile {
 //                                                   (`-`: none)
 //   lost 29920568.1 0f1e2d3c4b5a6978                an incarnation whose loss has been reported
 //   end *5d41402a
-// An empty file is a new cursor. Anything else that differs is not one of ours (Failure, bad_data); the message
-// tells cursors of logs that mcds 0.x kept in several copies, which began with mcds-eventlog-cursor 2.
+// An empty file is a new cursor. Anything else that differs is not one of ours (Failure, bad_data); the
+// message tells cursors of logs that mcds 0.x kept in several copies, which began with mcds-eventlog-cursor
+// 2.

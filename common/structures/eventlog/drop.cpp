@@ -1,5 +1,5 @@
-// The end of a log: removes what is there of it, in an order in which every step can be the last. eventlog.hpp
-// has the promises.
+// The end of a log: removes what is there of it, in an order in which every step can be the last.
+// eventlog.hpp has the promises.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -18,8 +18,8 @@ constexpr std::size_t parts_per_trip = 32;
 constexpr int most_rounds = 100;  // at parts that others keep changing
 constexpr int attempts = 3;       // at one change whose replies get lost
 
-// What was put into a part behind `size` bytes, as a part: a filler stands where the rest was, so that cursors
-// find their places.
+// What was put into a part behind `size` bytes, as a part: a filler stands where the rest was, so that
+// cursors find their places.
 std::string cut(std::string_view part, const PartHeader& header, std::size_t size) {
   if (size < header.size + smallest_filler) return std::string(part);
   std::string rest(part.substr(0, header.size));
@@ -58,8 +58,8 @@ class RingDrop {
   WallTime wall() const { return ring_.context.clock.wall(); }
   static std::int64_t group_of(std::int64_t chunk) { return chunk / chunks_per_directory; }
 
-  // The parts that a directory names, and those that are found without one: of each chunk the first ones, until
-  // one is missing.
+  // The parts that a directory names, and those that are found without one: of each chunk the first ones,
+  // until one is missing.
   void remove_chunks(std::int64_t low, std::int64_t high) {
     if (low > high) return;
     LogDirectory directory;

@@ -114,9 +114,10 @@ class LogReader {
   std::unique_ptr<Parts> parts_;
 };
 
-// Ends the log: removes what is there of it. False: there was nothing. Throws CorruptData if a key of it holds
-// another program's value, which stays, when all others are removed; NotApplied or UnknownOutcome if a server
-// does not answer, and Contention: run it again. `usual`: the shape in which it is looked for without a conf key.
+// Ends the log: removes what is there of it. False: there was nothing. Throws CorruptData if a key of it
+// holds another program's value, which stays, when all others are removed; NotApplied or UnknownOutcome if a
+// server does not answer, and Contention: run it again. `usual`: the shape in which it is looked for without
+// a conf key.
 bool drop_log(const Context& context, std::string_view name, const RingShape& usual = {});
 
 // Returns the keys a put now would use, and those of the readable window that can exist.
@@ -168,22 +169,22 @@ std::vector<PlacedKey> keys_of_log(const Context& context, std::string_view name
 //
 // Dropping
 //   What is there when drop looks at it is removed, each item by compare-and-delete: first the parts that
-//   writers append to, of all shapes, then the other parts and, for each 32 chunks, what the directory says of
-//   them, last the conf key, which names the shapes. So each step can be the last: what is put afterwards is
-//   found, and a second drop finds what is left. A part is withdrawn in the directory before it is removed, so
-//   that nobody misses it.
+//   writers append to, of all shapes, then the other parts and, for each 32 chunks, what the directory says
+//   of them, last the conf key, which names the shapes. So each step can be the last: what is put afterwards
+//   is found, and a second drop finds what is left. A part is withdrawn in the directory before it is
+//   removed, so that nobody misses it.
 //   A writer whose part is gone begins the chunk again: part 0 under another incarnation, its line in the
-//   directory, its shape in the conf key. drop removes neither, as it did not see them: a directory loses only
-//   lines that were there before, and the conf key goes only if nobody has written it since drop began. So who
-//   creates a part appends nothing to the conf key at the same time: that changes its cas unique, and tells if
-//   it is gone, to be written again.
+//   directory, its shape in the conf key. drop removes neither, as it did not see them: a directory loses
+//   only lines that were there before, and the conf key goes only if nobody has written it since drop began.
+//   Therefore a client that creates a part appends zero bytes to the conf key at the same time: this changes
+//   its cas unique, and tells whether it is still there. If it is gone, it is written again.
 //   What is appended between the look at a part and its removal stays: a line that means nothing takes the
 //   place of the events before it, so that cursors find their places. If it is a further part, the chunk is
 //   told to have a gap, where the parts before it were.
 //   A part that is listed, missing, and not listed long ago may be created at any moment: its line and the
 //   conf key stay, until they expire or the next drop.
-//   An event that is put before drop looks at its chunk may go with that. Late events are put into chunks that
-//   are looked at last. A cursor reports what it has not delivered as a gap.
+//   An event that is put before drop looks at its chunk may go with that. Late events are put into chunks
+//   that are looked at last. A cursor reports what it has not delivered as a gap.
 //   Another program's value under a key of the log stays. Servers without cas remove what was appended since
 //   the look, too.
 //

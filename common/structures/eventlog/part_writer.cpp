@@ -90,8 +90,8 @@ std::optional<std::string> PartWriter::read_back(const PartName& name) {
 
 // Looks why an append was refused: the part is full, or missing. The append is tried again behind the look: a
 // part that was missing may have been created meanwhile, and only one that is there and refuses is full.
-// Learns from the directory which part is the chunk's last. If that answers and names none, there may be nothing
-// of the chunk, because the log was dropped.
+// Learns from the directory which part is the chunk's last. If that answers and names none, there may be
+// nothing of the chunk, because the log was dropped.
 PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines, std::int64_t& last_part) {
   Cluster& cluster = ring_.context.cluster;
   const std::string key = ring_.keys.part(name);
@@ -167,8 +167,8 @@ PartWriter::Stored PartWriter::create(const PartName& name, const std::string& l
   // not have to, because it was not written: that is made good.
   const bool is_there =
       replies[1].outcome == Outcome::stored && (replies[2].failed() || knows_us(replies[2]));
-  const bool is_silent = replies[1].failed() && replies[2].failed();
-  if (!is_there && !is_silent) note_in_use(ring_.context, ring_.keys.conf(), in_use(name.chunk));
+  const bool is_away = replies[2].failed() && !replies[2].unknown();
+  if (!is_there && !is_away) note_in_use(ring_.context, ring_.keys.conf(), in_use(name.chunk));
   return Stored::yes;
 }
 
@@ -182,8 +182,8 @@ void PartWriter::withdraw(const PartName& name, const std::string& incarnation) 
 }
 
 // Lists that part, so that its absence is reported from now on, and notes the shape. False: another client
-// removed the conf key, or changed it, in which this shape was not yet. A directory is a set of lines: one that stands there
-// twice does no harm, so a lost reply is simply repeated.
+// removed the conf key, or changed it, in which this shape was not yet. A directory is a set of lines: one
+// that stands there twice does no harm, so a lost reply is simply repeated.
 bool PartWriter::name_part(const PartName& name, const std::string& incarnation) {
   Cluster& cluster = ring_.context.cluster;
   const std::int64_t group = name.chunk / chunks_per_directory;

@@ -21,8 +21,8 @@ class PartWriter {
   PartWriter(LogRing ring, bool guessed) : ring_(std::move(ring)), guessed_(guessed) {}
 
   const LogRing& ring() const { return ring_; }
-  // Appends whole event lines, at most batch_size. Returns the newest shape in use, and has stored nothing, if
-  // nothing of a guessed shape is there and that is another one. Throws NotApplied, UnknownOutcome,
+  // Appends whole event lines, at most batch_size. Returns the newest shape in use, and has stored nothing,
+  // if nothing of a guessed shape is there and that is another one. Throws NotApplied, UnknownOutcome,
   // Contention.
   std::optional<RingShape> append(std::int64_t chunk, const std::string& lines);
   // Returns how many of the last append's lines are certainly stored, the first of them: a server whose items

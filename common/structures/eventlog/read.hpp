@@ -1,4 +1,5 @@
-// Reading chunks: from the items of a ring to its chunks, and from these to events and gaps. Used by fetch.cpp.
+// Reading chunks: from the items of a ring to its chunks, and from these to events and gaps. Used by
+// fetch.cpp.
 #pragma once
 
 #include <algorithm>
@@ -43,8 +44,8 @@ struct PartWindow {
   std::int64_t end() const { return std::min(first + count, most_parts); }
 };
 
-// Reads the chunks, in the order given. One round trip, more only for third and further parts and for parts in
-// no directory. Returns nothing, and `flood`, when it is more than is held at a time.
+// Reads the chunks, in the order given. One round trip, more only for third and further parts and for parts
+// in no directory. Returns nothing, and `flood`, when it is more than is held at a time.
 std::vector<ChunkText> read_chunks(const LogRing& ring, std::span<const std::int64_t> chunks,
                                    LogReading& reading, PartWindow window = {});
 
