@@ -154,6 +154,12 @@ PartWriter::Stored PartWriter::create(const PartName& name, const std::string& l
                          name),
       Request::append(ring_.keys.conf(), ""), Request::get(ring_.keys.conf())};
   const auto replies = cluster.execute(batch);
+  // A drop that has read the conf key before does not remove it now. One that has removed it already, or did
+  // not have to, because it was not written: that is made good.
+  const bool is_there =
+      replies[1].outcome == Outcome::stored && (replies[2].failed() || knows_us(replies[2]));
+  const bool is_away = replies[2].failed() && !replies[2].unknown();
+  if (!is_there && !is_away) note_in_use(ring_.context, ring_.keys.conf(), in_use(name.chunk));
   const Reply& reply = replies.front();
   if (reply.unknown()) {
     perhaps_ = true;
@@ -163,12 +169,6 @@ PartWriter::Stored PartWriter::create(const PartName& name, const std::string& l
     if (!reply.created) withdraw(name, incarnation);
     if (expect(cluster, reply).outcome != Outcome::stored) return Stored::refused;
   }
-  // A drop that has read the conf key before does not remove it now. One that has removed it already, or did
-  // not have to, because it was not written: that is made good.
-  const bool is_there =
-      replies[1].outcome == Outcome::stored && (replies[2].failed() || knows_us(replies[2]));
-  const bool is_away = replies[2].failed() && !replies[2].unknown();
-  if (!is_there && !is_away) note_in_use(ring_.context, ring_.keys.conf(), in_use(name.chunk));
   return Stored::yes;
 }
 
