@@ -15,12 +15,12 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t parts_per_trip = 32;
-constexpr int most_rounds = 100;  // at parts that others keep changing
-constexpr int attempts = 3;       // at one change whose replies get lost
+constexpr int most_drop_rounds = 100;  // at parts that others keep changing
+constexpr int most_silences = 3;       // at one change whose replies get lost
 
 // What was put into a part behind `size` bytes, as a part: a filler stands where the rest was, so that
 // cursors find their places.
-std::string cut(std::string_view part, const PartHeader& header, std::size_t size) {
+std::string cut_part(std::string_view part, const PartHeader& header, std::size_t size) {
   if (size < header.size + smallest_filler) return std::string(part);
   std::string rest(part.substr(0, header.size));
   append_all(rest, {filler_line(size - header.size), part.substr(size)});
@@ -128,7 +128,7 @@ class RingDrop {
     Cluster& cluster = ring_.context.cluster;
     std::map<PartName, Seen> seen;
     for (int round = 0; !left.empty(); ++round) {
-      if (round == most_rounds) throw Contention("other clients keep changing the log; try again");
+      if (round == most_drop_rounds) throw Contention("other clients keep changing the log; try again");
       back_off(ring_.context, round);
       std::vector<Request> gets, changes;
       for (const PartName& name : left)
@@ -148,7 +148,7 @@ class RingDrop {
       if (round == 0) withdraw(changed, seen);
       const auto done = cluster.execute(changes);
       for (std::size_t i = 0; i < changed.size(); ++i) {
-        if (!done[i].unknown() || round >= attempts) expect(cluster, done[i]);
+        if (!done[i].unknown() || round >= most_silences) expect(cluster, done[i]);
         if (done[i].unknown() || done[i].outcome == Outcome::exists) left.push_back(changed[i]);
         if (done[i].outcome == Outcome::stored) kept_.insert({changed[i], seen[changed[i]].incarnation});
       }
@@ -181,7 +181,7 @@ class RingDrop {
     const std::string key = ring_.keys.part(name);
     if (reply.value.size() == seen.size || reply.cas.value == 0)
       return ring_.keys.of_part(removal_of(key, reply.cas), name);
-    std::string rest = cut(reply.value, *header, seen.size);
+    std::string rest = cut_part(reply.value, *header, seen.size);
     if (rest == reply.value) {
       kept_.insert({name, seen.incarnation});
       return std::nullopt;
