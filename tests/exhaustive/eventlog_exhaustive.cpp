@@ -251,7 +251,7 @@ Scenario parties(std::vector<std::string> lives, Setting setting = {}) {
 Bounds small_items(int faults) {
   Bounds bounds{.faults = faults};
   bounds.server.item_size = 500;
-  bounds.most_schedules = 200'000;
+  bounds.most_schedules = 1'000'000;
   return bounds;
 }
 
