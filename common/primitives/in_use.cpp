@@ -26,8 +26,7 @@ std::optional<InUse> parse_line(std::string_view line) {
   body->remove_prefix(in_use_mark.size());
   const std::size_t space = body->find(' ');
   const std::string what(body->substr(0, space));
-  if (what.empty()) return std::nullopt;
-  if (space == std::string_view::npos) return InUse{what, WallTime::max()};
+  if (what.empty() || space == std::string_view::npos) return std::nullopt;
   const auto until = parse_i64(body->substr(space + 1));
   if (!until || *until < 0 || *until > latest_second) return std::nullopt;
   return InUse{what, WallTime(std::chrono::seconds(*until))};
@@ -50,8 +49,7 @@ std::string in_use_value(const std::vector<InUse>& all) {
   std::string value;
   for (const InUse& one : all) {
     const std::size_t start = value.size();
-    append_all(value, {in_use_mark, one.what});
-    if (one.until != WallTime::max()) append_all(value, {" ", std::to_string(seconds_of(one.until))});
+    append_all(value, {in_use_mark, one.what, " ", std::to_string(seconds_of(one.until))});
     append_seal(value, start);
     value += '\n';
   }
@@ -64,16 +62,12 @@ Request note_in_use(const std::string& key, const Reply& seen, const InUse& note
   std::erase_if(all, [&](const InUse& other) {
     const bool same = other.what == noted.what;
     // What is put late does not end it earlier.
-    if (same && other.until != WallTime::max()) until = std::max(until, other.until);
+    if (same) until = std::max(until, other.until);
     return same;
   });
   if (all.size() >= most_users) all.erase(all.begin());
   all.push_back({noted.what, until});
-  for (InUse& one : all) {
-    // Written when lines had no end: in use for as long as what is noted now, as far as anybody knows.
-    if (one.until == WallTime::max()) one.until = noted.until;
-    until = std::max(until, one.until);
-  }
+  for (const InUse& one : all) until = std::max(until, one.until);
   const Exptime exptime = Exptime::at(until, now);
   if (seen.outcome != Outcome::hit) return Request::add(key, in_use_value(all), exptime);
   if (seen.cas.value == 0) return Request::set(key, in_use_value(all), exptime);
@@ -82,8 +76,14 @@ Request note_in_use(const std::string& key, const Reply& seen, const InUse& note
 
 void expect_in_use(const Context& context, const std::string& key, std::string_view value,
                    std::size_t server) {
-  if (value.empty() || value.starts_with(in_use_mark)) return;
-  throw CorruptData(key + " holds another program's value; remove it, or use another name",
+  std::string_view rest = value;
+  bool is_ours = value.empty();
+  while (!is_ours && !rest.empty()) is_ours = parse_line(take_line(rest)).has_value();
+  if (is_ours) return;
+  throw CorruptData(key +
+                        (value.starts_with(in_use_mark) ? " was written by mcds 0.x, or is damaged"
+                                                        : " holds another program's value") +
+                        "; remove it, or use another name",
                     context.cluster.address_of(server));
 }
 
@@ -97,9 +97,10 @@ void note_in_use(const Context& context, const std::string& key, const InUse& no
   static_cast<void>(attempt([&] {
     for (int round = 0; round < most_notes; ++round) {
       const Reply seen = look_in_use(context, key, context.cluster.execute(Request::gets(key)));
+      if (seen.unknown()) continue;
       if (seen.failed()) return;
       const Reply stored = context.cluster.execute(note_in_use(key, seen, noted, context.clock.wall()));
-      if (stored.outcome == Outcome::stored || stored.failed()) return;
+      if (stored.outcome == Outcome::stored || (stored.failed() && !stored.unknown())) return;
     }
   }));
 }

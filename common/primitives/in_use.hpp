@@ -5,11 +5,10 @@
 //   <base>:conf    lines `P1 <what> <UNIX seconds of its end> *<checksum>`, the newest last
 //                  E.g. visitors:site:conf = P1 3600 1795240800 *8d1f20aa
 //                                            P1 10 1795234150 *5b0e9c31
-//                  Logs before 0.3 wrote one line without an end.
 // Invariants
 //   This is a hint, written by cas, so that no line is lost to a rival, and best effort. A line that loses to
-//   a rival or is lost is written again with the next period or
-//   chunk. Servers without cas keep what was written last.
+//   a rival or is lost is written again with the next period or chunk. Servers without cas keep what was
+//   written last.
 #pragma once
 
 #include <string>
@@ -27,8 +26,8 @@ struct InUse {
   bool operator==(const InUse&) const = default;
 };
 
-// Those that have not ended, the newest last; nothing if the value is not ours. A line without an end has
-// none.
+// Those that have not ended, the newest last; nothing if the value is not ours. Lines of another form are
+// skipped.
 std::vector<InUse> parse_in_use(std::string_view value, WallTime now);
 std::string in_use_value(const std::vector<InUse>& all);
 
@@ -40,7 +39,7 @@ void expect_in_use(const Context& context, const std::string& key, std::string_v
 // What is there, by `seen`, the reply to a gets; asked again where servers know none. Throws as
 // expect_in_use().
 Reply look_in_use(const Context& context, const std::string& key, const Reply& seen);
-// The same with its own gets, repeated if a rival was faster. Failures are ignored.
+// The same with its own gets, repeated if a rival was faster or no reply came. Failures are ignored.
 void note_in_use(const Context& context, const std::string& key, const InUse& noted);
 
 }  // namespace mcds

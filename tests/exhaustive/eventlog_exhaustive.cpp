@@ -5,7 +5,6 @@
 
 #include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
-#include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/event_log.hpp"
 #include "tests/support/mistakes.hpp"
@@ -15,7 +14,6 @@ namespace mcds::eventlog_exhaustive {
 namespace {
 
 using namespace std::chrono_literals;
-using exhaustive::in_copies;
 
 const RingShape shape{10, 2};
 
@@ -219,49 +217,31 @@ std::optional<std::string> violation(const History& history, Loss loss) {
 
 struct Setting {
   Mistake mistake = Mistake::none;
-  std::size_t copies = 1;
   Loss loss = Loss::of_items;  // if there is one
-  test::Spoiled::Spoil spoil = nullptr;
-  bool guesses_owner = false;
 };
-
-test::Spoiled::Spoil guessing(const Setting& setting, const Context& context) {
-  if (!setting.guesses_owner) return nullptr;
-  return test::guess_owner(context.cluster.placement(), setting.copies);
-}
-
-// A chunk that is created anew to make its copy whole then goes before its time.
-void expire_soon_after_creation(Request& request) {
-  if (request.op == Op::append_or_create) request.exptime = Exptime::after(8s, WallTime{});
-}
 
 Scenario parties(std::vector<std::string> lives, Setting setting = {}) {
   return [=](Exploration& run) {
     auto history = std::make_shared<History>();
     for (const std::string& life : lives) {
-      run.client([&life, history, &setting](Context& honest, ExploredClient& client) {
-        test::Spoiled spoiled(honest.cluster,
-                              setting.guesses_owner ? guessing(setting, honest) : setting.spoil);
-        Party party({spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies}, client,
-                    *history, setting.mistake);
+      run.client([&life, history, &setting](Context& context, ExploredClient& client) {
+        Party party(context, client, *history, setting.mistake);
         for (const char letter : life) party.act(letter);
       });
     }
     run.check([history, &run, &setting](Context& observer) -> std::optional<std::string> {
       CollectingSink sink;
-      test::Spoiled servers(observer.cluster, guessing(setting, observer));
       const bool waited = run.time().elapsed() >= EventLog::grace;
       if (run.lost_data()) run.time().advance(EventLog::grace + std::chrono::seconds(shape.chunk_s) / 2 + 1s);
       if (plain_ring(setting.mistake))
         fetch_plainly(observer, setting.mistake, sink);
       else
-        EventLog({servers, observer.clock, observer.random, observer.key_prefix, setting.copies}, "x", shape)
-            .fetch({}, sink);
+        EventLog(observer, "x", shape).fetch({}, sink);
       history->reads.push_back(
           {exhaustive::never, sink.texts(), sink.gaps.size(), false, observer.clock.wall()});
       // A log without a directory looks like one that lost it; a part named long before it is there, like a
       // lost one.
-      const bool lost = (run.lost_data() && setting.copies == 1) || waited;
+      const bool lost = run.lost_data() || waited;
       if (setting.mistake != Mistake::none) return violation(*history, Loss::told_at_once);
       return violation(*history, lost ? setting.loss : Loss::none);
     });
@@ -271,7 +251,7 @@ Scenario parties(std::vector<std::string> lives, Setting setting = {}) {
 Bounds small_items(int faults) {
   Bounds bounds{.faults = faults};
   bounds.server.item_size = 500;
-  bounds.most_schedules = 200'000;
+  bounds.most_schedules = 1'000'000;
   return bounds;
 }
 
@@ -310,29 +290,6 @@ TEST_CASE("exhaustive eventlog: what is lost is told") {
   }
 }
 
-// Puts against puts, and faults where a second part begins, are for `tests/run --full`.
-TEST_CASE("exhaustive eventlog: two copies") {
-  using exhaustive::holds;
-  const auto pair = [](std::vector<std::string> lives, int faults, int more_faults) {
-    Bounds bounds = small_items(faults);
-    bounds.servers = 2;
-    holds("eventlog, 2 copies: " + lives[0] + " | " + lives[1], parties(lives, {.copies = 2}), bounds,
-          more_faults);
-  };
-  // With a second fault the put may miss one copy and the reader the other.
-  pair({"p", "f"}, 1, 0);
-  pair({"p", "d"}, 1, 0);
-  // With a fault, the one copy from which an event was read may not answer the second delivery, which then
-  // delivers it again from the other: eventlog.hpp, "With several copies".
-  pair({"p", "dd"}, 0, 0);
-  for (const std::vector<std::string>& lives :
-       {std::vector<std::string>{"pp", "f"}, {"bb", "f"}, {"bb", "d"}})
-    pair(lives, 0, 1);
-  if (!exhaustive::full()) return;
-  pair({"p", "p"}, 0, 1);
-  pair({"b", "b"}, 0, 1);
-}
-
 TEST_CASE("exhaustive eventlog: caught when broken") {
   using exhaustive::caught;
   caught("eventlog, broken: a blind repetition", parties({"p"}, {.mistake = Mistake::blind_repetition}),
@@ -351,18 +308,6 @@ TEST_CASE("exhaustive eventlog: caught when broken") {
          parties({"p"}, {.mistake = Mistake::article}), losing);
   caught("eventlog, broken: a cursor without incarnations",
          parties({"pp", "dd"}, {.mistake = Mistake::cursor_without_incarnation}), losing);
-  caught("eventlog, 2 copies, broken: copies expire some time after their creation",
-         parties({"p", "f"}, {.copies = 2, .spoil = expire_soon_after_creation}),
-         {.pauses = {9s}, .most_pauses = 1, .servers = 2});
-  Bounds restarting = small_items(1);
-  restarting.kinds = Happenings::none();
-  restarting.kinds.restarts = true;
-  restarting.servers = 2;
-  caught("eventlog, 2 copies, broken: the owner of a part is guessed from its own key",
-         parties({"bbf"}, {.copies = 2, .guesses_owner = true}), restarting);
-  // A second restart may take the other copy too.
-  exhaustive::holds("eventlog, 2 copies, a server restarts: b b f (two parts)",
-                    parties({"bbf"}, {.copies = 2}), restarting, 0);
 }
 
 }  // namespace mcds::eventlog_exhaustive

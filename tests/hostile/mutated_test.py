@@ -35,8 +35,6 @@ STRUCTURES = {
     "eventlog": (["eventlog put k one", "eventlog put k {\"a\":1} --json", "eventlog put k three", f"eventlog tail k --cursor {FILE}"],
                  ["eventlog fetch k", "eventlog tail k", "eventlog info k", f"eventlog fetch k --cursor {FILE}", "eventlog put k more",
                   "eventlog fetch k --first 1h --last 1m", "eventlog fetch k -o text"]),
-    "eventlog in copies": (["eventlog put k one --copies 2", "eventlog put k two --copies 2"],
-                           ["eventlog fetch k --copies 2", "eventlog info k --copies 2", "eventlog put k more --copies 2"]),
     "array": (["array add k a b c", "array change k --add d --delete a", "array add j {\"a\":[1]} --json"],
               ["array fetch k", "array count k", "array add k x", "array change k --delete b", "array compact k", "array fetch j",
                "array replace k z", "array clear k", "array fetch k -o text"]),

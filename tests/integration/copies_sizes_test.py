@@ -3,7 +3,7 @@
 
 Usage: copies_sizes_test.py BUILD_DIR
 
-With MCDS_TEST_FULL arrays of 60 000 lines, tables and hashes of 400 000 elements and event logs of 20 and of 650 parts,
+With MCDS_TEST_FULL arrays of 60 000 lines, tables and hashes of 400 000 elements,
 written in 1, 2 and 3 copies, each touched with both other numbers by every verb, each verb right or refused. Otherwise smaller ones,
 and fewer numbers.
 """
@@ -64,23 +64,16 @@ def run(servers, copies, *arguments, given=None):
     return done.returncode, done.stdout, done.stderr.strip()
 
 
-def numbered(count, size=0):
-    return "".join(f"line {number} {'x' * size}\n" for number in range(count))
+def numbered(count):
+    return "".join(f"line {number} \n" for number in range(count))
 
 
-def small_items(kib):
-    return ["-I", f"{kib}k", "-o", f"slab_chunk_max={kib << 10}"]
-
-
-# What is written from standard input, and how it is read; the servers' options; of an event log, its parts in each copy.
-LOG = (["eventlog", "put", "N", "-"], ["eventlog", "fetch", "N"])
+# What is written from standard input, and how it is read.
 SIZES = {
-    "array": (["array", "add", "N", "-"], ["array", "fetch", "N"], numbered(60000 if FULL else 25000), [], 0),
-    "table": (["table", "add", "N", "-"], ["table", "fetch", "N"], numbered(400000 if FULL else 20000), [], 0),
+    "array": (["array", "add", "N", "-"], ["array", "fetch", "N"], numbered(60000 if FULL else 25000)),
+    "table": (["table", "add", "N", "-"], ["table", "fetch", "N"], numbered(400000 if FULL else 20000)),
     "hash": (["hash", "set", "N", "-"], ["hash", "fetch", "N"],
-             "".join(f"field{number}\tvalue{number}\n" for number in range(400000 if FULL else 5000)), [], 0),
-    "eventlog": (*LOG, numbered(20000 if FULL else 3000, 1000), [], 20 if FULL else 3),
-    "eventlog of many parts": (*LOG, numbered(44000 if FULL else 2500, 1000), small_items(64 if FULL else 16), 650 if FULL else 150),
+             "".join(f"field{number}\tvalue{number}\n" for number in range(400000 if FULL else 5000))),
 }
 
 
@@ -90,37 +83,23 @@ def read(servers, copies, words):
     return sorted(told.splitlines())
 
 
-def parts(servers):
-    """Of an event log: items whose keys end in a part's number."""
-    count = 0
-    for path in servers.paths:
-        with connected(path) as file:
-            count += sum(key.rsplit(b":", 1)[-1].count(b".") for key in set(dumped(file, by="hash")))
-    return count
-
-
 def check_size(name, kept, others):
-    write, fetch, lines, options, least = SIZES[name]
+    write, fetch, lines = SIZES[name]
     named = lambda words: ["big" if word == "N" else word for word in words]  # noqa: E731
     with tempfile.TemporaryDirectory() as directory:
-        servers = Servers(directory, options)
+        servers = Servers(directory)
         try:
-            # All of a log in one chunk, whenever the test runs.
-            shape = ["--chunk", "1d", "--chunks", "2"] if write[0] == "eventlog" else []
-            status, _, error = run(servers, kept, *named(write), *shape, given=lines)
+            status, _, error = run(servers, kept, *named(write), given=lines)
             check(status == 0, f"{name} in {kept} copies: {status} {error}")
-            fetch = named(fetch) + shape
+            fetch = named(fetch)
             before_read = read(servers, kept, fetch)
             check(len(before_read) == lines.count("\n"), f"{name} in {kept} copies: {len(before_read)} read of {lines.count(chr(10))}")
-            if write[0] == "eventlog":
-                further = parts(servers) // kept
-                check(further >= least - 1, f"{name} in {kept} copies has {further} further parts, not {least - 1}")
             before = servers.digest()
             for other in others:
                 for verb in VERBS:
                     if verb[0] != write[0]:
                         continue
-                    status, _, error = run(servers, other, *named(verb), *(shape if verb[1] in ("put", "fetch", "tail", "info") else []))
+                    status, _, error = run(servers, other, *named(verb))
                     right = status == 65 and f"--copies {kept}" in error
                     check(right or verb[1] in ("where", "tail", "info"), f"{verb} of {name} in {kept} copies with {other}: {status} {error}")
                 after = servers.digest()

@@ -13,8 +13,6 @@
 #include "common/structures/elements/hash.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tests/support/children.hpp"
-#include "tests/support/collecting_sink.hpp"
-#include "tests/support/event_log.hpp"
 #include "tests/support/memcached_process.hpp"
 #include "tests/support/real_client.hpp"
 
@@ -27,14 +25,11 @@ using namespace std::chrono_literals;
 constexpr std::size_t most_clients = 32;
 constexpr std::size_t most_rounds = 4096;
 constexpr auto longest_ttl = 1s;
-const RingShape shape{10, 60};
-
 // What became of one write.
 enum class Fate : std::uint8_t { none, acknowledged, unknown };
 
 struct Record {
-  std::atomic<Fate> event[most_clients][most_rounds], field[most_clients][most_rounds],
-      element[most_clients][most_rounds];
+  std::atomic<Fate> field[most_clients][most_rounds], element[most_clients][most_rounds];
   std::atomic<std::uint64_t> rounds[most_clients];
   std::atomic<std::uint64_t> exact, exact_unknown, failures;
   std::atomic<std::int64_t> held_until;  // steady nanoseconds
@@ -96,7 +91,6 @@ void take_lock(CopiesClient& client, Record& record) {
 void run_client(const std::vector<Server>& servers, std::size_t index, Record& record) {
   CopiesClient client(servers);
   Counter counter(client.context);
-  EventLog log(client.context, "x", shape);
   Hash hash(client.context, "h");
   Array array(client.context, "a");
   for (std::size_t round = 0; round < most_rounds && !record.stop; ++round) {
@@ -104,7 +98,6 @@ void run_client(const std::vector<Server>& servers, std::size_t index, Record& r
     const Fate exact = fate_of(record, [&] { counter.incr("e", 1); });
     if (exact == Fate::acknowledged) ++record.exact;
     if (exact == Fate::unknown) ++record.exact_unknown;
-    record.event[index][round] = fate_of(record, [&] { log.put(name, EventData::text); });
     record.field[index][round] = fate_of(record, [&] {
       const auto result = hash.set(std::vector<Element>{{name, "v" + name}}).front();
       if (result.failure) throw Failure(*result.failure);
@@ -118,7 +111,7 @@ void run_client(const std::vector<Server>& servers, std::size_t index, Record& r
 }
 
 struct Found {
-  std::set<std::string> events, fields, elements;
+  std::set<std::string> fields, elements;
   std::uint64_t exact = 0;
   bool hash_complete = true, array_complete = true;
   bool hash_whole = true;  // in every copy
@@ -133,9 +126,6 @@ Found read_all(CopiesClient& client) {
     if (reading.failure) throw Failure(*reading.failure);
   }
   found.exact = readings[0].value;
-  CollectingSink sink;
-  EventLog(client.context, "x", shape).fetch({}, sink);
-  for (const std::string& text : sink.texts()) found.events.insert(text);
   Hash hash(client.context, "h");
   const auto listing = hash.fetch([&](Elements::Found& one) {
     if (one.value == "v" + one.name) found.fields.insert(one.name);
@@ -221,17 +211,14 @@ TEST_CASE("copies: servers killed one at a time lose no acknowledged write and d
   record->stop = true;
   CHECK(children.wait_all() == 0);
   const Found found = heal(client);
-  const std::size_t events = missing(record->event, found.events);
   const std::size_t fields = missing(record->field, found.fields);
   const std::size_t elements = missing(record->element, found.elements);
   MESSAGE(kills, " kills; exact ", found.exact, " of ", record->exact.load(), " + ",
-          record->exact_unknown.load(), " unknown; events ", found.events.size(), " lost ", events,
-          "; fields ", found.fields.size(), " lost ", fields, "; elements ", found.elements.size(), " lost ",
-          elements, "; locks ", record->acquired.load(), " doubled ", record->doubled.load(),
-          "; not applied ", record->failures.load());
+          record->exact_unknown.load(), " unknown; fields ", found.fields.size(), " lost ", fields,
+          "; elements ", found.elements.size(), " lost ", elements, "; locks ", record->acquired.load(),
+          " doubled ", record->doubled.load(), "; not applied ", record->failures.load());
   CHECK(found.exact >= record->exact);
   CHECK(found.exact <= record->exact + record->exact_unknown);
-  CHECK(events == 0);
   CHECK(fields == 0);
   CHECK(elements == 0);
   CHECK(found.hash_complete);

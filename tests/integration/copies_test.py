@@ -69,7 +69,6 @@ CUT_OFF = {
     "array delete": ([["array", "add", "N", "a", "b"]], ["array", "delete", "N", "a"], ["array", "fetch", "N"], "b"),
     "array replace": ([["array", "add", "N", "a"]], ["array", "replace", "N", "c"], ["array", "fetch", "N"], "c"),
     "array clear": ([["array", "add", "N", "a"]], ["array", "clear", "N"], ["array", "count", "N"], "0"),
-    "eventlog put": ([["eventlog", "put", "N", "e1"]], ["eventlog", "put", "N", "e2"], ["eventlog", "fetch", "N", "--first", "1h"], "e1\ne2"),
     "cache remove": ([["cache", "run", "N", "--ttl", "1h", "--", "echo", "old"]], ["cache", "remove", "N"], ["cache", "run", "N", "--ttl", "1h", "--", "echo", "new"], "new"),
     "cache expire": ([["cache", "run", "N", "--ttl", "1h", "--", "echo", "old"]], ["cache", "expire", "N"], ["cache", "run", "N", "--ttl", "1h", "--", "echo", "new"], "new"),
     "visitors hit": ([["visitors", "hit", "N", "--period", "1d"]], ["visitors", "hit", "N", "--period", "1d"], None, None),
@@ -113,7 +112,6 @@ KEPT = {
     "hash": [["hash", "set", "N", "f", "1", "g", "2"], ["hash", "fetch", "N"]],
     "table": [["table", "add", "N", "m", "k"], ["table", "fetch", "N"]],
     "array": [["array", "add", "N", "a", "b"], ["array", "fetch", "N"]],
-    "eventlog": [["eventlog", "put", "N", "e1"], ["eventlog", "fetch", "N"]],
 }
 
 

@@ -170,7 +170,7 @@ def ring_turns(directory):
         ring = ("--chunk", "1s", "--chunks", "2")
         cursor = os.path.join(directory, "cursor")
         servers.run("eventlog", "put", "x", "first", *ring)
-        servers.run("eventlog", "fetch", "x", "--cursor", cursor, *ring)
+        servers.run("eventlog", "fetch", "x", "--cursor", cursor)
         servers.run("eventlog", "put", "x", "never read", *ring)
         time.sleep(6.5)
         servers.run("eventlog", "put", "x", "last", *ring)
@@ -178,6 +178,30 @@ def ring_turns(directory):
         check(len(done) == 2 and json.loads(done[0]).get("reason") == "expired", f"no expired gap: {done}")
         check(json.loads(done[-1])["data"] == "last", f"what came after the gap is missing: {done}")
         check(servers.run("eventlog", "fetch", "x", "--cursor", cursor).stdout == b"", "the gap is reported twice")
+    finally:
+        servers.stop()
+
+
+def killed_drops(directory, choice):
+    """What is put after a drop was killed is read, without telling the shape, and a second drop leaves nothing."""
+    servers = Servers(directory)
+    try:
+        killed = 0
+        for number in range(40):
+            ring = ("--chunk", "1h", "--chunks", "72") if number % 2 else ()
+            for age in range(0, 60, 6):
+                servers.run("eventlog", "put", "x", "old", "--at", f"{age}m", *ring)
+            drop = servers.spawn("eventlog", "drop", "x", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(choice.uniform(0, 0.012))
+            drop.kill()
+            killed += drop.wait() != 0
+            for event in range(3):
+                check(servers.run("eventlog", "put", "x", f"new{event}", *ring).returncode == 0, "a put after a killed drop")
+            found = servers.run("eventlog", "fetch", "x", "-o", "value").stdout.split()
+            check([line for line in found if line != b"old"] == [b"new0", b"new1", b"new2"], f"after a killed drop: {found}")
+            done = servers.run("eventlog", "drop", "x")
+            check(done.returncode == 0 and not servers.run("item", "list", "-o", "value").stdout, f"a second drop: {done}")
+        check(killed > 5, f"only {killed} of 40 drops were killed")
     finally:
         servers.stop()
 
@@ -301,7 +325,7 @@ def main():
     print(f"seed {SEED}")
     choice = random.Random(SEED)
     for test in (lambda d: killed_readers(d, choice), lambda d: failing_consumers(d, choice), overlapping_runs, ring_turns,
-                 tail_over_restarts, other_languages, larger_than_memory):
+                 lambda d: killed_drops(d, choice), tail_over_restarts, other_languages, larger_than_memory):
         with tempfile.TemporaryDirectory(prefix="mcds-eventlog-") as directory:
             test(directory)
     finish(20)

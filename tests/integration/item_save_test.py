@@ -365,7 +365,6 @@ def forbidden(world, paths):
     run("table", "add", "twice", "x", "--copies", "2")
     run("hash", "set", "twice", "f", "x", "--copies", "2")
     run("array", "add", "twice", "x", "--copies", "2")
-    run("eventlog", "put", "twice", "x", "--copies", "2")
     run("cache", "run", "--key", "echo", "--", "echo", "x")
     run("table", "add", "dropped", "x")
     done = run("table", "drop", "dropped")

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/event_log.hpp"

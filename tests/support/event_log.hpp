@@ -4,7 +4,6 @@
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/eventlog/format.hpp"
-#include "common/structures/eventlog/place.hpp"
 
 namespace mcds {
 
@@ -14,9 +13,8 @@ class EventLog : public LogWriter, public LogReader {
   EventLog(const Context& context, std::string_view name, const RingShape& shape)
       : LogWriter(context, name, shape), LogReader(context, name, shape), context_(context), name_(name) {}
 
-  Kept::Recopied recopy() { return recopy_log(context_, name_); }
   bool drop() { return drop_log(context_, name_); }
-  LogKeys keys() const { return LogPlace(context_, name_, shape()).keys; }
+  LogKeys keys() const { return LogRing(context_, name_, shape()).keys; }
 
  private:
   Context context_;

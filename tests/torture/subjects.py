@@ -171,7 +171,7 @@ class Log(Subject):
         return ["eventlog", "put", self.name, self.fresh(), *self.RING] if dice.random() < 0.55 else self.look()
 
     def look(self):
-        return ["eventlog", "fetch", self.name, *self.RING]
+        return ["eventlog", "fetch", self.name]
 
     ask_all = look
 

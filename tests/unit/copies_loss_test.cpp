@@ -9,9 +9,7 @@
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "tests/support/cluster_doubles.hpp"
-#include "tests/support/collecting_sink.hpp"
 #include "tests/support/counters.hpp"
-#include "tests/support/event_log.hpp"
 #include "tests/support/memory_cluster.hpp"
 
 namespace mcds::copies_loss_test {
@@ -35,17 +33,6 @@ const Subject subjects[] = {
        std::set<std::string> counted;
        for (std::uint64_t i = 0; value && i < *value; ++i) counted.insert(std::to_string(i));
        return counted;
-     }},
-    {"event log",
-     [](Context& context, const std::string& text) {
-       EventLog(context, "x", {60, 60}).put(text, EventData::text);
-     },
-     [](Context& context) {
-       CollectingSink sink;
-       EventLog(context, "x", {60, 60}).fetch({}, sink);
-       const auto texts = sink.texts();
-       CHECK(sink.gaps.empty());
-       return std::set<std::string>(texts.begin(), texts.end());
      }},
     {"hash",
      [](Context& context, const std::string& text) {

@@ -9,7 +9,6 @@
 #include "common/structures/elements/elements.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "common/structures/visitors/visitors.hpp"
-#include "tests/support/event_log.hpp"
 #include "tests/support/move_world.hpp"
 
 namespace mcds::drop_test {
@@ -88,12 +87,6 @@ TEST_CASE("drop: an hour later the servers are empty, whatever was made and used
       Array(world.context, "json").replace({}, ArrayEncoding::json);
       CHECK(Array(world.context, "json").drop());
     }
-    for (int i = 0; i < 20; ++i) {
-      EventLog(world.context, "used", RingShape{}).put("event", EventData::text);
-      world.clock.advance(30s);
-    }
-    CHECK(EventLog(world.context, "used", RingShape{}).drop());
-    CHECK(!EventLog(world.context, "used", RingShape{}).drop());
     Visitors(world.context, "used", 10s).hit();
     Visitors(world.context, "used", 300s).hit();
     CHECK(Visitors::drop(world.context, "used"));
@@ -116,26 +109,6 @@ TEST_CASE("drop: what is made under the same name afterwards is another, and who
       CHECK(listing.complete());
       CHECK(found == 50);
       CHECK(Elements(world.context, "hash", "cfg", small).drop());
-      EventLog log(world.context, "log", RingShape{});
-      log.put("event", EventData::text);
-      CHECK(EventLog(world.context, "log", RingShape{}).drop());
-    }
-  }
-}
-
-TEST_CASE("drop: a log of which one copy has lost its directory, or its only one has, leaves no event") {
-  for (const std::size_t copies : {1, 2, 3}) {
-    for (std::size_t server = 0; server < 4; ++server) {
-      CAPTURE(copies);
-      CAPTURE(server);
-      test::World world(4, copies);
-      EventLog(world.context, "log", RingShape{}).put("old", EventData::text);
-      for (const std::string& key : test::left_in(world.memory)) {
-        if (key.find(":dir:") != std::string::npos) world.memory.server(server).evict(key);
-      }
-      CHECK(EventLog(world.context, "log", RingShape{}).drop());
-      world.clock.advance(1h + 3s);
-      CHECK(joined(test::left_in(world.memory)) == "");
     }
   }
 }
@@ -150,7 +123,6 @@ TEST_CASE("drop: killed at any trip, and the next client finds none of it or all
       test::World world(servers, copies);
       fill(world.others, "table", "t", 30);
       fill_array(world.others, "a", 30);
-      EventLog(world.others, "e", RingShape{}).put("old", EventData::text);
       const auto killed = [&](const auto& act) {
         int left = trips;
         test::Killing dying(world.memory, left);
@@ -161,7 +133,6 @@ TEST_CASE("drop: killed at any trip, and the next client finds none of it or all
       };
       killed([](const Context& context) { Elements(context, "table", "t", small).drop(); });
       killed([](const Context& context) { Array(context, "a", small).drop(); });
-      killed([](const Context& context) { EventLog(context, "e", RingShape{}).drop(); });
       const std::vector<Element> mine{{"mine", "1"}};
       CHECK(!Elements(world.others, "table", "t", small).set(mine).front().failure);
       bool found = false;
@@ -175,10 +146,8 @@ TEST_CASE("drop: killed at any trip, and the next client finds none of it or all
       const auto contents = Array(world.others, "a", small).fetch();
       CHECK(contents.complete());
       CHECK(contents.elements.back() == element.front());
-      EventLog(world.others, "e", RingShape{}).put("mine", EventData::text);
       CHECK(Elements(world.others, "table", "t", small).drop());
       CHECK(Array(world.others, "a", small).drop());
-      CHECK(EventLog(world.others, "e", RingShape{}).drop());
       world.clock.advance(1h + 3s);
       CHECK(joined(test::left_in(world.memory)) == "");
     }

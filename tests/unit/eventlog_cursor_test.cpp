@@ -55,20 +55,12 @@ TEST_CASE("cursors: what is written is read back") {
   CHECK(CursorState::parse("", "f") == CursorState{});
 }
 
-TEST_CASE("cursors: several copies, as versions before 0.2 numbered their parts") {
-  std::string text = "mcds-eventlog-cursor 1\nlog eventlog:x:60x60\npart 29920568 5f3a9c0d1e2b4a67 1834 -\n";
-  text += "part 29920568.1002 0f1e2d3c4b5a6978 42 -\nlost 29920568.2000 0f1e2d3c4b5a6978\n";
+TEST_CASE("cursors: one that mcds 0.x wrote for several copies is refused, and the message says so") {
+  std::string text =
+      "mcds-eventlog-cursor 2\nlog eventlog2:x:60x60\npart 29920568/1 5f3a9c0d1e2b4a67 1834 -\n";
   text += "end *" + checksum(text) + '\n';
-  CursorState state = CursorState::parse(text, "f");
-  state.tell_copies_apart(LogKeys("eventlog:l", {}, 2));
-  CHECK(state.parts.contains({29920568, 0, 0}));
-  CHECK(state.parts.contains({29920568, 2, 1}));
-  CHECK(state.lost.contains({{29920568, 0, 2}, "0f1e2d3c4b5a6978"}));
-  CursorState again = CursorState::parse(state.text(), "f");
-  CHECK(again == state);
-  again.parts[{29920568, 1002, 0}] = {"5f3a9c0d1e2b4a67", 7, std::nullopt};
-  again.tell_copies_apart(LogKeys("eventlog:l", {}, 2));
-  CHECK(again.parts.contains({29920568, 1002, 0}));
+  CHECK_THROWS_WITH_AS(CursorState::parse(text, "f"), doctest::Contains("f was written by mcds 0.x"),
+                       Failure);
 }
 
 TEST_CASE("cursors: a damaged, truncated or foreign file is refused, byte by byte") {

@@ -16,35 +16,14 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/new_file.hpp"
-#include "common/structures/eventlog/format.hpp"
+#include "common/primitives/record.hpp"
 
 namespace mcds {
 
 namespace {
 
-constexpr std::string_view magic = "mcds-eventlog-cursor ";
-constexpr std::uint64_t most_ring_numbers = 20000;  // of all rings
-
-std::string text_of(const PartName& name) {
-  return name.copy == 0 ? name.text() : name.text() + '/' + std::to_string(name.copy);
-}
-
-std::optional<PartName> parse_name(std::string_view text) {
-  const auto slash = text.find('/');
-  auto name = PartName::parse(text.substr(0, slash));
-  if (!name || slash == std::string_view::npos) return name;
-  const auto copy = parse_u64(text.substr(slash + 1));
-  if (!copy || *copy == 0 || *copy > most_ring_numbers) return std::nullopt;
-  name->copy = static_cast<std::int64_t>(*copy);
-  return name;
-}
-
-template <typename To>
-void rename(CursorState& state, const To& to) {
-  for (auto& [name, consumed] : std::exchange(state.parts, {})) state.parts.emplace(to(name), consumed);
-  for (const auto& [name, incarnation] : std::exchange(state.lost, {}))
-    state.lost.emplace(to(name), incarnation);
-}
+constexpr std::string_view first_line = "mcds-eventlog-cursor 1";
+constexpr std::string_view of_several_copies = "mcds-eventlog-cursor 2";  // mcds 0.x
 
 // False for a line that no cursor of ours contains.
 bool read_line(CursorState& state, std::string_view line) {
@@ -59,14 +38,7 @@ bool read_line(CursorState& state, std::string_view line) {
     state.seen = WallTime(std::chrono::microseconds(*time));
     return true;
   }
-  if (words[0] == "early" && words.size() == 3) {
-    const auto chunk = PartName::parse(words[1]);
-    const auto id = EventId::parse(words[2]);
-    if (!chunk || chunk->part != 0 || !id) return false;
-    state.early[chunk->chunk].insert(*id);
-    return true;
-  }
-  const auto name = words.size() < 3 ? std::nullopt : parse_name(words[1]);
+  const auto name = words.size() < 3 ? std::nullopt : PartName::parse(words[1]);
   if (!name || !parse_hex64(words[2])) return false;
   if (words[0] == "lost" && words.size() == 3) {
     state.lost.emplace(*name, words[2]);
@@ -111,17 +83,14 @@ void lock(int fd, const std::string& path) {
 }  // namespace
 
 std::string CursorState::text() const {
-  std::string text = std::string(magic) + std::to_string(version) + "\nlog " + ring + '\n';
+  std::string text = std::string(first_line) + "\nlog " + ring + '\n';
   if (seen) text += "seen " + std::to_string(seen->time_since_epoch().count()) + '\n';
   for (const auto& [name, consumed] : parts) {
-    text += "part " + text_of(name) + ' ' + consumed.incarnation + ' ' + std::to_string(consumed.bytes) + ' ';
+    text += "part " + name.text() + ' ' + consumed.incarnation + ' ' + std::to_string(consumed.bytes) + ' ';
     text += consumed.last ? consumed.last->text() : "-";
     text += '\n';
   }
-  for (const auto& [name, incarnation] : lost) text += "lost " + text_of(name) + ' ' + incarnation + '\n';
-  for (const auto& [chunk, ids] : early) {
-    for (const EventId& id : ids) text += "early " + PartName{chunk, 0}.text() + ' ' + id.text() + '\n';
-  }
+  for (const auto& [name, incarnation] : lost) text += "lost " + name.text() + ' ' + incarnation + '\n';
   const std::string sum = checksum(text);
   return text + "end *" + sum + '\n';
 }
@@ -129,46 +98,27 @@ std::string CursorState::text() const {
 CursorState CursorState::parse(std::string_view text, std::string_view file) {
   CursorState state;
   if (text.empty()) return state;
-  const auto foreign = [&] {
-    return Failure(ErrorCode::bad_data, std::string(file) +
-                                            " is not a cursor of this version, or is damaged; give another "
-                                            "file, or remove it to read the whole log again");
+  const auto foreign = [&](const char* why) {
+    return Failure(ErrorCode::bad_data,
+                   std::string(file) + why + "; give another file, or remove it to read the whole log again");
   };
   std::string_view rest = text;
   const std::string_view first = take_line(rest);
-  const auto version = first.starts_with(magic) ? parse_u64(first.substr(magic.size())) : std::nullopt;
-  if (version != 1 && version != 2) throw foreign();
-  state.version = static_cast<int>(*version);
+  if (first == of_several_copies)
+    throw foreign(" was written by mcds 0.x, for an event log in several copies");
+  const char* const damaged = " is not a cursor of this version, or is damaged";
+  if (first != first_line) throw foreign(damaged);
   while (!rest.starts_with("end *")) {
-    if (rest.empty() || !read_line(state, take_line(rest))) throw foreign();
+    if (rest.empty() || !read_line(state, take_line(rest))) throw foreign(damaged);
   }
   const std::string_view body = text.substr(0, text.size() - rest.size());
-  if (rest != "end *" + checksum(body) + '\n' || state.ring.empty()) throw foreign();
+  if (rest != "end *" + checksum(body) + '\n' || state.ring.empty()) throw foreign(damaged);
   return state;
-}
-
-void CursorState::tell_copies_apart(const LogKeys& keys) {
-  if (keys.has_one_copy()) return;
-  if (std::exchange(version, 2) == 2) return;
-  constexpr std::int64_t parts_per_copy = 1000;
-  rename(*this, [](const PartName& name) {
-    return PartName{name.chunk, name.part % parts_per_copy, name.part / parts_per_copy};
-  });
-}
-
-void CursorState::change_rings(std::int64_t before, std::int64_t now) {
-  version = 2;
-  rename(*this, [&](PartName name) {
-    const std::int64_t to = name.ring() == 0 ? before : name.ring() == now ? 0 : name.ring();
-    name.copy = name.copy % PartName::copies_per_ring + to * PartName::copies_per_ring;
-    return name;
-  });
 }
 
 void CursorState::forget_before(std::int64_t chunk) {
   parts.erase(parts.begin(), parts.lower_bound({chunk, 0}));
   lost.erase(lost.begin(), lost.lower_bound({{chunk, 0}, ""}));
-  early.erase(early.begin(), early.lower_bound(chunk));
 }
 
 CursorFile::CursorFile(const std::string& path) : path_(resolved(path)) {

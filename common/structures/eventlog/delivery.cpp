@@ -11,10 +11,6 @@ namespace mcds {
 
 namespace {
 
-bool is_whole(const ChunkText& chunk, const PartName& name) {
-  return name.ring() == 0 ? chunk.whole : chunk.whole_formers.contains(name.ring());
-}
-
 struct Damages {
   std::size_t count = 0;
   std::size_t first = 0;  // where
@@ -25,10 +21,10 @@ struct Damages {
 
 class ChunkDelivery {
  public:
-  ChunkDelivery(const LogPlace& place, CursorState& state, LogReading& reading)
-      : place_(place),
-        shape_(place.shape),
-        now_(place.context.clock.wall()),
+  ChunkDelivery(const LogRing& ring, CursorState& state, LogReading& reading)
+      : ring_(ring),
+        shape_(ring.shape),
+        now_(ring.context.clock.wall()),
         state_(state),
         sink_(reading.sink),
         found_(reading.found) {}
@@ -40,21 +36,13 @@ class ChunkDelivery {
     }
     std::vector<EventLine> events;
     bool whole = true;
-    // Several copies have the same events: only what is new counts towards the limit.
-    const bool repeats = left && !parts.empty() && parts.back().name.copy != 0;
-    std::set<EventId> seen;
-    if (repeats) {
-      const auto before = consumed_ids(chunk.chunk, parts);
-      seen.insert(before.begin(), before.end());
-    }
     for (Part& part : parts) {
       found_.bytes += part.text->value.size();
-      whole = collect(part, events, left, repeats ? &seen : nullptr) && whole;
+      whole = collect(part, events, left) && whole;
     }
     found_.parts += parts.size();
     found_.chunks += parts.empty() ? 0 : 1;
-    drop_repeated(chunk.chunk, parts, events);
-    note_early(chunk.chunk, parts, events);
+    drop_repeated(parts, events);
     for (const Part& part : parts) {
       state_.parts[part.name] = {std::string(part.incarnation), part.start, part.last};
     }
@@ -84,7 +72,7 @@ class ChunkDelivery {
     for (const auto& [name, text] : chunk.parts) {
       if (text.unreachable) continue;
       Part part{.name = name, .text = &text};
-      const auto header = parse_part_header(text.value, part.name.stored());
+      const auto header = parse_part_header(text.value, name);
       if (!header) {
         damage(part, "is not a part of an event log");
         continue;
@@ -116,8 +104,6 @@ class ChunkDelivery {
     };
     for (auto known = state_.parts.lower_bound({chunk.chunk, 0}); known != state_.parts.end(); ++known) {
       if (known->first.chunk != chunk.chunk) break;
-      // Nobody who answered knows of that ring: it is not lost for that.
-      if (known->first.ring() != 0 && !chunk.formers.contains(known->first.ring())) continue;
       if (promised || (shape_.expiry_of(chunk.chunk) > now_ && there(known->first)))
         all.emplace_back(known->first, known->second.incarnation);
     }
@@ -125,25 +111,21 @@ class ChunkDelivery {
     all.insert(all.end(), chunk.named.begin(), chunk.named.end());
     const std::string unnamed(16, '0');
     for (const Part& part : parts) {
-      for (PartName before{chunk.chunk, part.name.part - 1, part.name.copy}; before.part >= 0;
-           --before.part) {
+      for (PartName before{chunk.chunk, part.name.part - 1}; before.part >= 0; --before.part) {
         if (chunk.parts.contains(before)) break;
         const auto reported = state_.lost.lower_bound({before, ""});
         const bool again = reported != state_.lost.end() && reported->first == before;
         if (!again) all.emplace_back(before, unnamed);
       }
     }
-    const bool none = chunk.parts.empty() || chunk.parts.begin()->first.copy >= PartName::copies_per_ring;
-    if (chunk.directory_lost && none) all.emplace_back(PartName{chunk.chunk, 0}, unnamed);
+    if (chunk.directory_lost && chunk.parts.empty()) all.emplace_back(PartName{chunk.chunk, 0}, unnamed);
     return all;
   }
 
   // Whether incarnations of this chunk's parts are gone whose loss was not reported yet.
   bool report_losses(const ChunkText& chunk, const std::vector<Part>& parts) {
-    bool lost = std::ranges::any_of(
-        parts, [&](const Part& part) { return part.replaced && !is_whole(chunk, part.name); });
+    bool lost = std::ranges::any_of(parts, [](const Part& part) { return part.replaced; });
     for (const auto& [name, incarnation] : expected(chunk, parts)) {
-      if (is_whole(chunk, name)) continue;
       const auto text = chunk.parts.find(name);
       if (text != chunk.parts.end() && text->second.unreachable) continue;
       const auto same = [&](const Part& part) {
@@ -158,8 +140,7 @@ class ChunkDelivery {
   }
 
   // The part's undelivered events; false when the limit ends before them.
-  bool collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left,
-               std::set<EventId>* seen) {
+  bool collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left) {
     std::string_view rest = std::string_view(part.text->value).substr(part.start);
     Damages lines, data;
     const auto report = [&](bool whole) {
@@ -171,9 +152,7 @@ class ChunkDelivery {
     while (!rest.empty()) {
       std::string_view after = rest;
       const std::string_view line = take_line(after);
-      const auto id = seen != nullptr ? EventId::parse(line.substr(0, event_id_size)) : std::nullopt;
-      const bool again = id && seen->contains(*id);
-      if (left && *left == 0 && !again) return report(false);
+      if (left && *left == 0) return report(false);
       if (line.size() == rest.size()) {
         damage(part, "ends in the middle of a line");
         return report(true);
@@ -188,8 +167,6 @@ class ChunkDelivery {
       rest = after;
       if (!event) continue;
       part.last = event->id;
-      if (again) continue;
-      if (seen != nullptr) seen->insert(event->id);
       events.push_back(*event);
       if (left) --*left;
     }
@@ -197,53 +174,20 @@ class ChunkDelivery {
   }
 
   // Sorts by id and drops the ids that come twice, or came before in what was consumed of any part.
-  void drop_repeated(std::int64_t chunk, const std::vector<Part>& parts,
-                     std::vector<EventLine>& events) const {
+  void drop_repeated(const std::vector<Part>& parts, std::vector<EventLine>& events) const {
     if (events.empty()) return;
     const auto by_id = [](const EventLine& a, const EventLine& b) { return a.id < b.id; };
     const auto same_id = [](const EventLine& a, const EventLine& b) { return a.id == b.id; };
     std::ranges::stable_sort(events, by_id);
     events.erase(std::unique(events.begin(), events.end(), same_id), events.end());
-    const std::vector<EventId> before = consumed_ids(chunk, parts);
+    const std::vector<EventId> before = consumed_ids(parts);
     std::erase_if(events,
                   [&](const EventLine& event) { return std::ranges::binary_search(before, event.id); });
   }
 
-  // Remembers of what is delivered by now what some copy lacks, and forgets the rest. What a former ring has
-  // is in as many copies as it will ever be.
-  void note_early(std::int64_t chunk, const std::vector<Part>& parts, const std::vector<EventLine>& events) {
-    if (state_.version == 1 || state_.ring.empty()) return;  // the latter: nobody asks again
-    std::map<EventId, std::set<std::int64_t>> had;
-    for (const EventLine& event : events) had[event.id];
-    for (const EventId& id : state_.early[chunk]) had[id];
-    for (const Part& part : parts) {
-      std::string_view consumed = std::string_view(part.text->value).substr(0, had.empty() ? 0 : part.start);
-      while (!consumed.empty()) {
-        const auto id = EventId::parse(take_line(consumed).substr(0, event_id_size));
-        const auto of_id = id ? had.find(*id) : had.end();
-        if (of_id == had.end()) continue;
-        of_id->second.insert(part.name.copy);
-        if (part.name.ring() != 0) had.erase(of_id);
-      }
-    }
-    std::erase_if(had, [&](const auto& one) {
-      return one.second.empty() || one.second.size() == place_.copies.size();
-    });
-    if (had.empty()) {
-      state_.early.erase(chunk);
-      return;
-    }
-    state_.version = 2;
-    std::set<EventId>& early = state_.early[chunk];
-    early.clear();
-    for (const auto& one : had) early.insert(one.first);
-  }
-
   // Sorted.
-  std::vector<EventId> consumed_ids(std::int64_t chunk, const std::vector<Part>& parts) const {
+  std::vector<EventId> consumed_ids(const std::vector<Part>& parts) const {
     std::vector<EventId> before;
-    if (const auto early = state_.early.find(chunk); early != state_.early.end())
-      before.assign(early->second.begin(), early->second.end());
     for (const Part& part : parts) {
       const auto known = state_.parts.find(part.name);
       if (known == state_.parts.end() || part.replaced || known->second.incarnation != part.incarnation)
@@ -267,23 +211,24 @@ class ChunkDelivery {
   }
 
   void damage(const Part& part, const std::string& what) {
-    sink_.damaged(CorruptData(place_.key_of(part.name) + ' ' + what + ": another program writes to this key",
-                              place_.context.cluster.address_of(part.text->server)));
+    sink_.damaged(
+        CorruptData(ring_.keys.part(part.name) + ' ' + what + ": another program writes to this key",
+                    ring_.context.cluster.address_of(part.text->server)));
   }
 
-  const LogPlace& place_;
+  const LogRing& ring_;
   const RingShape& shape_;
   WallTime now_;
   CursorState& state_;
   LogSink& sink_;
-  LogFound& found_;
+  LogSummary& found_;
 };
 
 }  // namespace
 
-bool deliver_chunk(const LogPlace& place, const ChunkText& chunk, CursorState& state, LogReading& reading,
+bool deliver_chunk(const LogRing& ring, const ChunkText& chunk, CursorState& state, LogReading& reading,
                    std::optional<std::uint64_t>& left) {
-  return ChunkDelivery(place, state, reading).deliver(chunk, left);
+  return ChunkDelivery(ring, state, reading).deliver(chunk, left);
 }
 
 }  // namespace mcds

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 
 #include "common/base/clock.hpp"
 
@@ -52,22 +51,12 @@ struct RingShape {
   static std::optional<RingShape> parse(std::string_view text);
 };
 
-// One item of the ring: chunk 29920568's first part is `29920568`, the next `29920568.1`. Which of several
-// copies of the log it is of is known to readers only: no key and no header says it.
+// One item of the ring: chunk 29920568's first part is `29920568`, the next `29920568.1`.
 struct PartName {
   std::int64_t chunk = 0;
   std::int64_t part = 0;
-  std::int64_t copy = 0;
 
-  bool operator==(const PartName&) const = default;
-  std::strong_ordering operator<=>(const PartName& other) const {
-    return std::tie(chunk, copy, part) <=> std::tie(other.chunk, other.copy, other.part);
-  }
-  // Of which ring, for a log that was kept in other numbers of copies before: 0 is the one in use,
-  // ring_of() another.
-  static constexpr std::int64_t copies_per_ring = 100;
-  std::int64_t ring() const { return copy / copies_per_ring; }
-  PartName stored() const { return {chunk, part}; }
+  auto operator<=>(const PartName&) const = default;
   std::string text() const {
     return part == 0 ? std::to_string(chunk) : std::to_string(chunk) + '.' + std::to_string(part);
   }

@@ -50,13 +50,12 @@ std::vector<std::int64_t> span_of(std::int64_t low, std::int64_t high) {
   return chunks;
 }
 
-Failure too_large(const RingShape& shape, std::int64_t chunk, const char* unless) {
+Failure too_large(const RingShape& shape, std::int64_t chunk) {
   return {ErrorCode::bad_data, "the events from " + format_time(shape.start_of(chunk)) + " to " +
                                    format_time(shape.start_of(chunk + 1)) + " are more than " +
-                                   std::to_string(largest_answers >> 20) + " MiB, the limit for one read" +
-                                   unless +
-                                   "; read around them with --first and --last, and use shorter chunks "
-                                   "(--chunk)"};
+                                   std::to_string(largest_answers >> 20) +
+                                   " MiB, the limit for one read of one part; read around them with --first "
+                                   "and --last, and use shorter chunks (--chunk)"};
 }
 
 bool is_sole(const std::vector<RingShape>& shapes, const RingShape& shape) {
@@ -66,16 +65,15 @@ bool is_sole(const std::vector<RingShape>& shapes, const RingShape& shape) {
 }  // namespace
 
 struct LogReader::Parts {
-  LogPlace place;
+  LogRing ring;
   // poll: bytes of each chunk when last read, the older chunk whose turn it is, and when that turn began.
   std::map<std::int64_t, std::size_t> sizes{};
   std::int64_t turn = 0;
   WallTime turn_began{};
 
-  Parts(Context context, std::string_view name, const RingShape& shape)
-      : place(std::move(context), name, shape) {}
+  Parts(const Context& context, std::string_view name, const RingShape& shape) : ring(context, name, shape) {}
 
-  const RingShape& shape() const { return place.shape; }
+  const RingShape& shape() const { return ring.shape; }
 
   // The window of a clock that may be half a chunk off: one chunk more than is promised, and one more than
   // puts can reach.
@@ -91,10 +89,6 @@ struct LogReader::Parts {
     state.forget_before(window(std::min(now, state.seen.value_or(now))).first - 2);
   }
 
-  void refuse_if_left(const LogFound& found) {
-    if (const auto move = move_away(found.conf, place.copies.size())) place.refuse(*move);
-  }
-
   struct Wanted {
     std::vector<std::int64_t> chunks;
     std::optional<std::uint64_t> limit{};
@@ -102,11 +96,11 @@ struct LogReader::Parts {
   };
   // The chunk in which the limit or the sink ended it.
   std::optional<std::int64_t> read(Wanted wanted, CursorState& state, LogReading& reading) {
-    LogFound& found = reading.found;
+    LogSummary& found = reading.found;
     std::optional<std::int64_t> ended_in;
     const auto deliver = [&](const ChunkText& chunk) {
       const std::uint64_t bytes = found.bytes;
-      if (deliver_chunk(place, chunk, state, reading, wanted.limit)) {
+      if (deliver_chunk(ring, chunk, state, reading, wanted.limit)) {
         sizes[chunk.chunk] += found.bytes - bytes;
         return true;
       }
@@ -114,25 +108,13 @@ struct LogReader::Parts {
       return false;
     };
     std::size_t at_once = chunks_per_read;
-    bool looked = false;
     for (std::size_t i = 0, count = 0; i < wanted.chunks.size(); i += count) {
       count = std::min(at_once, wanted.chunks.size() - i);
       const auto some = std::span(wanted.chunks).subspan(i, count);
-      const auto texts = read_chunks(place, some, reading);
+      const auto texts = read_chunks(ring, some, reading);
       // Before anything is delivered.
-      if (i == 0) {
-        refuse_if_left(found);
-        const auto has_parts = [](const ChunkText& chunk) { return !chunk.parts.empty(); };
-        const bool there = found.directory || std::ranges::any_of(texts, has_parts);
-        if (there && found.conf_may_lack() && !std::exchange(looked, true) && place.elsewhere()) {
-          if (!state.ring.empty()) state.ring = place.keys.ring();
-          found = {};
-          count = 0;
-          continue;
-        }
-      }
       const bool declines = i == 0 && wanted.only_if_sole;
-      if (std::exchange(found.flood, false)) {
+      if (std::exchange(reading.flood, false)) {
         if (count == 1) {
           sizes[some.front()] = 0;
           if (!read_in_passes(some.front(), reading, declines, deliver)) return ended_in;
@@ -156,33 +138,19 @@ struct LogReader::Parts {
     return ended_in;
   }
 
-  // The same, and if there is nothing where the log is kept instead.
-  std::optional<std::int64_t> read_wherever(const Wanted& wanted, CursorState& state, LogReading& reading) {
-    const auto ended_in = read(wanted, state, reading);
-    LogFound& found = reading.found;
-    if (found.declined || !found.found_nothing() || !place.elsewhere()) return ended_in;
-    if (!state.ring.empty()) state.ring = place.keys.ring();
-    found = {};
-    return read(wanted, state, reading);
-  }
-
   // A chunk that is more than is held at a time, some parts after the others. The last part of one pass is in
   // the next one too: what its writer put twice, at most into the part behind, is delivered once.
   template <typename Deliver>
   bool read_in_passes(std::int64_t chunk, LogReading& reading, bool declines, const Deliver& deliver) {
-    if (place.copies.size() + place.formers.size() > 1)
-      throw too_large(shape(), chunk, " of a log in several copies, or whose number of them was changed");
-    LogFound& found = reading.found;
+    LogSummary& found = reading.found;
     const std::uint64_t chunks = found.chunks;
     for (PartWindow window{.count = parts_per_pass};;) {
-      const OneCopy copy{place.copies.at(0), shape(), place.keys};
-      const auto texts = read_copy(copy, std::span(&chunk, 1), reading, window);
-      if (std::exchange(found.flood, false)) {
-        if (window.count == 1) throw too_large(shape(), chunk, " of one part");
+      const auto texts = read_chunks(ring, std::span(&chunk, 1), reading, window);
+      if (std::exchange(reading.flood, false)) {
+        if (window.count == 1) throw too_large(shape(), chunk);
         window.count = std::max<std::int64_t>(1, window.count / 4);
         continue;
       }
-      refuse_if_left(found);
       found.declined = declines && !is_sole(found.shapes, shape());
       if (found.declined || !deliver(texts.front())) return false;
       found.chunks = chunks + 1;
@@ -193,16 +161,12 @@ struct LogReader::Parts {
 
   // Checks that the cursor is this log's, and reports what expired since it was last here.
   void adopt(CursorState& state, WallTime now, LogSink& sink) {
-    const std::string& ring = place.keys.ring();
-    if (!state.ring.empty() && state.ring != ring)
-      follow(state);
-    else
-      state.tell_copies_apart(place.keys);
-    if (!state.ring.empty() && state.ring != ring) {
-      throw Failure(ErrorCode::bad_data, "the cursor belongs to " + state.ring + ", not to " + ring +
+    const std::string& ours = ring.keys.ring();
+    if (!state.ring.empty() && state.ring != ours) {
+      throw Failure(ErrorCode::bad_data, "the cursor belongs to " + state.ring + ", not to " + ours +
                                              "; give another file, or remove it to read the whole log again");
     }
-    state.ring = ring;
+    state.ring = ours;
     forget_old(state, now);
     const std::int64_t low = window(now).first;
     const WallTime kept_from = shape().start_of(low + 1);
@@ -211,49 +175,10 @@ struct LogReader::Parts {
       state.seen = kept_from;
     }
   }
-
-  // The cursor belongs to the log under another number of copies: under one that it had before, or under keys
-  // from before they said it, or under one whose events have all expired.
-  void follow(CursorState& state) {
-    for (int look = 0; look < 2; ++look) {
-      place.remember(read_conf(place.context, place.keys.conf()).all());
-      if (take_over(state)) return;
-      if (look == 0 && !place.elsewhere()) break;
-    }
-    state.tell_copies_apart(place.keys);
-    if (state.ring == place.keys.ring() || !is_numbered_otherwise(state.ring)) return;
-    // What was delivered must not be forgotten only because the copy that tells of its ring is silent, or was
-    // until now.
-    for (const auto& conf : read_conf(place.context, place.keys.conf(), ConfAnswers::all).copies)
-      place.remember(*conf);
-    if (take_over(state)) return;
-    state.parts.clear();
-    state.lost.clear();
-    state.early.clear();
-    state.ring = place.keys.ring();
-  }
-
-  bool is_numbered_otherwise(std::string_view ring) const {
-    for (std::size_t copies = 1; copies <= most_copies; ++copies) {
-      if (keys_under(KeptNumber{copies}, place.context, place.name, shape()).ring() == ring) return true;
-    }
-    return false;
-  }
-
-  bool take_over(CursorState& state) const {
-    for (const FormerRing& former : place.formers) {
-      if (!(former.shape == shape()) || place.keys_of(former).ring() != state.ring) continue;
-      state.tell_copies_apart(place.keys_of(former));
-      state.change_rings(ring_of(former.number), ring_of({place.copies.size(), place.kept.is_unmarked()}));
-      state.ring = place.keys.ring();
-      return true;
-    }
-    return false;
-  }
 };
 
-LogReader::LogReader(Context context, std::string_view name, const RingShape& shape)
-    : parts_(std::make_unique<Parts>(std::move(context), name, shape)) {}
+LogReader::LogReader(const Context& context, std::string_view name, const RingShape& shape)
+    : parts_(std::make_unique<Parts>(context, name, shape)) {}
 LogReader::~LogReader() = default;
 
 const RingShape& LogReader::shape() const {
@@ -261,7 +186,7 @@ const RingShape& LogReader::shape() const {
 }
 
 LogSummary LogReader::fetch(const LogRange& range, LogSink& sink) {
-  auto [low, high] = parts_->window(parts_->place.context.clock.wall());
+  auto [low, high] = parts_->window(parts_->ring.context.clock.wall());
   std::optional<WallTime> first = range.first;
   if (range.after) first = std::max(first.value_or(WallTime{}), range.after->time());
   const WallTime kept_from = shape().start_of(low + 1);
@@ -273,18 +198,18 @@ LogSummary LogReader::fetch(const LogRange& range, LogSink& sink) {
   CursorState state;
   RangeSink in_range(range, sink);
   LogReading reading{in_range};
-  parts_->read_wherever({span_of(low, high), std::nullopt, range.only_if_sole}, state, reading);
+  parts_->read({span_of(low, high), std::nullopt, range.only_if_sole}, state, reading);
   reading.found.events = in_range.events();
   return std::move(reading.found);
 }
 
 LogSummary LogReader::deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit,
                               bool tolerant) {
-  const WallTime now = parts_->place.context.clock.wall();
+  const WallTime now = parts_->ring.context.clock.wall();
   const auto [low, high] = parts_->window(now);
   parts_->adopt(state, now, sink);
   LogReading reading{sink, tolerant};
-  const auto ended_in = parts_->read_wherever({span_of(low, high), limit}, state, reading);
+  const auto ended_in = parts_->read({span_of(low, high), limit}, state, reading);
   if (ended_in) {
     state.seen = std::min(now, shape().start_of(*ended_in));
   } else if (reading.found.unreachable.empty() || !state.seen) {
@@ -295,10 +220,10 @@ LogSummary LogReader::deliver(CursorState& state, LogSink& sink, std::optional<s
 
 LogSummary LogReader::poll(CursorState& state, LogSink& sink) {
   Parts& parts = *parts_;
-  const WallTime now = parts.place.context.clock.wall();
+  const WallTime now = parts.ring.context.clock.wall();
   const auto [low, high] = parts.window(now);
   const bool behind = !state.seen || *state.seen < now - shape().kept() / 2;
-  if (behind || state.ring != parts.place.keys.ring()) return deliver(state, sink, std::nullopt, true);
+  if (behind || state.ring != parts.ring.keys.ring()) return deliver(state, sink, std::nullopt, true);
   parts.forget_old(state, now);
   parts.sizes.erase(parts.sizes.begin(), parts.sizes.lower_bound(low));
   const std::int64_t recent = std::max(low, high - 3);

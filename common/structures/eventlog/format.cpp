@@ -147,6 +147,14 @@ std::optional<PartName> PartName::parse(std::string_view text) {
   return PartName{*chunk, *part};
 }
 
+std::vector<RingShape> shapes_in(std::span<const InUse> conf) {
+  std::vector<RingShape> shapes;
+  for (const InUse& one : conf) {
+    if (const auto shape = RingShape::parse(one.what)) shapes.push_back(*shape);
+  }
+  return shapes;
+}
+
 void append_event_line(std::string& out, const EventId& id, std::string_view data, EventData kind) {
   const std::optional<std::string> json = kind == EventData::json ? compact_json(data) : std::nullopt;
   if (kind == EventData::json && !json) {

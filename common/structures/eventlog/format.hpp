@@ -13,13 +13,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/random.hpp"
+#include "common/primitives/in_use.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/several/number.hpp"
 #include "common/structures/eventlog/event.hpp"
 
 namespace mcds {
@@ -38,20 +39,17 @@ class EventIdSource {
   std::uint64_t steps_ = 0;  // random bits drawn and not used yet
 };
 
-// Of one copy of a chunk, a bound for what a directory may name: some more than it has room for.
+// Of a chunk, a bound for what a directory may name: some more than it has room for.
 constexpr std::int64_t most_parts = 32768;
 
 // How many chunks share a directory.
 constexpr std::int64_t chunks_per_directory = 32;
 
+// The keys of one ring.
 class LogKeys {
  public:
-  // `log` is `<namespace>eventlog:<name>`, kept in so many copies.
-  LogKeys(std::string log, const RingShape& shape, std::size_t copies)
-      : log_(std::move(log)), ring_(log_ + ':' + shape.text()), copies_(copies) {}
-  std::size_t copies() const { return copies_; }
-  // Nothing is lacking that another copy has.
-  bool has_one_copy() const { return is_only(copies_); }
+  // `log` is `<namespace>eventlog:<name>`.
+  LogKeys(std::string log, const RingShape& shape) : log_(std::move(log)), ring_(log_ + ':' + shape.text()) {}
   std::string part(const PartName& name) const { return ring_ + ':' + name.text(); }
   // Of a part's item, which lies with the first of its chunk.
   Request of_part(Request request, const PartName& name) const {
@@ -61,10 +59,6 @@ class LogKeys {
   Request append(const PartName& name, const std::string& lines) const {
     return of_part(Request::append(part(name), lines), name);
   }
-  // Where it may be misplaced; nullopt: nowhere else, or where another copy's lies.
-  std::optional<Request> misplaced(const Cluster& cluster, Request of_part) const {
-    return has_one_copy() ? by_its_own_bytes(cluster, std::move(of_part)) : std::nullopt;
-  }
   std::string directory(std::int64_t group) const { return ring_ + ":dir:" + std::to_string(group); }
   std::string conf() const { return log_ + ":conf"; }
   // Names the log and its shape: what a cursor belongs to.
@@ -73,8 +67,21 @@ class LogKeys {
  private:
   std::string log_;
   std::string ring_;
-  std::size_t copies_;
 };
+
+// A log as it is kept in one shape.
+struct LogRing {
+  // Throws InvalidInput for an unusable name.
+  LogRing(const Context& of, std::string_view name, const RingShape& in_shape)
+      : context(of), shape(in_shape), keys(structure_key(of, "eventlog", name), in_shape) {}
+
+  Context context;
+  RingShape shape;
+  LogKeys keys;
+};
+
+// The shapes among what a log's conf key says is in use, the newest last.
+std::vector<RingShape> shapes_in(std::span<const InUse> conf);
 
 // Appends one line, line feed included. Throws Failure(bad_data) if json is required and `data` is not JSON,
 // or when the line would not fit into an item.
@@ -94,7 +101,8 @@ struct PartHeader {
 };
 std::optional<PartHeader> parse_part_header(std::string_view value, const PartName& name);
 
-// A line that means nothing, of `size` bytes, at least 16: `F <spaces> *<checksum>\n`. It fills a part.
+// A line that means nothing, of `size` bytes: `F <spaces> *<checksum>\n`. It fills a part.
+constexpr std::size_t smallest_filler = 16;
 std::string filler_line(std::size_t size);
 bool is_filler(std::string_view line);
 

@@ -4,9 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/result.hpp"
 #include "common/primitives/item_size.hpp"
-#include "common/structures/eventlog/read.hpp"
 
 namespace mcds {
 
@@ -21,130 +19,99 @@ bool holds(std::string_view part, std::string_view lines) {
 
 }  // namespace
 
-PartWriter::Appended PartWriter::append(std::int64_t chunk, const std::string& lines) {
-  Appended all;
+std::optional<RingShape> PartWriter::append(std::int64_t chunk, const std::string& lines) {
+  stored_ = 0;
+  perhaps_ = false;
+  bool is_meant = false;
   lines_in_pieces(lines, [&](const std::string& piece, std::size_t, std::size_t last) {
-    if (all.done) all = append_piece(chunk, piece);
-    if (!all.done) return;
+    is_meant = is_meant || append_piece(chunk, piece) == Stored::meant;
+    if (is_meant) return;
     stored_ = last;
-    if (piece.size() != lines.size()) perhaps_ = true;
+    guessed_ = false;
   });
-  return all;
+  return is_meant ? meant() : std::nullopt;
 }
 
-void PartWriter::restore(std::int64_t chunk, std::string_view lines) {
-  restores_ = true;
-  const auto done = attempt([&] {
-    while (!lines.empty()) {
-      std::size_t size = std::min(lines.size(), batch_size);
-      if (size < lines.size()) size = lines.rfind('\n', size - 1) + 1;
-      if (size == 0) size = lines.find('\n') + 1;
-      append(chunk, std::string(lines.substr(0, size)));
-      lines.remove_prefix(size);
-    }
-  });
-  restores_ = false;
-  done.value();
-}
-
-PartWriter::Appended PartWriter::append_piece(std::int64_t chunk, const std::string& lines) {
-  Appended appended;
+PartWriter::Stored PartWriter::append_piece(std::int64_t chunk, const std::string& lines) {
+  Cluster& cluster = ring_.context.cluster;
   if (parts_.size() > 1000) parts_.erase(parts_.begin());
   std::int64_t& part = parts_[chunk];
+  bool begins_again = false;
   for (int step = 0; step < largest_walk && part < most_parts; ++step) {
     const PartName name{chunk, part};
     std::int64_t last_part = part;
-    if (may_begin_ && std::exchange(missing_, std::nullopt) == name) {
-      if (create(name, lines) != Stored::yes) continue;
-      guessed_ = false;
-      return appended;
-    }
     Stored stored = append_to(name, lines);
     if (stored == Stored::refused) {
-      const Look found = look(name, lines, last_part, appended);
+      const Look found = look(name, lines, last_part);
+      if (found == Look::elsewhere) return Stored::meant;
+      if (found == Look::nothing && part > 0 && !std::exchange(begins_again, true)) {
+        part = 0;
+        continue;
+      }
       if (found == Look::stored) stored = Stored::yes;
       if (found == Look::again) stored = Stored::again;
-      if (found == Look::nowhere) missing_ = name;
-      appended.done = found != Look::nowhere && found != Look::elsewhere;
-      if (!appended.done) return appended;
-      if (found == Look::missing) stored = create(name, lines);
+      if (found == Look::missing || found == Look::nothing) stored = create(name, lines);
     }
-    if (stored == Stored::yes) {
-      guessed_ = false;
-      return appended;
-    }
+    if (stored == Stored::yes) return stored;
     if (stored == Stored::refused) part = std::max(part + 1, last_part);
   }
-  throw Contention(
-      "the log's chunk is full and other clients fill each new part at once; try again",
-      context_->cluster.address_of(context_->cluster.placement().server_of(keys_.part({chunk, 0}))));
+  throw Contention("the log's chunk is full and other clients fill each new part at once; try again",
+                   cluster.address_of(cluster.placement().server_of(ring_.keys.part({chunk, 0}))));
 }
 
 PartWriter::Stored PartWriter::append_to(const PartName& name, const std::string& lines) {
-  const Request request = keys_.append(name, lines);
+  Cluster& cluster = ring_.context.cluster;
+  const Request request = ring_.keys.append(name, lines);
   for (int attempt = 1;; ++attempt) {
-    const Reply reply = context_->cluster.execute(request);
+    const Reply reply = cluster.execute(request);
     if (!reply.unknown()) {
-      return expect(context_->cluster, reply).outcome == Outcome::stored ? Stored::yes : Stored::refused;
+      return expect(cluster, reply).outcome == Outcome::stored ? Stored::yes : Stored::refused;
     }
     perhaps_ = true;
     const auto value = read_back(name);
     if (value && holds(*value, lines)) return Stored::yes;
-    if (attempt == attempts) expect(context_->cluster, reply);
+    if (attempt == attempts) expect(cluster, reply);
   }
 }
 
-// The part's value after a lost reply; nullopt: it is not there. Throws UnknownOutcome when that cannot be
+// Reads the part after a lost reply; nullopt: it is not there. Throws UnknownOutcome when that cannot be
 // learned.
 std::optional<std::string> PartWriter::read_back(const PartName& name) {
+  Cluster& cluster = ring_.context.cluster;
   Reply reply;
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    reply = context_->cluster.execute(keys_.get(name));
+    reply = cluster.execute(ring_.keys.get(name));
     if (reply.outcome == Outcome::miss) return std::nullopt;
     if (reply.outcome == Outcome::hit) return std::move(reply.value);
   }
   throw UnknownOutcome("no reply to an append, nor to the read that checks it; the event may be in the log",
-                       context_->cluster.address_of(reply.server));
+                       cluster.address_of(reply.server));
 }
 
-// Why an append was refused: full, or missing. It is tried again behind the look: a part that was missing may
-// have been created meanwhile, and only one that is there and refuses is full. Learns from the directory
-// which part is the chunk's last.
-PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines, std::int64_t& last_part,
-                                  Appended& appended) {
-  const std::string key = keys_.part(name);
+// Looks why an append was refused: the part is full, or missing. The append is tried again behind the look: a
+// part that was missing may have been created meanwhile, and only one that is there and refuses is full.
+// Learns from the directory which part is the chunk's last. If that answers and names none, there may be
+// nothing of the chunk, because the log was dropped.
+PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines, std::int64_t& last_part) {
+  Cluster& cluster = ring_.context.cluster;
+  const std::string key = ring_.keys.part(name);
   const Request there =
-      keys_.of_part(touches_ ? Request::touch(key, exptime_of(name.chunk)) : Request::get(key), name);
-  std::vector<Request> batch{there, keys_.append(name, lines),
-                             Request::get(keys_.directory(name.chunk / chunks_per_directory)),
-                             Request::gets(keys_.conf())};
-  // One that is there counts as full.
-  if (auto misplaced = keys_.misplaced(context_->cluster, there)) batch.push_back(std::move(*misplaced));
-  const auto replies = context_->cluster.execute(batch);
-  const auto is_there = [](const Reply& reply) {
-    return reply.outcome == Outcome::stored || reply.outcome == Outcome::hit;
-  };
-  conf_ = look_in_use(*context_, keys_.conf(), replies[3]);
+      ring_.keys.of_part(touches_ ? Request::touch(key, exptime_of(name.chunk)) : Request::get(key), name);
+  const std::vector<Request> batch{there, ring_.keys.append(name, lines),
+                                   Request::get(ring_.keys.directory(name.chunk / chunks_per_directory)),
+                                   Request::gets(ring_.keys.conf())};
+  const auto replies = cluster.execute(batch);
+  conf_ = look_in_use(ring_.context, ring_.keys.conf(), replies[3]);
   // Not those that were lost and withdrawn: what is written behind a hole is found through the directory
   // only.
   LogDirectory directory;
   directory.add(replies[2].value);
-  for (const auto& [named, incarnation] : directory.named(name.chunk, WallTime::max()))
-    last_part = std::max(last_part, named.part);
+  const auto all_named = directory.named(name.chunk);
+  for (const auto& [named, incarnation] : all_named) last_part = std::max(last_part, named.part);
   if (replies[1].outcome == Outcome::stored) return Look::stored;
   if (replies[1].unknown()) perhaps_ = true;
-  appended.left = left(name.chunk);
-  if (appended.left) return Look::elsewhere;
-  if (replies.size() > 4 && is_there(replies[4])) return Look::full;
-  // Both of what tells of the log may be on one server, which does not answer.
-  const auto told = [&](Outcome outcome) {
-    return replies[2].outcome == outcome || conf_->outcome == outcome;
-  };
-  const bool unknown = !perhaps_ && (told(Outcome::miss) || !told(Outcome::hit));
-  appended.meant = meant();
-  const auto missing = appended.meant           ? Look::elsewhere
-                       : !may_begin_ && unknown ? Look::nowhere
-                                                : Look::missing;
+  const bool named = replies[2].failed() || !all_named.empty();
+  const auto missing = meant() ? Look::elsewhere : named ? Look::missing : Look::nothing;
   // Not every server knows touch, and some close the connection on it. One whose reply was lost changes
   // nothing: the exptime is the same for everybody.
   touches_ = touches_ && !replies[0].failed();
@@ -154,98 +121,96 @@ PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines
     if (replies[1].unknown()) return Look::again;
     return value ? Look::full : missing;
   }
-  expect(context_->cluster, replies[1]);
-  return is_there(expect(context_->cluster, replies[0])) ? Look::full : missing;
+  expect(cluster, replies[1]);
+  const Outcome outcome = expect(cluster, replies[0]).outcome;
+  return outcome == Outcome::stored || outcome == Outcome::hit ? Look::full : missing;
 }
 
-// Nothing of a guessed shape is there: whether the newest in use is another.
+bool PartWriter::knows_us(const Reply& conf) const {
+  const auto shapes = shapes_in(parse_in_use(conf.value, ring_.context.clock.wall()));
+  return std::ranges::find(shapes, ring_.shape) != shapes.end();
+}
+
+// Nothing of a guessed shape is there: returns the newest in use, if that is another.
 std::optional<RingShape> PartWriter::meant() const {
-  if (!guessed_ || conf_->outcome != Outcome::hit) return std::nullopt;
-  const auto shapes = shapes_in(parse_in_use(conf_->value, context_->clock.wall()));
-  return shapes.empty() || shapes.back() == shape_ ? std::nullopt : std::optional(shapes.back());
+  if (!guessed_ || perhaps_) return std::nullopt;
+  const auto shapes = shapes_in(parse_in_use(conf_.value, ring_.context.clock.wall()));
+  return shapes.empty() || shapes.back() == ring_.shape ? std::nullopt : std::optional(shapes.back());
 }
 
-// Who may have stored something goes on where readers read the old number too.
-std::optional<LogMove> PartWriter::left(std::int64_t chunk) const {
-  if (conf_->outcome != Outcome::hit) return std::nullopt;
-  const auto conf = parse_in_use(conf_->value, context_->clock.wall());
-  const auto move = move_away(conf, keys_.copies());
-  const InUse ours = in_use(chunk);
-  const bool is_read = std::ranges::any_of(
-      conf, [&](const InUse& one) { return one.what == ours.what && one.until >= ours.until; });
-  return perhaps_ && is_read ? std::nullopt : move;
-}
-
-// Refused: another client created it, and it has no room. Each attempt has another name, because one
-// without a reply may be executed when the part has been created, evicted and is missing again. Only a name
-// under which certainly nothing was created is withdrawn.
+// Creates a part with these lines. Refused: another client created it, and it has no room. Each attempt has
+// another name, because one without a reply may be executed when the part has been created, evicted and is
+// missing again. Only a name under which certainly nothing was created is withdrawn.
 PartWriter::Stored PartWriter::create(const PartName& name, const std::string& lines) {
-  const std::string incarnation = context_->random.token();
-  try {
-    if (!name_part(name, incarnation)) {
-      withdraw(name, incarnation);
-      return Stored::again;
-    }
-  } catch (const NotApplied& failure) {
-    // A directory that has no room stays without it; its server may come back.
-    if (keys_.has_one_copy() || (!restores_ && failure.code() == ErrorCode::refused)) throw;
+  Cluster& cluster = ring_.context.cluster;
+  const std::string incarnation = ring_.context.random.token();
+  if (!name_part(name, incarnation)) {
+    withdraw(name, incarnation);
+    return Stored::again;
   }
-  const auto request =
-      keys_.of_part(Request::append_or_create(keys_.part(name), part_header(name, incarnation), lines,
-                                              exptime_of(name.chunk)),
-                    name);
-  const Reply reply = context_->cluster.execute(request);
+  const std::vector<Request> batch{
+      ring_.keys.of_part(Request::append_or_create(ring_.keys.part(name), part_header(name, incarnation),
+                                                   lines, exptime_of(name.chunk)),
+                         name),
+      Request::append(ring_.keys.conf(), ""), Request::get(ring_.keys.conf())};
+  const auto replies = cluster.execute(batch);
+  // A drop that has read the conf key before does not remove it now. One that has removed it already, or did
+  // not have to, because it was not written: that is made good.
+  const bool is_there =
+      replies[1].outcome == Outcome::stored && (replies[2].failed() || knows_us(replies[2]));
+  const bool is_away = replies[2].failed() && !replies[2].unknown();
+  if (!is_there && !is_away) note_in_use(ring_.context, ring_.keys.conf(), in_use(name.chunk));
+  const Reply& reply = replies.front();
   if (reply.unknown()) {
     perhaps_ = true;
     const auto value = read_back(name);
-    return value && holds(*value, lines) ? Stored::yes : Stored::again;
+    if (!value || !holds(*value, lines)) return Stored::again;
+  } else {
+    if (!reply.created) withdraw(name, incarnation);
+    if (expect(cluster, reply).outcome != Outcome::stored) return Stored::refused;
   }
-  if (!reply.created) withdraw(name, incarnation);
-  begun_ = begun_ || (reply.created && name.part == 0);
-  return expect(context_->cluster, reply).outcome == Outcome::stored ? Stored::yes : Stored::refused;
+  return Stored::yes;
 }
 
+// Withdraws that part. Best effort: otherwise a reader reports a gap although nothing was lost.
 void PartWriter::withdraw(const PartName& name, const std::string& incarnation) {
-  const auto request =
-      Request::append(keys_.directory(name.chunk / chunks_per_directory), withdrawn_line(name, incarnation));
+  const auto request = Request::append(ring_.keys.directory(name.chunk / chunks_per_directory),
+                                       withdrawn_line(name, incarnation));
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    if (!context_->cluster.execute(request).failed()) return;
+    if (!ring_.context.cluster.execute(request).failed()) return;
   }
 }
 
-// A directory is a set of lines: one that stands there twice does no harm, so a lost reply is simply
-// repeated.
+// Lists that part, so that its absence is reported from now on, and notes the shape. False: another client
+// removed the conf key, or changed it, in which this shape was not yet. A directory is a set of lines: one
+// that stands there twice does no harm, so a lost reply is simply repeated.
 bool PartWriter::name_part(const PartName& name, const std::string& incarnation) {
+  Cluster& cluster = ring_.context.cluster;
   const std::int64_t group = name.chunk / chunks_per_directory;
   const Exptime exptime = exptime_of((group + 1) * chunks_per_directory - 1);
-  const WallTime now = context_->clock.wall();
-  std::vector<Request> batch{
-      Request::append_or_create(keys_.directory(group), "", named_line(name, incarnation, now), exptime)};
-  bool knows_us = true;
-  if (conf_ && !conf_->failed()) {
-    const InUse noted = in_use(name.chunk);
-    const auto all = parse_in_use(conf_->outcome == Outcome::hit ? conf_->value : "", now);
-    knows_us = std::ranges::any_of(all, [&](const InUse& one) { return one.what == noted.what; });
-    batch.push_back(note_in_use(keys_.conf(), *std::exchange(conf_, std::nullopt), noted, now));
-  }
+  const WallTime now = ring_.context.clock.wall();
+  std::vector<Request> batch{Request::append_or_create(ring_.keys.directory(group), "",
+                                                       named_line(name, incarnation, now), exptime)};
+  if (!conf_.failed()) batch.push_back(note_in_use(ring_.keys.conf(), conf_, in_use(name.chunk), now));
   for (int attempt = 1;; ++attempt) {
-    const auto replies = context_->cluster.execute(batch);
+    const auto replies = cluster.execute(batch);
     const Reply& reply = replies.front();
+    const Reply& noted = replies.back();
     const bool rival =
-        !knows_us && attempt == 1 && !replies.back().failed() && replies.back().outcome != Outcome::stored;
+        attempt == 1 && !conf_.failed() && !noted.failed() &&
+        (noted.outcome == Outcome::not_found || (noted.outcome != Outcome::stored && !knows_us(conf_)));
     if (reply.outcome == Outcome::stored) return !rival;
     if (reply.outcome == Outcome::not_stored) {
       throw NotApplied(ErrorCode::refused,
                        "the log's directory has no room: the server is out of memory, or its items are too "
                        "small (-I); give it more",
-                       context_->cluster.address_of(reply.server));
+                       cluster.address_of(reply.server));
     }
     // Nothing of the event itself has been sent yet.
     if (reply.unknown() && attempt == attempts) {
-      throw NotApplied(ErrorCode::unavailable, reply.failure->message,
-                       context_->cluster.address_of(reply.server));
+      throw NotApplied(ErrorCode::unavailable, reply.failure->message, cluster.address_of(reply.server));
     }
-    if (!reply.unknown()) expect(context_->cluster, reply);
+    if (!reply.unknown()) expect(cluster, reply);
   }
 }
 

@@ -5,11 +5,9 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 
-#include "common/primitives/context.hpp"
 #include "common/primitives/in_use.hpp"
-#include "common/structures/eventlog/conf.hpp"
+#include "common/structures/eventlog/directory.hpp"
 #include "common/structures/eventlog/format.hpp"
 
 namespace mcds {
@@ -19,76 +17,42 @@ class PartWriter {
   // The largest append: batches stay below it.
   static constexpr std::size_t batch_size = std::size_t{256} << 10;
 
-  // `context` must outlive it; it writes one of the keys' copies. With several, a part is created although
-  // the directory's server cannot be reached; otherwise it must be named to be missed. `guessed`: so is the
-  // shape, until append() has stored something, or settle() is called.
-  PartWriter(Context& context, const RingShape& shape, const LogKeys& keys, bool guessed)
-      : context_(&context), shape_(shape), keys_(keys), guessed_(guessed) {}
+  // `guessed`: so is the shape, until append() has stored something.
+  PartWriter(LogRing ring, bool guessed) : ring_(std::move(ring)), guessed_(guessed) {}
 
-  struct Appended {
-    // False, without the other two: there is not even a directory, or no conf key, and nobody has looked for
-    // the log elsewhere, see may_begin.
-    bool done = true;
-    std::optional<RingShape> meant = {};  // nothing of a guessed shape is there, and this is a newer one
-    // The log is kept in another number of copies by now. Unless perhaps(), nothing was stored.
-    std::optional<LogMove> left = {};
-  };
-  // Whole event lines, at most batch_size. Throws NotApplied, UnknownOutcome, Contention.
-  Appended append(std::int64_t chunk, const std::string& lines);
-  // From now on directories are created.
-  void may_begin() { may_begin_ = true; }
-  void settle() { guessed_ = false; }
-  // Another copy has the present lines: this one follows, where readers still read.
-  void follow() { perhaps_ = true; }
-  // Appends any number of lines that another copy has: they are stored although the directory has no room for
-  // their part.
-  void restore(std::int64_t chunk, std::string_view lines);
-  // The lines that come next are others.
-  void begin_lines() {
-    perhaps_ = false;
-    stored_ = 0;
-  }
-  // How many of the present ones are certainly stored, the first of them: a server whose items are small
-  // takes them in pieces.
+  const LogRing& ring() const { return ring_; }
+  // Appends whole event lines, at most batch_size. Returns the newest shape in use, and has stored nothing,
+  // if nothing of a guessed shape is there and that is another one. Throws NotApplied, UnknownOutcome,
+  // Contention.
+  std::optional<RingShape> append(std::int64_t chunk, const std::string& lines);
+  // Returns how many of the last append's lines are certainly stored, the first of them: a server whose items
+  // are small takes them in pieces.
   std::size_t stored() const { return stored_; }
-  // Some of the present ones may be stored, or get stored, whatever append() has answered.
-  bool perhaps() const { return perhaps_; }
-  // Whether it has begun a chunk since the last call.
-  bool take_begun() { return std::exchange(begun_, false); }
-  // Lists that part, so that its absence is reported from now on. False: another client changed the conf key,
-  // which may say anything now that concerns this shape. Throws NotApplied.
-  bool name_part(const PartName& name, const std::string& incarnation);
-  // Withdraws that part. Best effort: otherwise a reader reports a gap although nothing was lost.
-  void withdraw(const PartName& name, const std::string& incarnation);
 
  private:
-  enum class Stored { yes, refused, again };
-  enum class Look { stored, full, missing, again, nowhere, elsewhere };
+  enum class Stored { yes, refused, again, meant };
+  enum class Look { stored, full, missing, nothing, again, elsewhere };
 
-  Appended append_piece(std::int64_t chunk, const std::string& lines);
+  Stored append_piece(std::int64_t chunk, const std::string& lines);
   Stored append_to(const PartName& name, const std::string& lines);
-  Look look(const PartName& name, const std::string& lines, std::int64_t& last_part, Appended& appended);
+  Look look(const PartName& name, const std::string& lines, std::int64_t& last_part);
   Stored create(const PartName& name, const std::string& lines);
+  bool name_part(const PartName& name, const std::string& incarnation);
+  void withdraw(const PartName& name, const std::string& incarnation);
   std::optional<std::string> read_back(const PartName& name);
   Exptime exptime_of(std::int64_t chunk) const {
-    return Exptime::at(shape_.expiry_of(chunk), context_->clock.wall());
+    return Exptime::at(ring_.shape.expiry_of(chunk), ring_.context.clock.wall());
   }
-  InUse in_use(std::int64_t chunk) const { return {shape_.text(), shape_.expiry_of(chunk)}; }
+  InUse in_use(std::int64_t chunk) const { return {ring_.shape.text(), ring_.shape.expiry_of(chunk)}; }
+  bool knows_us(const Reply& conf) const;
   std::optional<RingShape> meant() const;
-  std::optional<LogMove> left(std::int64_t chunk) const;
 
-  Context* context_;
-  RingShape shape_;
-  LogKeys keys_;
+  LogRing ring_;
   bool guessed_;
   std::size_t stored_ = 0;
   bool perhaps_ = false;  // some of the present lines may be stored already: the rest follows them
   bool touches_ = true;   // as far as is known, all servers know touch
-  bool may_begin_ = false;
-  bool restores_ = false;
-  bool begun_ = false;
-  std::optional<Reply> conf_;                   // as the last look found it
-  std::optional<PartName> missing_;             // certainly, when may_begin was asked for
+  Reply conf_;            // as the last look found it
   std::map<std::int64_t, std::int64_t> parts_;  // chunk → the part last appended to
 };
 

@@ -13,52 +13,24 @@ namespace {
 constexpr std::size_t requests_per_trip = 8192;
 constexpr std::int64_t parts_per_round = 128;  // of each chunk
 
-// Of a part without a header: whether nothing in it is a log's.
-bool is_foreign(std::string_view value) {
-  bool any = false;
-  while (!value.empty()) {
-    if (parse_event_line(take_line(value))) return false;
-    any = true;
-  }
-  return any;
-}
-
 class ChunkReader {
  public:
-  ChunkReader(const OneCopy& copy, LogReading& reading, PartWindow window)
-      : copy_(copy), reading_(reading), found_(reading.found), window_(window) {}
+  ChunkReader(const LogRing& ring, LogReading& reading, PartWindow window)
+      : ring_(ring), cluster_(ring.context.cluster), reading_(reading), window_(window) {}
 
   std::vector<ChunkText> read(std::span<const std::int64_t> chunks) {
     // Of the moment before the parts are asked for: what was named after that may have been created after
     // that.
-    const WallTime named_until =
-        copy_.context.clock.wall() - LogReader::grace - std::chrono::milliseconds(copy_.shape.chunk_s * 500);
+    const WallTime named_until = listed_long_ago(ring_);
     ask_first(chunks);
-    while (!found_.flood && ask_further()) {
+    while (!reading_.flood && ask_further()) {
     }
-    if (found_.flood) return {};
+    if (reading_.flood) return {};
     leave_out_the_rest();
-    ask_misplaced();
     ask_holes();
     find_lost_directories();
-    if (found_.flood) return {};
-    for (ChunkText& chunk : chunks_) {
-      const LogDirectory& directory = directory_of(chunk);
-      chunk.named = directory.named(chunk.chunk, named_until);
-      chunk.foreign = directory.is_foreign();
-      for (const auto& [name, part] : chunk.parts) {
-        const auto header = parse_part_header(part.value, name);
-        chunk.foreign = chunk.foreign || (!header && is_foreign(part.value));
-        const bool known = !header || directory.unreachable || directory.knows(name, header->incarnation);
-        if (!known) chunk.unnamed.emplace_back(name, header->incarnation);
-      }
-      chunk.all_named = directory.named(chunk.chunk, WallTime::max());
-      chunk.last_named = directory.last_part_of(chunk.chunk);
-      // It goes on, and nobody says how far.
-      const auto first = chunk.parts.find({chunk.chunk});
-      const bool begun = first != chunk.parts.end() && !first->second.unreachable;
-      if (begun && directory.unreachable) chunk.last_named = most_parts;
-    }
+    if (reading_.flood) return {};
+    for (ChunkText& chunk : chunks_) chunk.named = directory_of(chunk).named(chunk.chunk, named_until);
     return std::move(chunks_);
   }
 
@@ -72,13 +44,10 @@ class ChunkReader {
     return directories_[chunk.chunk / chunks_per_directory];
   }
 
-  void ask(Request request, std::size_t position, std::int64_t part) {
-    asked_.push_back({position, {chunks_[position].chunk, part}});
-    batch_.push_back(std::move(request));
-    if (batch_.size() == requests_per_trip) send();
-  }
   void ask(std::size_t position, std::int64_t part) {
-    ask(copy_.keys.get({chunks_[position].chunk, part}), position, part);
+    asked_.push_back({position, {chunks_[position].chunk, part}});
+    batch_.push_back(ring_.keys.get(asked_.back().name));
+    if (batch_.size() == requests_per_trip) send();
   }
 
   // Two parts of every chunk: that a first part is small does not prove that there is no second one.
@@ -86,13 +55,13 @@ class ChunkReader {
     const std::int64_t end = std::min(window_.first + 2, window_.end());
     std::set<std::int64_t> groups;
     for (const std::int64_t chunk : chunks) {
-      chunks_.push_back({.chunk = chunk, .parts = {}, .named = {}});
+      chunks_.push_back({.chunk = chunk});
       for (std::int64_t part = window_.first; part < end; ++part) ask(chunks_.size() - 1, part);
       groups.insert(chunk / chunks_per_directory);
     }
     next_part_.assign(chunks_.size(), end);
-    for (const std::int64_t group : groups) batch_.push_back(Request::get(copy_.keys.directory(group)));
-    batch_.push_back(Request::get(copy_.keys.conf()));
+    for (const std::int64_t group : groups) batch_.push_back(Request::get(ring_.keys.directory(group)));
+    batch_.push_back(Request::get(ring_.keys.conf()));
     send({groups.begin(), groups.end()});
   }
 
@@ -138,39 +107,23 @@ class ChunkReader {
     send();
   }
 
-  // One that is named and not where it belongs may be where versions before 0.2 put it.
-  void ask_misplaced() {
-    for (std::size_t i = 0; i < chunks_.size(); ++i) {
-      const std::int64_t chunk = chunks_[i].chunk;
-      const std::int64_t end = std::min(directory_of(chunks_[i]).last_part_of(chunk) + 1, most_parts);
-      for (std::int64_t part = 1; part < end; ++part) {
-        if (chunks_[i].parts.contains({chunk, part})) continue;
-        auto misplaced = copy_.keys.misplaced(copy_.context.cluster, copy_.keys.get({chunk, part}));
-        if (misplaced) ask(std::move(*misplaced), i, part);
-      }
-    }
-    send();
-  }
-
   // The parts that were asked for, then directories, then the conf key if there is one more.
   void send(const std::vector<std::int64_t>& groups = {}) {
     const auto batch = std::exchange(batch_, {});
     const auto asked = std::exchange(asked_, {});
-    for (std::size_t from = 0; from < batch.size() && !found_.flood; from += requests_per_trip) {
-      auto replies = copy_.context.cluster.execute(
-          std::span(batch).subspan(from, std::min(requests_per_trip, batch.size() - from)));
-      for (std::size_t i = 0; i < replies.size() && !found_.flood; ++i) {
+    for (std::size_t from = 0; from < batch.size() && !reading_.flood; from += requests_per_trip) {
+      auto replies =
+          cluster_.execute(std::span(batch).subspan(from, std::min(requests_per_trip, batch.size() - from)));
+      for (std::size_t i = 0; i < replies.size() && !reading_.flood; ++i) {
         hold(replies[i]);
-        if (found_.flood) return;
+        if (reading_.flood) return;
         const std::size_t which = from + i;
         if (which < asked.size()) {
           take_part(asked[which], std::move(replies[i]));
         } else if (which < asked.size() + groups.size()) {
           take_directory(groups[which - asked.size()], replies[i]);
-        } else if (!replies[i].failed()) {
-          found_.conf_answered = true;
-          found_.conf = parse_in_use(replies[i].value, copy_.context.clock.wall());
-          if (replies[i].outcome == Outcome::hit) found_.shapes = shapes_in(found_.conf);
+        } else if (replies[i].outcome == Outcome::hit) {
+          reading_.found.shapes = shapes_in(parse_in_use(replies[i].value, ring_.context.clock.wall()));
         }
       }
     }
@@ -178,15 +131,15 @@ class ChunkReader {
 
   void hold(const Reply& reply) {
     bytes_ += reply.value.size();
-    found_.flood = bytes_ > largest_answers || (reply.failure != nullptr && reply.failure->flood);
+    reading_.flood = bytes_ > largest_answers || (reply.failure != nullptr && reply.failure->flood);
   }
 
   bool usable(const Reply& reply) {
     if (!reply.failed()) return true;
-    if (!reading_.tolerant) expect(copy_.context.cluster, reply);
-    const Failure failure = failure_of_read(copy_.context.cluster, reply);
+    if (!reading_.tolerant) expect(cluster_, reply);
+    const Failure failure = failure_of_read(cluster_, reply);
     const auto same = [&](const Failure& one) { return one.server() == failure.server(); };
-    if (std::ranges::none_of(found_.unreachable, same)) found_.unreachable.push_back(failure);
+    if (std::ranges::none_of(reading_.found.unreachable, same)) reading_.found.unreachable.push_back(failure);
     return false;
   }
 
@@ -200,12 +153,12 @@ class ChunkReader {
     LogDirectory& directory = directories_[group];
     directory.unreachable = !usable(reply);
     if (directory.unreachable || reply.outcome != Outcome::hit) return;
-    found_.directory = true;
+    reading_.found.directory = true;
     directory.add(reply.value);
     if (directory.damaged_lines() == 0) return;
     reading_.sink.damaged(
-        CorruptData(copy_.keys.directory(group) + " holds lines that are not of an event log's directory",
-                    copy_.context.cluster.address_of(reply.server)));
+        CorruptData(ring_.keys.directory(group) + " holds lines that are not of an event log's directory",
+                    cluster_.address_of(reply.server)));
   }
 
   std::set<std::int64_t> groups_without_their_parts() const {
@@ -226,15 +179,15 @@ class ChunkReader {
   void find_lost_directories() {
     const auto suspects = groups_without_their_parts();
     if (suspects.empty()) return;
-    for (const std::int64_t group : suspects) batch_.push_back(Request::get(copy_.keys.directory(group)));
+    for (const std::int64_t group : suspects) batch_.push_back(Request::get(ring_.keys.directory(group)));
     send({suspects.begin(), suspects.end()});
     const auto lost = groups_without_their_parts();
     for (ChunkText& chunk : chunks_) chunk.directory_lost = lost.contains(chunk.chunk / chunks_per_directory);
   }
 
-  const OneCopy& copy_;
+  const LogRing& ring_;
+  Cluster& cluster_;
   LogReading& reading_;
-  LogFound& found_;
   PartWindow window_;
   std::vector<ChunkText> chunks_;
   std::vector<std::int64_t> next_part_;
@@ -246,38 +199,19 @@ class ChunkReader {
 
 }  // namespace
 
-void LogDirectory::add(std::string_view value) {
-  while (!value.empty()) {
-    const auto line = parse_directory_line(take_line(value));
-    if (!line) {
-      ++damaged_;
-    } else if (line->named) {
-      named_.try_emplace({line->name, std::string(line->incarnation)}, line->at);
-    } else {
-      withdrawn_.emplace(line->name, line->incarnation);
-    }
-  }
+std::vector<ChunkText> read_chunks(const LogRing& ring, std::span<const std::int64_t> chunks,
+                                   LogReading& reading, PartWindow window) {
+  return ChunkReader(ring, reading, window).read(chunks);
 }
 
-std::vector<NamedPart> LogDirectory::named(std::int64_t chunk, WallTime until) const {
-  std::vector<NamedPart> found;
-  for (auto entry = named_.lower_bound({{chunk, 0}, ""}); entry != named_.end(); ++entry) {
-    if (entry->first.first.chunk != chunk) break;
-    if (entry->second <= until && !withdrawn_.contains(entry->first)) found.push_back(entry->first);
-  }
-  return found;
+std::optional<RingShape> newest_in_use(const LogRing& ring) {
+  const Reply conf = ring.context.cluster.execute(Request::get(ring.keys.conf()));
+  const auto shapes = shapes_in(parse_in_use(conf.value, ring.context.clock.wall()));
+  return shapes.empty() ? std::nullopt : std::optional(shapes.back());
 }
 
-std::int64_t LogDirectory::last_part_of(std::int64_t chunk) const {
-  const auto after = named_.lower_bound({{chunk + 1, 0}, ""});
-  if (after == named_.begin()) return -1;
-  const PartName& last = std::prev(after)->first.first;
-  return last.chunk == chunk ? last.part : -1;
-}
-
-std::vector<ChunkText> read_copy(const OneCopy& copy, std::span<const std::int64_t> chunks,
-                                 LogReading& reading, PartWindow window) {
-  return ChunkReader(copy, reading, window).read(chunks);
+WallTime listed_long_ago(const LogRing& ring) {
+  return ring.context.clock.wall() - LogReader::grace - std::chrono::milliseconds(ring.shape.chunk_s * 500);
 }
 
 }  // namespace mcds

@@ -126,13 +126,10 @@ class EventLog:
         found = {}
         for line in (value or b"").split(b"\n"):
             words = (unsealed(line) or b"").split(b" ")
-            if words[0] == b"P1":
+            if words[0] == b"P1" and len(words) == 3:
                 found.pop(words[1], None)
-                if len(words) == 2 or int(words[2]) > time.time():
-                    found[words[1]] = int(words[2]) if len(words) == 3 else None
-        moves = [what.split(b"/") for what in found if what.startswith(b"kept/")]
-        if moves and max(moves, key=lambda move: int(move[1]))[2] != b"1":
-            raise ValueError(f"{self.log!r} is kept in several copies")
+                if int(words[2]) > time.time():
+                    found[words[1]] = int(words[2])
         return found, value, cas
 
     def _shapes(self):
@@ -143,10 +140,10 @@ class EventLog:
         key, end, shape = self.log + b":conf", ring.expiry(chunk), ring.shape.encode()
         for _ in range(TRIES):
             found, value, cas = self._in_use()
-            if (found.get(shape) or 0) >= end:
+            if found.get(shape, 0) >= end:
                 return
-            end = max(end, found.pop(shape, None) or 0)
-            found = {what: until or end for what, until in {**found, shape: end}.items()}
+            found.pop(shape, None)
+            found[shape] = end
             text = b"".join(sealed(b"P1 %b %d" % one) for one in found.items())
             last, server = max(found.values()), self.at(key)
             if server.add(key, text, last) if value is None else server.cas(key, text, cas, last):

@@ -46,18 +46,10 @@ class LinePutter {
     JsonObject answer("eventlog", log);
     answer.number("events", events_).number("failed", failed);
     if (first_) answer.bytes("first_id", first_->text()).bytes("last_id", last_->text());
-    answer_from(session, answer, {{}, copies_}, std::to_string(events_));
+    answer_from(session, answer, {.server = {}, .or_one = true}, std::to_string(events_));
   }
 
  private:
-  // Of each copy the first failure stays.
-  void note_copies(std::vector<CopyOutcome> copies) {
-    for (std::size_t i = 0; i < copies_.size() && i < copies.size(); ++i) {
-      if (copies_[i].failure) copies[i] = copies_[i];
-    }
-    copies_ = std::move(copies);
-  }
-
   void flush(const Window<std::string>& window, std::size_t first) {
     const std::size_t count = log_.staged();
     if (count == 0) return;
@@ -65,8 +57,7 @@ class LinePutter {
       for (std::size_t i = from; i < count; ++i) window.fail(first + i, failure);
     };
     try {
-      LogWriter::Flushed flushed = log_.flush();
-      note_copies(std::move(flushed.copies));
+      const LogWriter::Flushed flushed = log_.flush();
       events_ += flushed.events;
       if (!first_) first_ = first_staged_;
       last_ = flushed.last;
@@ -81,7 +72,6 @@ class LinePutter {
   std::optional<WallTime> at_;
   std::optional<EventId> first_staged_, first_, last_;
   std::uint64_t events_ = 0;
-  std::vector<CopyOutcome> copies_;
 };
 
 ExitStatus put_lines(Session& session, const EventlogOptions& options, LogWriter& log) {
@@ -92,19 +82,27 @@ ExitStatus put_lines(Session& session, const EventlogOptions& options, LogWriter
   batch.most_items = std::numeric_limits<std::size_t>::max();
   batch.bytes_of = [](const std::string& line) { return line.size() + sizeof line; };
   batch.most_bytes = window_bytes;
-  const LinesDone done = batch.of_lines(session, {.fail_fast = options.fail_fast, .answers_each = false});
+  const LinesDone done = batch.of_lines(session, {.answers_each = false});
   putter.print(session, options.name, done.failed);
   return done.worst;
 }
 
+// As given on the command line; nullopt: neither option was.
+std::optional<RingShape> asked_shape(const EventlogOptions& options) {
+  if (!options.chunk && !options.chunks) return std::nullopt;
+  const RingShape usual;
+  return RingShape::of(options.chunk.value_or(std::chrono::seconds(usual.chunk_s)),
+                       options.chunks.value_or(static_cast<std::uint64_t>(usual.chunks)));
+}
+
 ExitStatus put(Session& session, const EventlogOptions& options) {
-  LogWriter log(session.context_with_copies(), options.name, asked_shape(options));
+  LogWriter log(log_context(session), options.name, asked_shape(options));
   if (options.data.value_or("-") == "-") return put_lines(session, options, log);
   const auto at = time_of(session, options);
   const auto put = log.put(value_of(*options.data), options.json ? EventData::json : EventData::text, at);
   JsonObject answer("eventlog", options.name);
   answer.bytes("id", put.id.text()).time("at", put.id.time());
-  answer_from(session, answer, {put.server, put.copies}, put.id.text());
+  answer_from(session, answer, {.server = put.server, .or_one = true}, put.id.text());
   return ExitStatus::ok;
 }
 
@@ -148,42 +146,29 @@ ExitStatus info(Session& session, const EventlogOptions& options) {
     for (const RingShape& one : summary.shapes) shapes.push_back(one.text());
     if (shapes.size() > 1) answer.strings("shapes", shapes);
   }
-  session.output().answer(add_degraded(answer, session), std::to_string(summary.events));
+  add_copies(answer, session, {.server = {}, .or_one = true});
+  session.output().answer(answer, std::to_string(summary.events));
   if (sink.damages.any()) return ExitStatus::bad_data;
   return summary.found_nothing() ? ExitStatus::no : ExitStatus::ok;
 }
 
 ExitStatus where(Session& session, const EventlogOptions& options) {
-  for (const auto& ring : keys_of_log(session.context_with_copies(), options.name, asked_shape(options)))
-    print_where(session, ring.keys, ring.copies);
-  return ExitStatus::ok;
-}
-
-ExitStatus recopy(Session& session, const EventlogOptions& options) {
-  const auto recopied = recopy_log(session.context_with_copies(), options.name);
-  return answer_recopied(session, JsonObject("eventlog", options.name), recopied.found, recopied.from);
+  return print_where(session, keys_of_log(log_context(session), options.name), 1);
 }
 
 ExitStatus drop(Session& session, const EventlogOptions& options) {
   return answer_dropped(session, JsonObject("eventlog", options.name),
-                        drop_log(session.context_with_copies(), options.name));
+                        drop_log(log_context(session), options.name));
 }
 
 using EventlogOptionsPtr = std::shared_ptr<EventlogOptions>;
-
-void with_shape(Verb& verb, const EventlogOptionsPtr& options, const char* otherwise) {
-  verb.option("--chunk", "D", std::string("length of a chunk, in whole seconds; ") + otherwise,
-              &options->chunk)
-      .option("--chunks", "N", "number of chunks for which every event is kept; with --chunk default 60",
-              &options->chunks);
-}
 
 constexpr const char* busy_help = "exit code if another run is using the cursor; default 75";
 
 void declare_put(Command& command, const EventlogOptionsPtr& options) {
   command.verb("put", "add an event, or one for each line of standard input", put, options)
-      .answer("eventlog id at server @copies")
-      .answer("eventlog events failed first_id? last_id? @copies")
+      .answer("eventlog id at server copies?")
+      .answer("eventlog events failed first_id? last_id? copies?")
       .example("mcds eventlog put deploys 'v1.4.2 ok'")
       .example("mcds eventlog put deploys --json '{\"version\":\"1.4.2\"}'")
       .example("tail -F app.log | mcds eventlog put app -")
@@ -193,14 +178,17 @@ void declare_put(Command& command, const EventlogOptionsPtr& options) {
           dash(&options->data))
       .flag("--json", "DATA is JSON, and is printed as JSON", options->json)
       .option("--at", "T", "the time of the event; default now", &options->at)
-      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
-      .with(with_shape, options, "default: as the log was last written, else 1m");
+      .option("--chunk", "D",
+              "length of a chunk, in whole seconds; default: as the log was last written, else 1m",
+              &options->chunk)
+      .option("--chunks", "N", "number of chunks for which every event is kept; with --chunk default 60",
+              &options->chunks);
 }
 
 void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
   command.verb("fetch", "print events in the order of their time", eventlog_fetch, options)
-      .answer("id at data degraded?")
-      .answer("gap from:time to:time reason degraded?")
+      .answer("id at data")
+      .answer("gap from:time to:time reason")
       .example("mcds eventlog fetch deploys --first 15m")
       .example("mcds eventlog fetch deploys --cursor deploys.seen -- mail -s deploys ops")
       .example("mcds eventlog fetch deploys --limit 100 -o value")
@@ -212,14 +200,13 @@ void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
       .option("--cursor", "FILE", "only events not yet delivered with this file", &options->cursor)
       .option("-E,--busy-exit", "N", busy_help, &options->busy_status)
       .flag("--must-exist", "exit with 1 if there is no such log", options->must_exist)
-      .child(options->child, false)
-      .with(with_shape, options, "default: all in use");
+      .child(options->child, false);
 }
 
 void declare_tail(Command& command, const EventlogOptionsPtr& options) {
   command.verb("tail", "print the last events, and new ones with -f", eventlog_tail, options)
-      .answer("eventlog? id at data degraded?")
-      .answer("eventlog? gap from:time to:time reason degraded?")
+      .answer("eventlog? id at data")
+      .answer("eventlog? gap from:time to:time reason")
       .example("mcds eventlog tail deploys")
       .example("mcds eventlog tail deploys -f -o value")
       .example("mcds eventlog tail deploys -f -n 0 --cursor ~/.deploys")
@@ -231,8 +218,7 @@ void declare_tail(Command& command, const EventlogOptionsPtr& options) {
       .option("--every", "D", "how often -f looks for events; default 1s", &options->every)
       .option("--until", "T", "only events at or before T; -f ends then", &options->until)
       .option("--cursor", "FILE", "continue where this file's reader stopped", &options->cursor)
-      .option("-E,--busy-exit", "N", busy_help, &options->busy_status)
-      .with(with_shape, options, "default: all in use");
+      .option("-E,--busy-exit", "N", busy_help, &options->busy_status);
 }
 
 }  // namespace
@@ -243,17 +229,11 @@ void declare_eventlog(Command& command) {
   declare_fetch(command, options);
   declare_tail(command, options);
   command.verb("info", "print the number of events, their times, and gaps", info, options)
-      .answer("eventlog found degraded?")
+      .answer("eventlog found copies?")
       .answer(
           "eventlog found chunk_s chunks kept_s events chunks_used parts size_bytes first_at? last_at? gaps "
-          "shapes? degraded?")
+          "shapes? copies?")
       .example("mcds eventlog info deploys")
-      .argument("NAME", "the log", &options->name)
-      .with(with_shape, options, "default: that of the log's writers");
-  command.verb("recopy", "from now on keep the log in --copies copies; nothing is lost", recopy, options)
-      .example("mcds eventlog recopy deploys --copies 2")
-      .answer("eventlog @recopied")
-      .answer("eventlog found")
       .argument("NAME", "the log", &options->name);
   command.verb("drop", "end the log: nothing of it remains on the servers", drop, options)
       .example("mcds eventlog drop deploys")
@@ -262,8 +242,7 @@ void declare_eventlog(Command& command) {
   command.verb("where", "print the log's keys and their servers", where, options)
       .answer("@where")
       .example("mcds eventlog where deploys")
-      .argument("NAME", "the log", &options->name)
-      .with(with_shape, options, "default: as the log is, else 1m");
+      .argument("NAME", "the log", &options->name);
 }
 
 }  // namespace mcds

@@ -59,7 +59,7 @@ void fetch_shapes(Session& session, const EventlogOptions& options, LogRange ran
   const bool usual = std::ranges::find(shapes, RingShape{}) != shapes.end();
   if (!known.found_nothing() && !usual) shapes.emplace_back();
   if (shapes.size() == 1) {
-    LogReader(session.context_with_copies(), options.name, shapes.front()).fetch(range, printer);
+    LogReader(log_context(session), options.name, shapes.front()).fetch(range, printer);
     return;
   }
   MergedLogs merged(printer);
@@ -70,7 +70,7 @@ void fetch_shapes(Session& session, const EventlogOptions& options, LogRange ran
 ExitStatus fetch_range(Session& session, const EventlogOptions& options) {
   LogRange range = range_of(session, options);
   ShapeFinder finder(session, options, std::nullopt);
-  range.only_if_sole = !finder.fixed();
+  range.only_if_sole = true;
   bool missing = false;
   const ExitStatus status = hand_over(session, options, [&](EventPrinter& printer) {
     const LogSummary summary =
@@ -103,7 +103,7 @@ ExitStatus fetch_cursor(Session& session, const EventlogOptions& options) {
                       printer.drop_held();
                     });
     // A log that no one has written to yet: with which parameters will show.
-    known = !before.ring.empty() || !summary.found_nothing() || asked_shape(options);
+    known = !before.ring.empty() || !summary.found_nothing();
   });
   const bool delivered =
       status == ExitStatus::ok || (status == ExitStatus::bad_data && options.child.empty());

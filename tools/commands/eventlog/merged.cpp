@@ -24,7 +24,7 @@ void MergedLogs::fetch(Session& session, const std::string& name, std::span<cons
     // What one ring keeps no more, another may.
     tells_expired_ = shape == longest;
     of(log_);
-    LogReader(session.context_with_copies(), name, shape).fetch(range, *this);
+    LogReader(log_context(session), name, shape).fetch(range, *this);
   }
 }
 

@@ -17,12 +17,13 @@ struct EventlogOptions {
   std::optional<std::uint64_t> chunks, limit, busy_status;
   std::uint64_t count = 10;
   Duration every = std::chrono::seconds(1);
-  bool json = false, follow = false, fail_fast = false, must_exist = false;
+  bool json = false, follow = false, must_exist = false;
   std::vector<std::string> child;
 };
 
-// As given on the command line; nullopt: neither option was.
-std::optional<RingShape> asked_shape(const EventlogOptions& options);
+// Returns the context of what has one copy, whatever is configured. Throws InvalidInput if the command line
+// asks for several.
+Context log_context(Session& session);
 
 // Reports each damage once, up to a limit.
 class DamageReport {
@@ -51,7 +52,7 @@ class EventPrinter final : public LogSink {
   bool saw_damage() const { return damages_.any(); }
 
  private:
-  void print(JsonObject object, std::optional<std::string_view> bare);
+  void print(const JsonObject& object, std::optional<std::string_view> bare);
 
   Session& session_;
   std::string* lines_;
@@ -68,14 +69,17 @@ bool open_cursor(Session& session, const EventlogOptions& options, std::optional
 
 void warn_of_no_trace(Session& session, const std::string& name);
 
-// Reads with the shape asked for; without one, with the usual one, or where that finds nothing with the one
+// Reads with the shape of a cursor; without one, with the usual one, or where that finds nothing with the one
 // that the log's conf key names. `read` is called once or twice and returns its summary. Warns of writers
 // that use another.
 class ShapeFinder {
  public:
   // `reads_all`: the caller reads the other shapes too.
-  ShapeFinder(Session& session, const EventlogOptions& options, std::optional<RingShape> known,
-              bool reads_all = false);
+  ShapeFinder(Session& session, const EventlogOptions& options, const std::optional<RingShape>& known,
+              bool reads_all = false)
+      : session_(session), options_(options), fixed_(known), reads_all_(reads_all) {
+    use(known.value_or(RingShape{}));
+  }
   template <typename Read, typename Again>
   LogSummary read(const Read& read, const Again& again) {
     LogSummary summary = read(*log_);
@@ -89,16 +93,14 @@ class ShapeFinder {
     return summary;
   }
   LogReader& log() { return *log_; }
-  // The shape is not a guess.
-  bool fixed() const { return fixed_; }
 
  private:
-  void use(const RingShape& shape) { log_.emplace(session_.context_with_copies(), options_.name, shape); }
+  void use(const RingShape& shape) { log_.emplace(log_context(session_), options_.name, shape); }
   void warn_of_others(const LogSummary& summary) const;
 
   Session& session_;
   const EventlogOptions& options_;
-  bool fixed_;
+  const bool fixed_;  // the shape is not a guess
   const bool reads_all_;
   std::optional<LogReader> log_;
 };

@@ -30,11 +30,8 @@ std::string in_options(const RingShape& shape) {
 
 }  // namespace
 
-std::optional<RingShape> asked_shape(const EventlogOptions& options) {
-  if (!options.chunk && !options.chunks) return std::nullopt;
-  const RingShape usual;
-  return RingShape::of(options.chunk.value_or(std::chrono::seconds(usual.chunk_s)),
-                       options.chunks.value_or(static_cast<std::uint64_t>(usual.chunks)));
+Context log_context(Session& session) {
+  return context_with_one_copy(session, "--copies", "an event log");
 }
 
 std::optional<RingShape> shape_of(const CursorState& state) {
@@ -63,8 +60,7 @@ bool open_cursor(Session& session, const EventlogOptions& options, std::optional
 
 void warn_of_no_trace(Session& session, const std::string& name) {
   session.output().warning("there is no trace of an event log named " + name +
-                           "; it was never written, or all of it has expired" +
-                           (session.is_degraded() ? "; one of the two copies does not answer" : ""));
+                           "; it was never written, or all of it has expired");
 }
 
 bool EventPrinter::event(const EventLine& event) {
@@ -98,24 +94,10 @@ void EventPrinter::release() {
   for (const LogGap& one : held) gap(one);
 }
 
-void EventPrinter::print(JsonObject object, std::optional<std::string_view> bare) {
-  add_degraded(object, session_);
+void EventPrinter::print(const JsonObject& object, std::optional<std::string_view> bare) {
   if (lines_ == nullptr) return session_.output().answer(object, bare.value_or(""));
   *lines_ += session_.output().mode() == OutputMode::value ? std::string(bare.value_or("")) : object.text();
   *lines_ += '\n';
-}
-
-ShapeFinder::ShapeFinder(Session& session, const EventlogOptions& options, std::optional<RingShape> known,
-                         bool reads_all)
-    : session_(session), options_(options), fixed_(known.has_value()), reads_all_(reads_all) {
-  const auto asked = asked_shape(options);
-  if (known && asked && *known != *asked) {
-    throw Failure(ErrorCode::bad_data, "the cursor belongs to " + in_options(*known) + ", not to " +
-                                           in_options(*asked) +
-                                           "; give another file, or remove it to read the whole log again");
-  }
-  fixed_ = fixed_ || asked;
-  use(known ? *known : asked.value_or(RingShape{}));
 }
 
 void ShapeFinder::warn_of_others(const LogSummary& summary) const {
@@ -124,7 +106,7 @@ void ShapeFinder::warn_of_others(const LogSummary& summary) const {
     if (shape == log_->shape()) continue;
     session_.output().warning("these are the events of " + options_.name + " put with " +
                               in_options(log_->shape()) + "; others are put with " + in_options(shape) +
-                              "; give those options to read them");
+                              "; fetch and tail without --cursor read all");
     return;
   }
 }

@@ -29,7 +29,7 @@ class UntilSink final : public LogSink {
 class Ring {
  public:
   // With a shape: that one only.
-  Ring(Session& session, EventlogOptions options, CursorState state, std::optional<RingShape> shape,
+  Ring(Session& session, EventlogOptions options, CursorState state, const std::optional<RingShape>& shape,
        bool reads_all)
       : session_(session),
         options_(std::move(options)),
@@ -55,12 +55,7 @@ class Ring {
 
   LogSummary poll(LogSink& to, const std::optional<WallTime>& until) {
     UntilSink sink(to, until);
-    const auto polled = attempt([&] { return finder_.log().poll(state_, sink); });
-    const auto& failure = polled.failure();
-    // A look for the log under other numbers of copies waits for servers, too.
-    if (failure && failure->code() != ErrorCode::unavailable) raise(*failure);
-    LogSummary summary = failure ? LogSummary() : polled.value();
-    if (failure) summary.unreachable.push_back(*failure);
+    const LogSummary summary = finder_.log().poll(state_, sink);
     outage_.tell(session_, summary.unreachable);
     return summary;
   }
@@ -84,7 +79,7 @@ class Tail {
       throw InvalidInput("--cursor belongs to one log; run one tail for each log");
     if (options.cursor && until_)
       throw InvalidInput("--cursor and --until exclude each other: the cursor would skip what comes later");
-    reads_all_ = !options.cursor && !asked_shape(options);
+    reads_all_ = !options.cursor;
   }
 
   ExitStatus run() {
@@ -117,7 +112,7 @@ class Tail {
       merged.of(label(name));
       const LogSummary summary = rings_.back()->start(merged, until_);
       const bool nothing = summary.found_nothing();
-      unknown_ = fresh && nothing && !asked_shape(options_);
+      unknown_ = fresh && nothing;
       if (nothing && summary.shapes.empty() && !options_.follow && summary.unreachable.empty())
         warn_of_no_trace(session_, name);
       add_rings(name, summary, merged);

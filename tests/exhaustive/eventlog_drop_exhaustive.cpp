@@ -1,0 +1,276 @@
+// The end of an event log beside clients that put and read, where each may die at every step: nothing that is
+// put once drop removes something is lost, what was there before is gone when drop has answered, and a second
+// drop leaves nothing.
+#include <functional>
+#include <map>
+#include <set>
+
+#include "tests/exhaustive/linearizability.hpp"
+#include "tests/exhaustive/pairs.hpp"
+#include "tests/support/cluster_doubles.hpp"
+#include "tests/support/collecting_sink.hpp"
+#include "tests/support/event_log.hpp"
+
+namespace mcds::eventlog_drop_exhaustive {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t never = exhaustive::never;
+const RingShape shape{10, 2};
+
+struct Put {
+  std::size_t begun = never;
+  std::size_t ended = never;  // never: perhaps put
+};
+
+struct Drop {
+  std::size_t begun = never;
+  std::size_t removes = never;  // from then on
+  bool done = false;
+};
+
+struct Read {
+  std::size_t begun;
+  std::vector<std::string> texts;
+};
+
+struct History {
+  std::map<std::string, Put> puts;
+  std::vector<Drop> drops;
+  std::vector<Read> reads;
+  bool conf_fails = false;  // its server could not be reached, or refused: a put ends nevertheless
+};
+
+enum class Mistake { none, conf_first, without_comparing };
+
+// Notes when a drop removes something for the first time.
+class Watched final : public Decorator {
+ public:
+  using Cluster::execute;
+  Watched(Cluster& inner, ExploredClient& client, Drop& drop, Mistake mistake)
+      : Decorator(inner), client_(client), drop_(drop), mistake_(mistake) {}
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    std::vector<Request> requests(batch.begin(), batch.end());
+    for (Request& request : requests) {
+      const bool changes = request.op == Op::remove_if || request.op == Op::remove || request.op == Op::cas;
+      if (changes && drop_.removes == never) drop_.removes = client_.run().steps();
+      if (mistake_ == Mistake::without_comparing && request.op == Op::remove_if) request.op = Op::remove;
+    }
+    return inner().execute(requests);
+  }
+
+ private:
+  ExploredClient& client_;
+  Drop& drop_;
+  Mistake mistake_;
+};
+
+// Notes what a put could not write.
+class Heard final : public Decorator {
+ public:
+  using Cluster::execute;
+  Heard(Cluster& inner, History& history) : Decorator(inner), history_(history) {}
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    auto replies = inner().execute(batch);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const bool fails = replies[i].failed() && !replies[i].unknown();
+      history_.conf_fails = history_.conf_fails || (fails && batch[i].key.ends_with(":conf"));
+    }
+    return replies;
+  }
+
+ private:
+  History& history_;
+};
+
+// Acts also when the client dies.
+struct OnExit {
+  std::function<void()> act;
+  ~OnExit() { act(); }
+};
+
+// One client's operations, as letters: p puts an event, b puts one that fills more than half an item, f
+// fetches, x drops.
+class Party {
+ public:
+  Party(Context context, ExploredClient& client, History& history, Mistake mistake)
+      : context_(std::move(context)),
+        client_(client),
+        history_(history),
+        mistake_(mistake),
+        heard_(context_.cluster, history),
+        log_({heard_, context_.clock, context_.random, context_.key_prefix}, "x", shape) {}
+
+  void act(char letter) {
+    if (letter == 'x') return drop();
+    if (letter == 'f') return fetch();
+    const std::string text = std::to_string(client_.index()) + '.' + std::to_string(next_++) +
+                             std::string(letter == 'b' ? 200 : 0, '.');
+    Put& put = history_.puts[text];
+    const bool done = client_.operation("put", [&] {
+      log_.put(text, EventData::text);
+      return text.substr(0, 3);
+    });
+    put.begun = client_.begun();
+    if (done) put.ended = client_.ended();
+  }
+
+ private:
+  void fetch() {
+    CollectingSink sink;
+    const bool done = client_.operation("fetch", [&] {
+      log_.fetch({}, sink);
+      return std::to_string(sink.events.size()) + " events";
+    });
+    if (done) history_.reads.push_back({client_.begun(), sink.texts()});
+  }
+
+  void drop() {
+    const std::size_t number = history_.drops.size();
+    history_.drops.emplace_back();
+    auto drop = std::make_unique<Drop>();
+    Watched watched(context_.cluster, client_, *drop, mistake_);
+    const Context context{watched, context_.clock, context_.random, context_.key_prefix};
+    const OnExit noting{[&] { history_.drops[number] = *drop; }};
+    const bool done = client_.operation("drop", [&] {
+      if (mistake_ == Mistake::conf_first) context.cluster.execute(Request::remove(log_.keys().conf()));
+      return drop_log(context, "x", shape) ? "dropped" : "nothing";
+    });
+    drop->begun = client_.begun();
+    drop->done = done;
+  }
+
+  Context context_;
+  ExploredClient& client_;
+  History& history_;
+  Mistake mistake_;
+  Heard heard_;
+  EventLog log_;
+  int next_ = 0;
+};
+
+// Whether some drop may have removed what was put.
+bool may_be_dropped(const History& history, const Put& put) {
+  return std::ranges::any_of(
+      history.drops, [&](const Drop& drop) { return drop.removes != never && put.begun <= drop.removes; });
+}
+
+// A request that was late may bring back what was there.
+std::optional<std::string> violation(const History& history, bool faultless) {
+  for (const Read& read : history.reads) {
+    const std::set<std::string> found(read.texts.begin(), read.texts.end());
+    if (found.size() != read.texts.size()) return "an event comes twice in one read";
+    for (const auto& [text, put] : history.puts) {
+      if (put.ended < read.begun && !found.contains(text) && !may_be_dropped(history, put))
+        return text.substr(0, 3) + " is missing";
+      const bool dropped = std::ranges::any_of(history.drops, [&](const Drop& drop) {
+        return faultless && drop.done && put.ended < drop.begun && read.begun == never;
+      });
+      if (dropped && found.contains(text)) return text.substr(0, 3) + " is there after a drop";
+    }
+  }
+  return std::nullopt;
+}
+
+// What is left of it is found by who knows no shape.
+bool is_named(const Context& observer) {
+  const Reply conf = observer.cluster.execute(Request::get(LogRing(observer, "x", shape).keys.conf()));
+  const auto shapes = shapes_in(parse_in_use(conf.value, observer.clock.wall()));
+  return std::ranges::find(shapes, shape) != shapes.end();
+}
+
+bool is_left(Exploration& run) {
+  for (std::size_t server = 0; server < run.servers().size(); ++server) {
+    std::vector<std::string> keys;
+    for (const auto& [key, item] : run.servers().server(server).items()) keys.push_back(key);
+    for (const std::string& key : keys) {
+      if (run.servers().server(server).peek(key)) return true;
+    }
+  }
+  return false;
+}
+
+// `before`: how many events are there, each in a chunk of its own but for the last two.
+Scenario parties(std::vector<std::string> lives, int before, bool faultless,
+                 Mistake mistake = Mistake::none) {
+  return [=](Exploration& run) {
+    auto history = std::make_shared<History>();
+    for (int i = 0; i < before; ++i) {
+      const std::string text = "old" + std::to_string(i);
+      const WallTime now = run.observer().clock.wall();
+      EventLog(run.observer(), "x", shape)
+          .put(text, EventData::text, now - std::chrono::seconds(10 * std::max(before - 2 - i, 0)));
+      history->puts[text] = {0, 0};
+    }
+    for (const std::string& life : lives) {
+      run.client([&life, history, mistake](Context& context, ExploredClient& client) {
+        Party party(context, client, *history, mistake);
+        for (const char letter : life) party.act(letter);
+      });
+    }
+    run.check([history, &run, faultless](Context& observer) -> std::optional<std::string> {
+      CollectingSink sink;
+      EventLog log(observer, "x", shape);
+      log.fetch({}, sink);
+      history->reads.push_back({never, sink.texts()});
+      if (const auto wrong = violation(*history, faultless)) return wrong;
+      const auto texts = sink.texts();
+      const bool any = std::ranges::any_of(
+          texts, [&](const std::string& text) { return history->puts[text].ended != never; });
+      if (any && !history->conf_fails && !is_named(observer)) return "no conf key names what is there";
+      run.time().advance(EventLog::grace + std::chrono::seconds(shape.chunk_s) / 2 + 1s);
+      CollectingSink later;
+      log.fetch({}, later);
+      if (faultless && !later.gaps.empty()) return "a gap although nothing was lost";
+      drop_log(observer, "x", shape);
+      if (is_left(run)) return "something is left of it";
+      return std::nullopt;
+    });
+  };
+}
+
+Bounds small_items(int faults) {
+  Bounds bounds{.faults = faults, .hasty_attempts = 1};
+  bounds.server.item_size = 500;
+  return bounds;
+}
+
+}  // namespace
+
+TEST_CASE("exhaustive eventlog drop: beside puts and fetches, whoever dies") {
+  using exhaustive::holds;
+  for (const std::vector<std::string>& lives :
+       {std::vector<std::string>{"x", "p"}, {"x", "pf"}, {"x", "pp"}, {"xx", "p"}, {"x", "b"}}) {
+    const std::string name = "eventlog drop: " + lives[0] + " | " + lives[1];
+    holds(name, parties(lives, 1, true), small_items(0), 0);
+    holds(name + ", a fault", parties(lives, 1, false), small_items(1));
+  }
+  holds("eventlog drop: x | x", parties({"x", "x"}, 1, true), small_items(0), 1);
+  holds("eventlog drop: x | p, older chunks", parties({"x", "p"}, 3, true), small_items(0));
+  holds("eventlog drop: x | p, there was nothing", parties({"x", "p"}, 0, false), small_items(1));
+  exhaustive::holds_in_full("eventlog drop: x | x | p", parties({"x", "x", "p"}, 1, false), small_items(0));
+}
+
+TEST_CASE("exhaustive eventlog drop: two servers, and time that passes") {
+  using exhaustive::holds;
+  Bounds two = small_items(0);
+  two.servers = 2;
+  holds("eventlog drop, 2 servers: x | p", parties({"x", "p"}, 1, false), two, 1);
+  Bounds paused = small_items(0);
+  paused.pauses = {12s};
+  paused.most_pauses = 1;
+  paused.stalls = true;
+  holds("eventlog drop: x | p, time passes", parties({"x", "p"}, 1, false), paused, 0);
+}
+
+TEST_CASE("exhaustive eventlog drop: caught when broken") {
+  using exhaustive::caught;
+  caught("eventlog drop, broken: the conf key goes first", parties({"x", "p"}, 1, false, Mistake::conf_first),
+         small_items(1));
+  caught("eventlog drop, broken: removes without comparing",
+         parties({"x", "p"}, 1, false, Mistake::without_comparing), small_items(0));
+}
+
+}  // namespace mcds::eventlog_drop_exhaustive
