@@ -1051,16 +1051,6 @@ def one_name_in_two_namespaces(ward):
 
 
 @healthy
-def what_a_recopy_left_of_an_array_that_goes_on(ward):
-    ward.servers(2)
-    run(("array", "add", "jobs", "a", "--copies", "2"), pool(ward))
-    run(("item", "set", "array:jobs:s:0123456789abcdef", "x"), pool(ward))
-    time.sleep(4)
-    ward.options += ["--live"]
-    return pool(ward)
-
-
-@healthy
 def two_patch_versions(ward):
     ward.servers(3)
     return pool(ward, 0, 1, ward.relay(2, as_version(b"1.6.31")))
@@ -1110,10 +1100,9 @@ def an_application_s_keys_of_such_names(ward):
 @healthy
 def put_into_other_numbers_of_copies(ward):
     ward.servers(3)
-    for words in (("array", "add", "a", "x"), ("hash", "set", "h", "f", "v"), ("counter", "incr", "c"), ("eventlog", "put", "e", "x")):
+    for words in (("hash", "set", "h", "f", "v"), ("counter", "incr", "c"), ("eventlog", "put", "e", "x")):
         run(words, pool(ward))
         run(("--copies", "3", words[0], "recopy", words[2]), pool(ward))
-    run(("array", "drop", "a", "--copies", "3"), pool(ward))
     ward.options += ["--live"]
     return pool(ward)
 

@@ -3,7 +3,7 @@
 
 Usage: copies_sizes_test.py BUILD_DIR
 
-With MCDS_TEST_FULL arrays of 60 000 lines, tables and hashes of 400 000 elements and event logs of 20 and of 650 parts,
+With MCDS_TEST_FULL tables and hashes of 400 000 elements and event logs of 20 and of 650 parts,
 written in 1, 2 and 3 copies, each touched with both other numbers by every verb, each verb right or refused. Otherwise smaller ones,
 and fewer numbers.
 """
@@ -75,7 +75,6 @@ def small_items(kib):
 # What is written from standard input, and how it is read; the servers' options; of an event log, its parts in each copy.
 LOG = (["eventlog", "put", "N", "-"], ["eventlog", "fetch", "N"])
 SIZES = {
-    "array": (["array", "add", "N", "-"], ["array", "fetch", "N"], numbered(60000 if FULL else 25000), [], 0),
     "table": (["table", "add", "N", "-"], ["table", "fetch", "N"], numbered(400000 if FULL else 20000), [], 0),
     "hash": (["hash", "set", "N", "-"], ["hash", "fetch", "N"],
              "".join(f"field{number}\tvalue{number}\n" for number in range(400000 if FULL else 5000)), [], 0),

@@ -345,49 +345,4 @@ TEST_CASE("eventlog copies: what no copy has any more is a gap") {
   CHECK(sink.gaps.size() == 1);
 }
 
-TEST_CASE(
-    "visitors copies: the largest copy is the count, in one trip, and no id counts twice for a lost copy") {
-  CopiedWorld world;
-  Visitors visitors = world.visitors();
-  CHECK(world.trips.trips_of([&] { CHECK(visitors.hit().current == 1); }) == 1);
-  CHECK(visitors.hit("a").counted);
-  CHECK_FALSE(visitors.hit("a").counted);
-  for (std::size_t server = 0; server < 4; ++server) {
-    world.clock.advance(1s);
-    world.memory.restart(server);
-    CHECK_FALSE(visitors.hit("a").counted);
-    CHECK_FALSE(visitors.hit("a").counted);
-  }
-  const auto value = visitors.value();
-  CHECK(value.copies.size() == 2);
-}
-
-TEST_CASE(
-    "visitors copies: an id that one copy lost does not count again because the other does not answer the "
-    "look") {
-  CopiedWorld world;
-  Visitors visitors = world.visitors();
-  CHECK(visitors.hit("a").counted);
-  world.clock.advance(1s);
-  world.memory.restart(copy_servers(world.context, visitors.keys()[1] + ":a")[0]);
-  world.faults.once(Op::get, test::Mishap::lost_reply, 1);
-  CHECK_FALSE(visitors.hit("a").counted);
-  CHECK(visitors.value().current <= 1);
-}
-
-TEST_CASE("visitors copies: one lost copy loses no hit") {
-  CopiedWorld world;
-  Visitors visitors = world.visitors();
-  visitors.hit();
-  visitors.hit();
-  const auto servers = copy_servers(world.context, visitors.keys()[1]);
-  world.memory.restart(servers[0]);
-  CHECK(visitors.hit().current == 3);
-  CHECK(visitors.value().current == 3);
-  world.memory.kill(servers[0]);
-  CHECK(visitors.hit().current == 4);
-  world.memory.kill(servers[1]);
-  CHECK_THROWS_AS(visitors.value(), Failure);
-}
-
 }  // namespace mcds::eventlog_copies_test

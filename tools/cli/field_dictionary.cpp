@@ -59,7 +59,6 @@ checks string[] the checks that were left out
 chunk_s integer length of a chunk
 chunks integer chunks for which every event is kept
 chunks_used integer chunks that have events
-cleared boolean whether it was emptied
 client string the client library
 code string kind of the failure
 compacted boolean whether lines were dropped
@@ -166,7 +165,6 @@ last_id string id of the last event that was added
 left string why it was left
 limit_bytes integer memory for items
 lines integer lines of the index or journal
-lines_before integer lines before
 listed integer elements that the index lists
 listen_disabled integer how often it refused connections because it had too many
 loaded integer items that were put back

@@ -94,6 +94,10 @@ class Journal {
   using Rewrite = std::function<std::vector<JournalLine>(const std::vector<JournalLine>&)>;
   bool compact(const Rewrite& rewrite, bool despite_loss = false);
 
+  // For who seals or compacts: false if another client does so just now.
+  bool claim() const;
+  void give_up_claim() const;
+
   const std::string& key() const { return key_; }
 
   // For taking the lines elsewhere, see above; nothing but let_go() ends what hold() begins, unless another
@@ -123,8 +127,6 @@ class Journal {
   Appended settle(const Attempt& attempt, Reply reply, int& lookups);
   std::optional<Appended> look_up(const Attempt& attempt) const;
   Appended replace_by(const std::vector<SegmentName>& added, const std::function<bool()>& may_create);
-  bool claim() const;
-  void give_up_claim() const;
   enum class Full { gone, sealed, of_nothing };
   Full seal_full() const;
   bool seal(const Reply& root) const;

@@ -9,6 +9,7 @@
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/several/copy_count_guard.hpp"
 #include "common/primitives/several/quorum.hpp"
+#include "common/primitives/several/versions.hpp"
 
 namespace mcds {
 

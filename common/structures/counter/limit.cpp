@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "common/base/bytes.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/counter/copies.hpp"
 #include "common/structures/counter/counter.hpp"
