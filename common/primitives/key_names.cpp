@@ -44,23 +44,6 @@ std::string copied_key(const Context& context, std::string_view structure, std::
   return key;
 }
 
-std::optional<KeptNumber> KeptNumber::parse(std::string_view text) {
-  KeptNumber number;
-  number.unmarked = text.ends_with('u');
-  if (number.unmarked) text.remove_suffix(1);
-  const auto copies = parse_u64(text);
-  if (!copies || *copies < (number.unmarked ? 2U : 1U) || *copies > most_numbered) return std::nullopt;
-  number.copies = static_cast<std::size_t>(*copies);
-  return number;
-}
-
-std::optional<Request> by_its_own_bytes(const Cluster& cluster, Request of_part) {
-  const std::size_t server = cluster.server_of(of_part);
-  of_part.with.clear();
-  if (cluster.server_of(of_part) == server) return std::nullopt;
-  return of_part;
-}
-
 std::string whole_key(std::string_view key_prefix, std::string_view key) {
   if (key.empty()) throw InvalidInput("the key is empty; give one of 1 to 250 bytes");
   std::string whole;

@@ -34,28 +34,8 @@ void check_key_prefix(std::string_view key_prefix);
 // Throws InvalidInput for an empty name, unsafe bytes or a key longer than max_structure_key_size.
 std::string structure_key(const Context& context, std::string_view structure, std::string_view name);
 
-// The same for a structure whose keys say in how many copies it is kept (kept.hpp): `hash2:cfg` for two.
+// The same for a structure whose keys say in how many copies it is kept (copy_count_guard.hpp): `hash2:cfg` for two.
 std::string copied_key(const Context& context, std::string_view structure, std::string_view name);
-
-// In how many copies a structure is kept, and under which keys.
-struct KeptNumber {
-  std::size_t copies = 1;
-  bool unmarked = false;  // several, under the keys of before 0.2, which do not say it
-
-  bool operator==(const KeptNumber&) const = default;
-  // `1`, `2`; `2u`: unmarked.
-  std::string text() const { return std::to_string(copies) + (unmarked ? "u" : ""); }
-  static std::optional<KeptNumber> parse(std::string_view text);
-  std::string key(const Context& context, std::string_view structure, std::string_view name) const {
-    return copied_key(context.in_copies(unmarked ? 1 : copies), structure, name);
-  }
-};
-// The most that a text may say.
-constexpr std::size_t most_numbered = 99;
-
-// The same request for the server where versions before 0.2 put a part: by its own bytes; nullopt: it is the
-// same server.
-std::optional<Request> by_its_own_bytes(const Cluster& cluster, Request of_part);
 
 // A whole key given by the user (`--key`): checked and prefixed with the namespace, nothing else.
 std::string whole_key(std::string_view key_prefix, std::string_view key);

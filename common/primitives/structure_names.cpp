@@ -202,7 +202,7 @@ std::optional<StructureName> structure_named(std::string_view key) {
   StructureName result{word, rest};
   if (!number.empty()) {
     const auto copies = parse_u64(number);
-    if (!copies || *copies < 2 || *copies > most_numbered) return std::nullopt;
+    if (!copies || *copies < 2 || *copies > 99) return std::nullopt;
     result.copies = static_cast<std::size_t>(*copies);
   }
   result.is_root = take_parts(word, result.name);

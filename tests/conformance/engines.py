@@ -11,7 +11,7 @@ WITHOUT_EXPIRY = WITHOUT_CAS | {"counter incr --ttl", "item touch"}
 COPIES_WITHOUT_CAS = frozenset({"counter incr", "counter incr --exact", "hash set", "table add", "lock run"})
 # Copies are compared by cas uniques, which `gets` has.
 COPIES_WITHOUT_GETS = COPIES_WITHOUT_CAS | {
-    "counter get", "hash get", "table has", "array add", "array count", "array delete", "array fetch", "eventlog put", "eventlog fetch",
+    "counter get", "hash get", "table has", "array add", "array count", "array remove", "array fetch", "eventlog put", "eventlog fetch",
     "eventlog tail", "eventlog info", "item touch"}
 
 

@@ -185,9 +185,9 @@ class Suite:
         self.run("array add %y three", 0)
         self.run("array count %y", 0, '"count":3')
         self.run("array fetch %y", 0, '"one"', '"three"')
-        self.run("array delete %y two", 0)
+        self.run("array remove %y two", 0)
         self.run("array fetch %y", 0, '"one"', '"three"')
-        self.run("array delete %y none", 0)
+        self.run("array remove %y none", 0)
         self.run("array count %y", 0, '"count":2')
         self.run("array fetch %none", 1)
 

@@ -910,22 +910,6 @@ def an_array_that_is_nearly_full(ward):
     return pool(ward), {placed_on(ward, ("array", "where", "jobs"))}
 
 
-@sick("recopy_left")
-def a_recopy_that_was_killed(ward):
-    ward.servers(3)
-    run(("hash", "set", "cfg", "-"), pool(ward), "".join(f"field{n}\tvalue\n" for n in range(20000)))
-    for tenths in range(1, 50):
-        process = subprocess.Popen([mcds, "-s", pool(ward), "hash", "recopy", "cfg", "--copies", "3"], stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL)
-        time.sleep(tenths / 10)
-        process.kill()
-        process.wait()
-        if "hash0:" in run(("item", "list", "--prefix", "hash0:", "-o", "value"), pool(ward)):
-            break
-    ward.options += ["--live"]
-    return pool(ward), {0, 1, 2}
-
-
 def server_of(ward, key):
     """Where this key is."""
     for number in range(len(ward.paths)):
@@ -1051,16 +1035,6 @@ def one_name_in_two_namespaces(ward):
 
 
 @healthy
-def what_a_recopy_left_of_an_array_that_goes_on(ward):
-    ward.servers(2)
-    run(("array", "add", "jobs", "a", "--copies", "2"), pool(ward))
-    run(("item", "set", "array:jobs:s:0123456789abcdef", "x"), pool(ward))
-    time.sleep(4)
-    ward.options += ["--live"]
-    return pool(ward)
-
-
-@healthy
 def two_patch_versions(ward):
     ward.servers(3)
     return pool(ward, 0, 1, ward.relay(2, as_version(b"1.6.31")))
@@ -1103,17 +1077,6 @@ def copies_whose_keys_do_not_say_it(ward):
 def an_application_s_keys_of_such_names(ward):
     ward.servers(1)
     ward.client().ask(store("account:lock:5") + store("app:table:u:v:1") + store("shop:array:x:s:0123456789abcdef"))
-    ward.options += ["--live"]
-    return pool(ward)
-
-
-@healthy
-def put_into_other_numbers_of_copies(ward):
-    ward.servers(3)
-    for words in (("array", "add", "a", "x"), ("hash", "set", "h", "f", "v"), ("counter", "incr", "c"), ("eventlog", "put", "e", "x")):
-        run(words, pool(ward))
-        run(("--copies", "3", words[0], "recopy", words[2]), pool(ward))
-    run(("array", "drop", "a", "--copies", "3"), pool(ward))
     ward.options += ["--live"]
     return pool(ward)
 

@@ -5,7 +5,7 @@
 #include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
 #include "tests/support/cluster_doubles.hpp"
-#include "tests/support/mistakes.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds::array_exhaustive {
 
@@ -13,7 +13,6 @@ namespace {
 
 using Elements = std::vector<std::string>;
 using Acts = exhaustive::Acts<Elements>;
-using exhaustive::in_copies;
 
 const std::string key = "array:x";
 constexpr std::size_t most_in_an_item = 16;
@@ -37,25 +36,15 @@ struct Setting {
   std::function<void(Context&, const Elements& add, const Elements& remove)> change = nullptr;
   std::function<void(Context&)> compact = nullptr;
   std::function<Elements(Context&, const Elements& add, const Elements& remove)> take = nullptr;
-  std::size_t copies = 1;
   bool grown = false;   // it has segments
   bool may_go = false;  // when items are lost, all of it
-  bool ordered = true;
-  test::Spoiled::Spoil spoil = nullptr;
-  bool guesses_owner = false;
-
-  test::Spoiled::Spoil spoil_in(const Context& context) const {
-    return guesses_owner ? test::guess_owner(context.cluster.placement(), copies) : spoil;
-  }
-
-  bool same(Elements one, Elements other) const {
-    if (!ordered) std::sort(one.begin(), one.end()), std::sort(other.begin(), other.end());
-    return one == other;
-  }
+  bool ends = false;    // a second drop, at the end, leaves nothing
+  std::function<void(Context&)> drop = nullptr;
 };
 
 // One client's operations, as letters: a appends its own element, m moves "b" (which is there) to the end as
-// its own, at once; d removes "b", k removes it and is told; p replaces all, c compacts, f fetches, z clears.
+// its own, at once; d removes "b", k removes it and is told; p replaces all, c compacts, f fetches, z
+// replaces all by nothing, x drops.
 class Writer {
  public:
   Writer(Context context, ExploredClient& client, Acts& acts, const Setting& setting)
@@ -74,13 +63,14 @@ class Writer {
       case 'd': return change("remove", {}, {quote_bytes("b")});
       case 'k': return take(own);
       case 'p': return replace("replace", own);
-      case 'z': return replace("clear", {});
+      case 'z': return replace("replace by nothing", {});
       case 'c':
         client_.operation("compact", [&] {
           if (setting_.compact) return setting_.compact(context_), "done";
-          return array_.compact() ? "done" : "nothing to do";
+          return Journal(context_, key, setting_.options).compact(compacted) ? "done" : "nothing to do";
         });
         return;
+      case 'x': return drop();
       default: return fetch();
     }
   }
@@ -117,9 +107,22 @@ class Writer {
   void replace(const std::string& name, const Elements& elements) {
     const auto effect = [=](Elements& state) { state = elements; };
     acts_.run(client_, name, effect, [&](std::string&) {
-      elements.empty() ? array_.clear(setting_.encoding) : array_.replace(elements, setting_.encoding);
+      array_.replace(elements, setting_.encoding);
       return [effect](Elements& state) { return effect(state), true; };
     });
+  }
+
+  // What others add meanwhile stays, as if they had begun another.
+  void drop() {
+    acts_.run(
+        client_, "drop", [](Elements& state) { state.clear(); },
+        [&](std::string&) {
+          if (setting_.drop)
+            setting_.drop(context_);
+          else
+            array_.drop();
+          return [](Elements& state) { return state.clear(), true; };
+        });
   }
 
   void fetch() {
@@ -128,9 +131,7 @@ class Writer {
       for (const auto& element : contents.elements) told += element + ' ';
       if (!contents.complete() && !client_.run().lost_data())
         client_.run().violated("a part is missing although nothing was lost");
-      return [this, contents](const Elements& state) {
-        return !contents.complete() || setting_.same(state, contents.elements);
-      };
+      return [contents](const Elements& state) { return !contents.complete() || state == contents.elements; };
     });
   }
 
@@ -147,73 +148,31 @@ Scenario writers(std::vector<std::string> lives, Setting setting = {}) {
     auto acts = std::make_shared<Acts>();
     Elements before{quote_bytes("a"), quote_bytes("b")};
     if (setting.grown) before.resize(most_in_an_item, quote_bytes("c"));
-    const Context& own = run.observer();
-    test::Spoiled servers(own.cluster, setting.guesses_owner ? setting.spoil_in(own) : nullptr);
-    Array array({servers, own.clock, own.random, own.key_prefix, setting.copies}, "x", setting.options);
+    Array array(run.observer(), "x", setting.options);
     for (const std::string& element : before) array.change({&element, 1}, {}, setting.encoding);
     for (const std::string& life : lives) {
       run.client([&life, &setting, acts](Context& honest, ExploredClient& client) {
-        test::Spoiled spoiled(honest.cluster, setting.spoil_in(honest));
-        Writer writer({spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies}, client,
-                      *acts, setting);
+        Writer writer(honest, client, *acts, setting);
         for (const char letter : life) writer.act(letter);
       });
     }
-    run.check([acts, before, &setting, &run](Context& own) -> std::optional<std::string> {
-      test::Spoiled servers(own.cluster, setting.guesses_owner ? setting.spoil_in(own) : nullptr);
-      const Context observer{servers, own.clock, own.random, own.key_prefix, setting.copies};
+    run.check([acts, before, &setting, &run](Context& observer) -> std::optional<std::string> {
       const auto contents = Array(observer, "x", setting.options).fetch(setting.encoding);
-      if (!contents.complete() && (!run.lost_data() || setting.copies > 1))
-        return "a part is missing although nothing was lost";
+      if (!contents.complete() && !run.lost_data()) return "a part is missing although nothing was lost";
       if (setting.may_go && run.lost_data()) acts->perhaps([](Elements& state) { state.clear(); });
       std::string left;
       for (const auto& element : contents.elements) left += ' ' + element;
       const auto as_left = [&](const Elements& state) {
-        return !contents.complete() || setting.same(state, contents.elements);
+        return !contents.complete() || state == contents.elements;
       };
       if (!acts->explained(before, as_left))
         return "no order of the changes explains what was fetched, and what is left:" + left;
+      if (!setting.ends) return std::nullopt;
+      Array(observer, "x", setting.options).drop();
+      std::string kept;
+      for (const std::string& one : test::left_in(run.servers())) kept += ' ' + one;
+      if (!kept.empty()) return "a second drop leaves" + kept;
       return std::nullopt;
-    });
-  };
-}
-
-// Three copies have two replacements in orders that contradict each other. Clients, each cut off from one
-// copy, fetch. Of those who meet the first or the last, and the middle one, either would take another order.
-Scenario deciders(std::vector<std::size_t> cut_off) {
-  return [=](Exploration& run) {
-    auto answers = std::make_shared<std::vector<std::string>>();
-    const Context own = in_copies(run.observer(), 3);
-    Array(own, "x").change(Elements{quote_bytes("a")}, {});
-    const auto servers = copy_servers(own, "array3:x");
-    for (std::size_t copy = 0; copy < 3; ++copy) {
-      std::string one, text;
-      for (const std::string id : {"a", "b"}) {
-        const std::string operation(16, id[0]);
-        one = encode(JournalLine{Change::clear, operation + ".0", {}}) +
-              encode(JournalLine{Change::add, operation + ".1", quote_bytes(id)});
-        text = copy == 1 ? one + text : text + one;
-      }
-      run.servers().execute(Request::append("array3:x", text).on(servers[copy]));
-    }
-    for (const std::size_t away : cut_off) {
-      run.client([=](Context& honest, ExploredClient& client) {
-        test::ScriptedFaults cut(honest.cluster);
-        cut.choose([&](const Request& request) {
-          return request.server == servers[away] ? std::optional(test::Mishap::unreachable) : std::nullopt;
-        });
-        const Context context{cut, honest.clock, honest.random, honest.key_prefix, 3};
-        client.operation("fetch", [&] {
-          const Elements elements = Array(context, "x").fetch().elements;
-          answers->push_back(elements.size() == 1 ? elements[0] : "not one");
-          return answers->back();
-        });
-      });
-    }
-    run.check([=](Context& observer) -> std::optional<std::string> {
-      answers->push_back(Array(in_copies(observer, 3), "x").fetch().elements.at(0));
-      const bool same = std::ranges::count(*answers, answers->front()) == std::ssize(*answers);
-      return same ? std::nullopt : std::optional<std::string>("two were answered differently");
     });
   };
 }
@@ -266,6 +225,15 @@ void repeat_blindly(Context& context, const Elements& add, const Elements&) {
   throw UnknownOutcome("no reply");
 }
 
+void remove_segments_first(Context& context) {
+  std::vector<Request> removals;
+  for (const PlacedKey& part : Array(context, "x").keys()) {
+    if (!part.with.empty()) removals.push_back(Request::remove(part.key).lying_with(part.with));
+  }
+  context.cluster.execute(removals);
+  Array(context, "x").drop();
+}
+
 // The article's: read, change, write.
 void get_and_set(Context& context, const Elements& add, const Elements& remove) {
   Elements elements = Array(context, "x").fetch(ArrayEncoding::json).elements;
@@ -313,42 +281,43 @@ TEST_CASE("exhaustive array: what is lost is told") {
   }
 }
 
-// With a fault, copies may order what clients change at the same time differently (array.hpp): only what is
-// there counts, and nobody replaces anything.
-TEST_CASE("exhaustive array: two copies") {
+// Beside writers and readers, whatever meets the requests of either.
+TEST_CASE("exhaustive array: a drop loses nothing that comes after it") {
   using exhaustive::holds;
-  Bounds bounds = small_items(0);
-  bounds.servers = 2;
-  const std::string letters = "amdpzcf";
-  for (std::size_t i = 0; !exhaustive::full() && i < letters.size(); ++i) {
-    for (std::size_t j = i; j < letters.size(); ++j) {
-      if (letters[i] == 'f' && letters[j] == 'f') continue;
-      holds("array, 2 copies: " + std::string(1, letters[i]).append(" | ").append(1, letters[j]).append("f"),
-            writers({{letters[i]}, {letters[j], 'f'}}, {.copies = 2}), bounds);
-    }
+  for (const bool grown : {false, true}) {
+    const std::string state = grown ? ", segments" : "";
+    for (const char letter : {'a', 'm', 'd', 'p', 'z', 'k', 'c', 'f', 'x'})
+      holds(std::string("array: drop | ").append(1, letter).append("f").append(state),
+            writers({"x", {letter, 'f'}}, {.grown = grown}), small_items(1));
+    holds("array: drop append | append fetch" + state, writers({"xa", "af"}, {.grown = grown}),
+          small_items(0));
+    holds("array: drop | append | compact" + state, writers({"x", "a", "c"}, {.grown = grown}),
+          small_items(0));
   }
-  bounds.faults = 1;
-  for (const char* pair : {"aa", "am", "ad", "af", "mm", "md", "mf", "dd"})
-    holds(std::string("array, 2 copies: ") + pair[0] + " | " + pair[1] + "f",
-          writers({{pair[0]}, {pair[1], 'f'}}, {.copies = 2, .ordered = false}), bounds, 0);
 }
 
-TEST_CASE("exhaustive array: three copies that contradict each other") {
+// Whoever drops dies at any step, is not answered, or refused.
+TEST_CASE("exhaustive array: a second drop leaves nothing of what the first has not finished") {
   using exhaustive::holds;
-  Bounds bounds{.faults = 0, .hasty_attempts = 1, .servers = 3};
-  holds("array, 3 copies, contradicting: f | f", deciders({0, 2}), bounds);
-  bounds.faults = 1;
-  bounds.kinds = Happenings::none();
-  bounds.kinds.deaths = true;
-  bounds.servers_in_order = true;
-  holds("array, 3 copies, contradicting: f | f", deciders({0, 2}), bounds);
+  for (const bool grown : {false, true}) {
+    const std::string state = grown ? ", segments" : "";
+    holds("array: drop, dropped again" + state, writers({"x"}, {.grown = grown, .ends = true}),
+          small_items(2));
+    Bounds dying = small_items(1);
+    dying.kinds = Happenings::none();
+    dying.kinds.deaths = true;
+    dying.mortal = 0;
+    for (const char letter : {'a', 'd', 'p', 'k', 'f', 'x'})
+      holds(std::string("array: drop dying | ").append(1, letter).append(", dropped again").append(state),
+            writers({"x", {letter}}, {.grown = grown, .ends = true}), dying);
+  }
 }
 
 TEST_CASE("exhaustive array: the JSON encoding") {
   using exhaustive::holds;
   const Setting json{.encoding = ArrayEncoding::json};
-  for (const char* pair : {"aa", "am", "md", "pa", "pm", "za"})
-    holds(std::string("array, JSON: ") + pair[0] + " | " + pair[1] + "f",
+  for (const char* pair : {"aa", "am", "md", "pa", "pm", "za", "xa", "xm", "xp", "xx"})
+    holds(std::string("array, JSON: ").append(1, pair[0]).append(" | ").append(1, pair[1]).append("f"),
           writers({{pair[0]}, {pair[1], 'f'}}, json), small_items(1));
 }
 
@@ -364,19 +333,8 @@ TEST_CASE("exhaustive array: caught when broken") {
   caught("array, broken: it is told what was there before the change",
          writers({"k", "k"}, {.take = look_and_take}), small_items(0));
   caught("array, broken: a blind repetition", writers({"a"}, {.change = repeat_blindly}), small_items(1));
-  Bounds two_servers = small_items(0);
-  two_servers.servers = 2;
-  caught("array, 2 copies, broken: rewritten without comparing",
-         writers({"a", "c"}, {.copies = 2, .spoil = test::write_without_comparing}), two_servers);
-  Bounds restarting = small_items(1);
-  restarting.servers = 2;
-  restarting.kinds = Happenings::none();
-  restarting.kinds.restarts = true;
-  caught("array, 2 copies, broken: the owner of a segment is guessed from its own key",
-         writers({"f"}, {.copies = 2, .grown = true, .guesses_owner = true}), restarting);
-  // A second restart may take the other copy too.
-  exhaustive::holds("array, 2 copies, a server restarts: f", writers({"f"}, {.copies = 2, .grown = true}),
-                    restarting, 0);
+  caught("array, broken: a drop removes the segments before the root is emptied",
+         writers({"x", "af"}, {.grown = true, .drop = remove_segments_first}), small_items(1));
   caught("array, the articles': get, change, set",
          writers({"a", "a"}, {.encoding = ArrayEncoding::json, .change = get_and_set}), small_items(0));
 }

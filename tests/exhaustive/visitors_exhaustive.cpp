@@ -13,7 +13,6 @@ namespace mcds::visitors_exhaustive {
 namespace {
 
 using namespace std::chrono_literals;
-using exhaustive::in_copies;
 
 constexpr auto period = 10s;
 
@@ -150,8 +149,6 @@ std::optional<std::string> violation(const History& history, bool lost) {
 
 struct Setting {
   Mistake mistake = Mistake::none;
-  std::size_t copies = 1;
-  test::Spoiled::Spoil spoil = nullptr;
 };
 
 Scenario guests(std::vector<std::string> lives, Setting setting = {}) {
@@ -159,25 +156,18 @@ Scenario guests(std::vector<std::string> lives, Setting setting = {}) {
     auto history = std::make_shared<History>();
     for (const std::string& life : lives) {
       run.client([&life, history, &setting](Context& honest, ExploredClient& client) {
-        test::Spoiled spoiled(honest.cluster, setting.spoil);
-        Guest guest({spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies}, client,
-                    *history, setting.mistake);
+        Guest guest(honest, client, *history, setting.mistake);
         for (const char letter : life) guest.act(letter);
       });
     }
-    run.check([history, &setting, &run](Context& observer) -> std::optional<std::string> {
-      const bool lost = run.lost_data() && setting.copies == 1;
-      const std::uint64_t current =
-          Visitors(in_copies(observer, setting.copies), "site", period).value().current;
+    run.check([history, &run](Context& observer) -> std::optional<std::string> {
+      const bool lost = run.lost_data();
+      const std::uint64_t current = Visitors(observer, "site", period).value().current;
       if (!lost && history->times_counted > 0 && current > 1 && history->hits.empty())
         return "an id was counted twice";
       return violation(*history, lost);
     });
   };
-}
-
-void begin_again_above_one(Request& request) {
-  if (request.op == Op::incr_or_create) ++request.initial;
 }
 
 // A run begins five seconds into a period: to its end, over a whole one, to the last moment of the next.
@@ -209,22 +199,6 @@ TEST_CASE("exhaustive visitors: what is lost is never counted twice") {
   holds("visitors, data lost: h v | h v", guests({"hv", "hv"}), losing);
 }
 
-TEST_CASE("exhaustive visitors: two copies") {
-  using exhaustive::holds;
-  const auto pair = [&](std::vector<std::string> lives, Bounds bounds) {
-    bounds.servers = 2;
-    holds("visitors, 2 copies: " + lives[0] + " | " + lives[1], guests(lives, {.copies = 2}), bounds);
-  };
-  pair({"h", "h"}, {.faults = 1});
-  pair({"h", "hv"}, {.faults = 1});
-  // An id whose hit does not reach every copy may count again.
-  if (!exhaustive::full()) pair({"i", "i"}, {});
-  Bounds edges = boundaries(0);
-  edges.most_pauses = 1;
-  pair({"h", "v"}, edges);
-  pair({"h", "hv"}, edges);
-}
-
 TEST_CASE("exhaustive visitors: caught when broken") {
   using exhaustive::caught;
   caught("visitors, broken: two alternating keys",
@@ -232,10 +206,6 @@ TEST_CASE("exhaustive visitors: caught when broken") {
          {.pauses = {20s, 10s}, .most_pauses = 2, .stalls = true});
   caught("visitors, broken: exptime counted from the hit",
          guests({"h", "v"}, {.mistake = Mistake::exptime_from_the_hit}), boundaries(0));
-  Bounds two_servers = boundaries(0);
-  two_servers.servers = 2;
-  caught("visitors, 2 copies, broken: a copy begins above what it counted",
-         guests({"h", "v"}, {.copies = 2, .spoil = begin_again_above_one}), two_servers);
   caught("visitors, broken: no guard behind the period", guests({"h", "v"}, {.mistake = Mistake::no_guard}),
          boundaries(0, {2400ms, -2400ms}));
 }

@@ -31,7 +31,6 @@
 #include "common/placement/pools/pool.hpp"
 #include "common/primitives/in_use.hpp"
 #include "common/primitives/journal/lines.hpp"
-#include "common/primitives/several/recopying.hpp"
 #include "common/structures/cache/record.hpp"
 #include "common/structures/counter/record.hpp"
 #include "common/structures/counter/sliding.hpp"
@@ -207,14 +206,6 @@ inline void read_sliding(std::string_view text) {
   static_cast<void>(uses->text());
 }
 
-inline void read_recopy_mark(std::string_view text) {
-  const auto mark = decode_recopy_mark(text);
-  if (!mark) return;
-  const auto again = decode_recopy_mark(encode(*mark));
-  must(again && again->from == mark->from && again->to == mark->to && again->mover == mark->mover &&
-       again->moving == mark->moving);
-}
-
 inline void read_ring(std::string_view text) {
   if (const auto shape = RingShape::parse(text)) {
     must(RingShape::parse(shape->text()) == shape);
@@ -222,7 +213,6 @@ inline void read_ring(std::string_view text) {
     static_cast<void>(shape->expiry_of(shape->chunk_of(WallTime(std::chrono::seconds(1'800'000'000)))));
   }
   if (const auto name = PartName::parse(text)) must(PartName::parse(name->text()) == name);
-  if (const auto number = KeptNumber::parse(text)) must(KeptNumber::parse(number->text()) == number);
   const auto conf = parse_in_use(text, WallTime{});
   must(parse_in_use(in_use_value(conf), WallTime{}) == conf);
 }
@@ -299,7 +289,6 @@ constexpr std::array<void (*)(std::string_view), 30> parsers{
     read_login,
     read_greeting,
     read_sliding,
-    read_recopy_mark,
     read_ring,
     read_ledger,
     read_saved,

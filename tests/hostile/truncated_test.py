@@ -16,7 +16,7 @@ from hostile import Server, execute, judged, plain_environment
 FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 PROTOCOLS = ("auto", "meta", "classic") if FULL else ("auto", "classic")
 SETUP = ["counter incr k 41", "counter set n 5", "lock acquire k --ttl 60s", "hash set k a 1", "table add k a", "array add k a", "eventlog put k a",
-         "visitors hit k", "cache run --key k --ttl 60s -- echo out"]
+         "visitors hit k", "cache run k --ttl 60s -- echo out"]
 # Each after SETUP; together they hear every kind of reply there is, with and without what they ask for.
 VERBS = ["counter incr k", "counter decr n", "counter get k", "counter get none", "counter set n 6", "counter take k", "counter remove k",
          "counter limit l --max 2 --per 1h", "lock acquire k", "lock acquire free --ttl 20s", "lock show k", "lock release k --force", "hash get k a",

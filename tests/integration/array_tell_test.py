@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""mcds array change --delete … --tell by 16 processes at once: each value is told to one of them at most, under kills and lost replies.
+"""mcds array change --remove … --tell by 16 processes at once: each value is told to one of them at most, under kills and lost replies.
 
 Usage: array_tell_test.py BUILD_DIR; MCDS_TEST_SEED sets the choices.
 """
@@ -22,7 +22,7 @@ SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
 
 
 class Worker(threading.Thread):
-    """Deletes all values, in an order of its own; notes what it was told, and what it asked for without an answer."""
+    """Removes all values, in an order of its own; notes what it was told, and what it asked for without an answer."""
 
     def __init__(self, number, environment, kills):
         super().__init__()
@@ -37,7 +37,7 @@ class Worker(threading.Thread):
         self.random.shuffle(values)
         for first in range(0, VALUES, AT_ONCE):
             some = values[first:first + AT_ONCE]
-            words = [word for value in some for word in ("--delete", value)]
+            words = [word for value in some for word in ("--remove", value)]
             process = subprocess.Popen([mcds, "array", "change", "queue", *words, "--tell"], env=self.environment,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             killer = threading.Timer(self.random.uniform(0, 0.1), process.kill)

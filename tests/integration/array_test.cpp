@@ -9,7 +9,6 @@
 
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
-#include "common/structures/lock/lock.hpp"
 #include "tests/support/children.hpp"
 #include "tests/support/fault_proxy.hpp"
 #include "tests/support/memcached_process.hpp"
@@ -85,12 +84,12 @@ void write(const Pool& pool, const Load& load, std::size_t process, SteadyTime e
 
 void compact_meanwhile(const Pool& pool, const Load& load, SteadyTime end, Steps& steps) {
   Client client(pool, load.protocol, 1s);
-  Array array(client.context(), "x");
+  Journal journal(client.context(), "array:x");
   const auto at_least_one = [&] { return steps.compactions == 0 && client.clock.steady() < end + 20s; };
   while (client.clock.steady() < end || at_least_one()) {
     client.clock.sleep_for(100ms);
     try {
-      steps.compactions += array.compact() ? 1 : 0;
+      steps.compactions += journal.compact(compacted) ? 1 : 0;
     } catch (const Failure&) {
     }
   }
@@ -189,22 +188,8 @@ void check_many_processes(const Load& load) {
   CHECK(steps->compactions > 0);
   CHECK(array.keys().size() > 2);
   const Elements fetched = array.fetch().elements;
-  REQUIRE(array.compact().has_value());
+  REQUIRE(Journal(reader.context(), "array:x").compact(compacted));
   CHECK(array.fetch().elements == fetched);
-}
-
-// An application that changes the array by get and set, under the lock, as in the article.
-void get_and_set(Context context, const std::string& key, const std::string& element) {
-  Lock lock = Lock::at_key(context, key + ":lock");
-  const auto lease = lock.acquire({.ttl = 10s, .holder = {}, .wait = 20s}).lease;
-  REQUIRE(lease.has_value());
-  const Reply reply = expect(context.cluster, context.cluster.execute(Request::get(key)));
-  Elements elements = json_elements(reply.value).value_or(Elements());
-  elements.push_back(element);
-  std::string text;
-  for (const std::string& one : elements) text += (text.empty() ? "" : ",") + one;
-  expect(context.cluster, context.cluster.execute(Request::set(key, '[' + text + ']', Exptime::never())));
-  lock.release(*lease);
 }
 
 }  // namespace
@@ -221,32 +206,6 @@ TEST_CASE(
   SUBCASE("JSON") {
     check_many_processes({.encoding = ArrayEncoding::json, .kept = 3, .padding = 20});
   }
-}
-
-TEST_CASE("array: with the lock, applications that get and set lose nothing, and take nothing away") {
-  test::MemcachedProcess memcached;
-  const Pool pool = test::pool_of({memcached.server()});
-  test::Children children;
-  constexpr int times = 20;
-  for (int process = 0; process < 6; ++process) {
-    children.spawn([&, process] {
-      Client client(pool, Protocol::automatic, 2s);
-      for (int i = 0; i < times; ++i) {
-        const std::string text = std::to_string(process * times + i);
-        if (process % 2 == 0) {
-          get_and_set(client.context(), "array:x:json", text);
-        } else {
-          Array(client.context(), "x").change(Elements{text}, {}, ArrayEncoding::json, true);
-        }
-      }
-    });
-  }
-  CHECK(children.wait_all() == 0);
-  Client client(pool, Protocol::automatic, 2s);
-  Elements elements = Array(client.context(), "x").fetch().elements;
-  std::sort(elements.begin(), elements.end());
-  CHECK(elements.size() == 6 * times);
-  CHECK(std::unique(elements.begin(), elements.end()) == elements.end());
 }
 
 TEST_CASE("array: a server without memory refuses, and every acknowledged change is there") {

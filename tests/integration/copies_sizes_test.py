@@ -3,7 +3,7 @@
 
 Usage: copies_sizes_test.py BUILD_DIR
 
-With MCDS_TEST_FULL arrays of 60 000 lines, tables and hashes of 400 000 elements,
+With MCDS_TEST_FULL tables and hashes of 400 000 elements,
 written in 1, 2 and 3 copies, each touched with both other numbers by every verb, each verb right or refused. Otherwise smaller ones,
 and fewer numbers.
 """
@@ -70,7 +70,6 @@ def numbered(count):
 
 # What is written from standard input, and how it is read.
 SIZES = {
-    "array": (["array", "add", "N", "-"], ["array", "fetch", "N"], numbered(60000 if FULL else 25000)),
     "table": (["table", "add", "N", "-"], ["table", "fetch", "N"], numbered(400000 if FULL else 20000)),
     "hash": (["hash", "set", "N", "-"], ["hash", "fetch", "N"],
              "".join(f"field{number}\tvalue{number}\n" for number in range(400000 if FULL else 5000))),

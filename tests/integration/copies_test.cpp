@@ -8,7 +8,6 @@
 #include <memory>
 #include <set>
 
-#include "common/structures/array/array.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "common/structures/lock/lock.hpp"
@@ -29,7 +28,7 @@ constexpr auto longest_ttl = 1s;
 enum class Fate : std::uint8_t { none, acknowledged, unknown };
 
 struct Record {
-  std::atomic<Fate> field[most_clients][most_rounds], element[most_clients][most_rounds];
+  std::atomic<Fate> field[most_clients][most_rounds];
   std::atomic<std::uint64_t> rounds[most_clients];
   std::atomic<std::uint64_t> exact, exact_unknown, failures;
   std::atomic<std::int64_t> held_until;  // steady nanoseconds
@@ -92,7 +91,6 @@ void run_client(const std::vector<Server>& servers, std::size_t index, Record& r
   CopiesClient client(servers);
   Counter counter(client.context);
   Hash hash(client.context, "h");
-  Array array(client.context, "a");
   for (std::size_t round = 0; round < most_rounds && !record.stop; ++round) {
     const std::string name = std::to_string(index) + '.' + std::to_string(round);
     const Fate exact = fate_of(record, [&] { counter.incr("e", 1); });
@@ -102,8 +100,6 @@ void run_client(const std::vector<Server>& servers, std::size_t index, Record& r
       const auto result = hash.set(std::vector<Element>{{name, "v" + name}}).front();
       if (result.failure) throw Failure(*result.failure);
     });
-    record.element[index][round] =
-        fate_of(record, [&] { array.change(std::vector<std::string>{'"' + name + '"'}, {}); });
     take_lock(client, record);
     ++record.rounds[index];
     client.context.clock.sleep_for(std::chrono::milliseconds(20 + client.context.random.below(40)));
@@ -111,9 +107,9 @@ void run_client(const std::vector<Server>& servers, std::size_t index, Record& r
 }
 
 struct Found {
-  std::set<std::string> fields, elements;
+  std::set<std::string> fields;
   std::uint64_t exact = 0;
-  bool hash_complete = true, array_complete = true;
+  bool hash_complete = true;
   bool hash_whole = true;  // in every copy
 };
 
@@ -132,10 +128,6 @@ Found read_all(CopiesClient& client) {
   });
   found.hash_complete = listing.complete();
   found.hash_whole = listing.copies_whole;
-  const auto array = Array(client.context, "a").fetch();
-  for (const std::string& element : array.elements)
-    found.elements.insert(element.substr(1, element.size() - 2));
-  found.array_complete = array.complete();
   return found;
 }
 
@@ -212,17 +204,14 @@ TEST_CASE("copies: servers killed one at a time lose no acknowledged write and d
   CHECK(children.wait_all() == 0);
   const Found found = heal(client);
   const std::size_t fields = missing(record->field, found.fields);
-  const std::size_t elements = missing(record->element, found.elements);
   MESSAGE(kills, " kills; exact ", found.exact, " of ", record->exact.load(), " + ",
           record->exact_unknown.load(), " unknown; fields ", found.fields.size(), " lost ", fields,
-          "; elements ", found.elements.size(), " lost ", elements, "; locks ", record->acquired.load(),
+          "; locks ", record->acquired.load(),
           " doubled ", record->doubled.load(), "; not applied ", record->failures.load());
   CHECK(found.exact >= record->exact);
   CHECK(found.exact <= record->exact + record->exact_unknown);
   CHECK(fields == 0);
-  CHECK(elements == 0);
   CHECK(found.hash_complete);
-  CHECK(found.array_complete);
   CHECK(record->doubled == 0);
 }
 

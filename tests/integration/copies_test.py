@@ -65,13 +65,6 @@ CUT_OFF = {
     "counter decr, exact": ([["counter", "incr", "N", "7"]], ["counter", "decr", "N", "2"], ["counter", "get", "N"], "5"),
     "counter set, exact": ([["counter", "incr", "N", "7"]], ["counter", "set", "N", "5"], ["counter", "get", "N"], "5"),
     "counter remove, exact": ([["counter", "incr", "N", "7"]], ["counter", "remove", "N"], ["counter", "get", "N"], ""),
-    "array add": ([["array", "add", "N", "a"]], ["array", "add", "N", "b"], ["array", "fetch", "N"], "a\nb"),
-    "array delete": ([["array", "add", "N", "a", "b"]], ["array", "delete", "N", "a"], ["array", "fetch", "N"], "b"),
-    "array replace": ([["array", "add", "N", "a"]], ["array", "replace", "N", "c"], ["array", "fetch", "N"], "c"),
-    "array clear": ([["array", "add", "N", "a"]], ["array", "clear", "N"], ["array", "count", "N"], "0"),
-    "cache remove": ([["cache", "run", "N", "--ttl", "1h", "--", "echo", "old"]], ["cache", "remove", "N"], ["cache", "run", "N", "--ttl", "1h", "--", "echo", "new"], "new"),
-    "cache expire": ([["cache", "run", "N", "--ttl", "1h", "--", "echo", "old"]], ["cache", "expire", "N"], ["cache", "run", "N", "--ttl", "1h", "--", "echo", "new"], "new"),
-    "visitors hit": ([["visitors", "hit", "N", "--period", "1d"]], ["visitors", "hit", "N", "--period", "1d"], None, None),
 }
 
 
@@ -111,7 +104,6 @@ def check_down(servers, down, how, subjects, numbers=(2, 3)):
 KEPT = {
     "hash": [["hash", "set", "N", "f", "1", "g", "2"], ["hash", "fetch", "N"]],
     "table": [["table", "add", "N", "m", "k"], ["table", "fetch", "N"]],
-    "array": [["array", "add", "N", "a", "b"], ["array", "fetch", "N"]],
 }
 
 

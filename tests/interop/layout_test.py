@@ -85,7 +85,7 @@ def equal(found, expected, what):
 
 def caches(mcds, at):
     key = b"cache:report"
-    subprocess.run([*mcds.command, "cache", "run", "--key", "report", "--ttl", "60s", "--cache-codes", "3", "--", "sh", "-c",
+    subprocess.run([*mcds.command, "cache", "run", "report", "--ttl", "60s", "--cache-codes", "3", "--", "sh", "-c",
                     'printf "out\n"; printf err >&2; exit 3'], capture_output=True, check=False, timeout=60)
     head, output = at(key).get(key).split(b"\n", 1)
     line, checksum = head.rsplit(b" *", 1)

@@ -79,14 +79,14 @@ class Arrays:
         self.kind, self.values = kind, None
 
     def step(self, random_, ask):
-        word = random_.choice(["read"] + ["change"] * 4 + ["clear"] * (random_.random() < 0.1))
+        word = random_.choice(["read"] + ["change"] * 4 + ["empty"] * (random_.random() < 0.1))
         if word == "read":
             values = None if self.values is None else [json.loads(value) for value in self.values]
             as_read = values if self.kind == "json" or values is None else {"values": values, "complete": True}
             return ask(f"{self.kind}_read", "list"), as_read
-        if word == "clear" and self.kind == "array":
-            self.values = None if self.values is None else []
-            return ask("array_clear", "list"), self.values is not None
+        if word == "empty" and self.kind == "array":
+            self.values = []
+            return ask("array_empty", "list"), True
         delete, add = random_.choices(VALUES, k=random_.randrange(2)), random_.choices(VALUES, k=random_.randrange(3))
         if not delete + add:
             delete = ["none"]

@@ -101,19 +101,19 @@ class Mcds:
         return {"values": values, "complete": line.get("complete", True)}
 
     def array_change(self, name, delete, add):
-        words = [word for kind, values in (("--delete", delete), ("--add", add)) for value in values
+        words = [word for kind, values in (("--remove", delete), ("--add", add)) for value in values
                  for word in (kind, argument(value))]
         as_json = [] if any(isinstance(asked(value), bytes) for value in [*delete, *add]) else ["--json"]
         return self.is_found("array", "change", "--encoding", "journal", *as_json, name, *words)
 
-    def array_clear(self, name):
-        return self.is_found("array", "clear", "--encoding", "journal", name)
+    def array_empty(self, name):
+        return self.is_found("array", "replace", "--encoding", "journal", "--allow-empty", name)
 
     def json_read(self, name):
         return self.ask("values", "array", "fetch", "--encoding", "json", name)
 
     def json_change(self, name, delete, add):
-        words = [word for kind, values in (("--delete", delete), ("--add", add)) for value in values
+        words = [word for kind, values in (("--remove", delete), ("--add", add)) for value in values
                  for word in (kind, json.dumps(value))]
         return self.is_found("array", "change", "--encoding", "json", "--json", name, *words)
 
@@ -245,8 +245,8 @@ class Reference:
         values = [asked(value) for value in delete], [asked(value) for value in add]
         return unless_refused(lambda: self._of(arrays.JournalArray, name).change(*values))
 
-    def array_clear(self, name):
-        return self._of(arrays.JournalArray, name).change(clear=True)
+    def array_empty(self, name):
+        return self._of(arrays.JournalArray, name).change(replace=True)
 
     def json_read(self, name):
         return unless_refused(self._of(arrays.JsonArray, name).read)

@@ -53,7 +53,7 @@ def words_of_the_table(server):
     answers("decr, missing", run(server, "counter", "decr", "nothing"), 1)
     answers("append, missing and existing", run(server, "array", "add", "a", "one"), 0)
     answers("append", run(server, "array", "add", "a", "two"), 0, '"adds":1')
-    answers("cas", run(server, "array", "change", "a", "--delete", "one"), 0)
+    answers("cas", run(server, "array", "change", "a", "--remove", "one"), 0)
     answers("after a cas", run(server, "array", "fetch", "a"), 0, '["two"]')
     answers("delete, missing", run(server, "item", "remove", "nothing"), 1)
     answers("too large", run(server, "item", "set", "large", "-", given="x" * (3 << 20)), 76, "larger than the server accepts")

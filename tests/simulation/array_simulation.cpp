@@ -28,18 +28,17 @@ const std::string key = "array:x";
 // How the array is changed and compacted: ours, or with one mistake.
 struct Algorithm {
   std::optional<ArrayEncoding> encoding;
-  bool lock = false;
   Journal::Options options = small_segments;
 
   virtual ~Algorithm() = default;
   Array array(Context& context) const { return {context, "x", options}; }
   virtual void change(Context& context, const Elements& add, const Elements& remove) {
-    array(context).change(add, remove, encoding, lock);
+    array(context).change(add, remove, encoding);
   }
   virtual void replace(Context& context, const Elements& elements) {
-    array(context).replace(elements, encoding, lock);
+    array(context).replace(elements, encoding);
   }
-  virtual void compact(Context& context) { array(context).compact(); }
+  virtual void compact(Context& context) { Journal(context, key, options).compact(compacted); }
   Array::Contents fetch(Context& context) const { return array(context).fetch(encoding); }
 };
 
@@ -228,10 +227,9 @@ std::optional<std::string> schedule(std::uint64_t seed, Algorithm& algorithm, co
 }
 
 std::optional<std::string> ours(std::uint64_t seed, const Setting& setting,
-                                std::optional<ArrayEncoding> encoding = {}, bool lock = false) {
+                                std::optional<ArrayEncoding> encoding = {}) {
   Algorithm algorithm;
   algorithm.encoding = encoding;
-  algorithm.lock = lock;
   return schedule(seed, algorithm, setting);
 }
 
@@ -393,11 +391,8 @@ TEST_CASE("array: what is lost is told, and nothing comes twice") {
   check_schedules([](std::uint64_t seed) { return ours(seed, {.faults = Faults::all()}); }, 0.15);
 }
 
-TEST_CASE("array: the JSON encoding is as atomic, with and without the lock") {
+TEST_CASE("array: the JSON encoding is as atomic") {
   check_schedules([](std::uint64_t seed) { return ours(seed, {.compactors = 0}, ArrayEncoding::json); }, 0.1);
-  check_schedules(
-      [](std::uint64_t seed) { return ours(seed, {.steps = 2, .compactors = 0}, ArrayEncoding::json, true); },
-      0.02);
 }
 
 TEST_CASE("array: a replacement is whole, and what it replaced does not come back") {
@@ -415,7 +410,7 @@ TEST_CASE("array: a replacement is whole, and what it replaced does not come bac
 TEST_CASE("array: the schedules reach full roots, segments and compactions") {
   struct Counting final : Algorithm {
     void compact(Context& context) override {
-      compactions += array(context).compact().has_value() ? 1 : 0;
+      compactions += Journal(context, key, options).compact(compacted) ? 1 : 0;
       segments += array(context).keys().size() - 1;
     }
     std::size_t compactions = 0;

@@ -9,9 +9,4 @@ VERBS = [
     ["counter", "incr", "N"], ["counter", "incr", "N"], ["counter", "get", "N"], ["counter", "decr", "N"], ["counter", "set", "N", "7"],
     ["counter", "remove", "N"], ["counter", "incr", "Nx", "--exact"], ["counter", "incr", "Nx", "--exact"], ["counter", "get", "Nx"],
     ["counter", "limit", "N", "--max", "5", "--per", "1d"],
-    ["visitors", "hit", "N", "--period", "1d"], ["visitors", "hit", "N", "--period", "1d", "--id", "x"], ["visitors", "value", "N", "--period", "1d"],
-    ["array", "add", "N", "a", "b"], ["array", "change", "N", "--delete", "a", "--add", "c"], ["array", "delete", "N", "c"], ["array", "fetch", "N"],
-    ["array", "count", "N"], ["array", "compact", "N"], ["array", "where", "N"], ["array", "replace", "N", "x"], ["array", "clear", "N"],
-    ["cache", "run", "N", "--", "echo", "hi"], ["cache", "run", "N", "--", "echo", "hi"], ["cache", "show", "N"], ["cache", "expire", "N"],
-    ["cache", "run", "N", "--", "echo", "hi"], ["cache", "remove", "N"],
 ]

@@ -7,7 +7,6 @@
 #include "common/base/bytes.hpp"
 #include "common/cluster/request.hpp"
 #include "common/placement/placement.hpp"
-#include "common/structures/cache/record.hpp"
 
 namespace mcds::test {
 
@@ -45,13 +44,6 @@ inline void store_by_set(Request& request) {
 
 inline void lock_by_set(Request& request) {
   if (request.op == Op::add && !is_entry(request)) request.op = Op::set;
-}
-
-// Without word of it.
-inline void remove_at_once(Request& request) {
-  if (request.op != Op::cas || !is_entry(request)) return;
-  const auto record = decode_cache_record(request.value);
-  if (record && record->removed()) request.op = Op::remove;
 }
 
 // A late one, or another's, is then taken for the one that was invalidated.

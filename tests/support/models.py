@@ -77,33 +77,6 @@ class Counted:
         return explained(spans, (None, 0, 0, 0), after)
 
 
-class Listed:
-    """An array. `ordered`: the order of the values counts too."""
-
-    def __init__(self, ordered=True):
-        self.spans, self.ordered = [], ordered
-
-    def change(self, start, end, add=(), delete=(), everything=False):
-        """`everything` that was there goes first."""
-        self.spans.append(Span(start, end, None, "change", (tuple(add), frozenset(delete), everything)))
-
-    def fetch(self, start, end, values):
-        self.spans.append(Span(start, end, end, "fetch", answer=tuple(values) if self.ordered else tuple(sorted(values))))
-
-    def explained(self):
-        def after(i, state):
-            span = self.spans[i]
-            if span.kind == "fetch":
-                if state == span.answer:
-                    yield state
-                return
-            add, delete, everything = span.value
-            left = (() if everything else tuple(value for value in state if value not in delete)) + add
-            yield left if self.ordered else tuple(sorted(left))
-
-        return explained(self.spans, (), after)
-
-
 class Logged:
     """A log: who put an event that was acknowledged is in every fetch that begins later, once; what a fetch has shown stays."""
 

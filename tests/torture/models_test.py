@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
-from models import Counted, Listed, Logged
+from models import Counted, Logged
 from proxy import Proxy
 
 # What is done from when to when, and answered. `?` instead of the end: it was over then, and nobody knows whether it was done.
@@ -43,22 +43,6 @@ COUNTERS = [
     ("a removal that may have been done undoes increments after it", "0-1 incr 5, 2?3 remove ?, 4-5 incr 2, 6-7 get -", False),
     ("the same, of those before it", "0-1 incr 5, 2?3 remove ?, 4-5 incr 2, 6-7 get 7, 8-9 get 2", True),
 ]
-ARRAYS = [
-    ("values stay", "0-1 add x, 2-3 add y, 4-5 fetch xy", True),
-    ("a value is lost", "0-1 add x, 2-3 add y, 4-5 fetch y", False),
-    ("values change places", "0-1 add x, 2-3 add y, 4-5 fetch yx", False),
-    ("of two at a time either is first", "0-3 add x, 1-2 add y, 4-5 fetch yx, 6-7 fetch yx", True),
-    ("readers see different orders", "0-3 add x, 1-2 add y, 4-5 fetch yx, 6-7 fetch xy", False),
-    ("a removal takes what is there", "0-1 add x, 2-3 delete x, 4-5 fetch , 6-7 add x, 8-9 fetch x", True),
-    ("what was removed comes back", "0-1 add x, 2-3 delete x, 4-5 fetch x", False),
-    ("an addition before a clear stands behind it", "0-1 add x, 2?3 add y, 4-5 fetch xy, 6-7 clear , 8-9 fetch y", False),
-    ("an addition that may have been done comes after a clear", "0-1 add x, 2?3 add y, 6-7 clear , 8-9 fetch y", True),
-    ("it is seen, then gone", "2?3 add y, 4-5 fetch y, 6-7 fetch ", False),
-    ("half of a change", "0-1 add xy, 2-3 fetch x", False),
-    ("one value is invented", "0-1 add x, 2-3 fetch xz", False),
-    ("a replacement", "0-1 add x, 2-3 replace yz, 4-5 fetch yz", True),
-    ("half of a replacement", "0-1 add x, 2-3 replace yz, 4-5 fetch xyz", False),
-]
 LOGS = [
     ("events stay", "0-1 put x, 2-3 put y, 4-5 fetch xy, 6-7 fetch xy", True),
     ("an event is lost", "0-1 put x, 2-3 put y, 4-5 fetch y", False),
@@ -86,17 +70,6 @@ def counter(text):
             history.remove(start, end, over, {"yes": True, "no": False, "?": None}[word])
         else:
             getattr(history, kind)(start, end, over, int(word))
-    return history.explained()
-
-
-def array(text, ordered=True):
-    history = Listed(ordered)
-    for start, end, _, kind, word in acts(text):
-        if kind == "fetch":
-            history.fetch(start, end, word)
-        else:
-            history.change(start, end, word if kind in ("add", "replace") else "", word if kind == "delete" else "",
-                           kind in ("clear", "replace"))
     return history.explained()
 
 
@@ -192,11 +165,9 @@ def late_pieces_keep_their_order(proxy, link, client, server):
     check(got == b"123", f"pieces of one stream arrive as {got}")
 
 
-for judge, histories in ((counter, COUNTERS), (array, ARRAYS), (log, LOGS)):
+for judge, histories in ((counter, COUNTERS), (log, LOGS)):
     for what, text, right in histories:
         check(judge(text) == right, f"a history in which {what} is {'refused' if right else 'accepted'}: {text}")
-check(array("0-1 add x, 2-3 add y, 4-5 fetch yx", ordered=False), "without order, values may change places")
-check(not array("0-1 add x, 2-3 add y, 4-5 fetch y", ordered=False), "without order, a value is lost")
 for seed in range(60):
     random_histories(seed)
 proxied("the server had closed a connection whose request was let go, and its client was gone", server_closes_what_is_held)

@@ -9,6 +9,7 @@ class Structure:
     tell how it ended, when all faults are over; `heal` those that are to make copies whole; `check` yields (column, what is wrong)."""
 
     skewed = False  # clocks may be wrong
+    one_copy = False  # it has no more
     forgets = True  # with copies, servers may lose everything, one at a time
     short = ("-m", "2", "-M")  # a server that has no room left: it refuses
     options = ()

@@ -130,7 +130,7 @@ class ExactCounter(Counter):
 
 class Visitors(Structure):
     skewed = True
-    forgets = False  # the largest of the copies that lived
+    one_copy = True
     PERIOD = 5
 
     def command(self, random, worker):
@@ -162,12 +162,7 @@ class Visitors(Structure):
                     continue
                 answer = op.answer()
                 hits = periods[answer["period_started_at"]]
-                acknowledged = [hit for hit in hits if hit.end < op.start]
-                if self.copies > 1:
-                    reached = op.reached() or ()
-                    least = max((sum(server in (hit.reached() or ()) for hit in acknowledged) for server in reached), default=0)
-                else:
-                    least = len(acknowledged)
+                least = sum(hit.end < op.start for hit in hits)
                 most = sum(hit.start < op.end for hit in hits) + sum(hit.start < op.end for hit in unknown)
                 if answer["value"] < least:
                     yield "lost", f"{name}: {answer['value']} visitors, {least} acknowledged, at {op.start:.4f}"
@@ -177,7 +172,7 @@ class Visitors(Structure):
             for period, hits in periods.items():
                 for hit in hits:
                     visitor = hit.answer().get("id")
-                    if visitor and self.copies == 1:
+                    if visitor:
                         counted[period, visitor] += 1
             for (period, visitor), times in counted.items():
                 if times > 1:
@@ -185,6 +180,7 @@ class Visitors(Structure):
 
 
 class EventLog(Structure):
+    one_copy = True
     skewed = True
     RING = ("--chunk", "6", "--chunks", "60")
     READER = 0  # the worker whose cursor it is
@@ -242,6 +238,8 @@ class EventLog(Structure):
 
 
 class Array(Structure):
+    one_copy = True
+
     def __init__(self, copies, directory):
         super().__init__(copies, directory)
         self.added = []
@@ -256,9 +254,7 @@ class Array(Structure):
             gone = [self.added.pop(random.randrange(len(self.added)))] if self.added and random.random() < 0.6 else []
             gone = [value for where, value in gone if where == name]
             words = ["array", "change", name, *(word for value in pair for word in ("--add", value))]
-            return words + [word for value in gone for word in ("--delete", value)], (pair, tuple(gone))
-        if choice < 0.8:
-            return ["array", "compact", name], None
+            return words + [word for value in gone for word in ("--remove", value)], (pair, tuple(gone))
         return ["array", "fetch", name], None
 
     def ended(self, op):
@@ -284,7 +280,7 @@ class Array(Structure):
                     added, removed = by_value.get(value), removals.get(value)
                     if added is None or not (added.done or added.unknown):
                         yield "invented", f"{name}: {value} {at}"
-                    if removed and removed.exit == 0 and removed.end < op.start and self.certain(added) and self.certain(removed):
+                    if removed and removed.exit == 0 and removed.end < op.start:
                         yield "invented", f"{name}: {value}, which was removed, {at}"
                 if len(where) < len(values):
                     yield "doubled", f"{name}: {[value for value, times in collections.Counter(values).items() if times > 1]} {at}"
@@ -293,24 +289,19 @@ class Array(Structure):
                     there = [value in where for value in kept]
                     if any(there) and not all(there):
                         yield "not linearizable", f"{name}: half of {change.words} {at}"
-                    if change.exit == 0 and change.end < op.start and not all(there) and \
-                            (self.certain(change) or op.worker == "last"):
+                    if change.exit == 0 and change.end < op.start and not all(there):
                         yield "lost", f"{name}: {kept} is not {at}"
-                if self.copies == 1:
-                    order = sorted((by_value[value].start, by_value[value].end, where[value], value) for value in where
-                                   if value in by_value and by_value[value].exit == 0)
-                    for one in order:
-                        for other in order:
-                            if one[1] < other[0] and one[2] > other[2]:
-                                yield "not linearizable", f"{name}: {one[3]} was added before {other[3]} and stands behind it {at}"
-
-    def certain(self, op):
-        """With copies, a change that only some got is there for certain when a fetch has given it to the others."""
-        return op is not None and op.whole(self.copies)
+                order = sorted((by_value[value].start, by_value[value].end, where[value], value) for value in where
+                               if value in by_value and by_value[value].exit == 0)
+                for one in order:
+                    for other in order:
+                        if one[1] < other[0] and one[2] > other[2]:
+                            yield "not linearizable", f"{name}: {one[3]} was added before {other[3]} and stands behind it {at}"
 
 
 class Cache(Structure):
     skewed = True
+    one_copy = True
     short = ("-m", "2")  # it forgets: a miss
     KEY = "k"
     TTL = 1
@@ -320,13 +311,13 @@ class Cache(Structure):
             return ["cache", random.choice(("expire", "remove")), self.KEY], None
         body = f"r{self.fresh()}"
         size = random.choice((1, 10, 5000))
-        return ["cache", "run", "--key", self.KEY, "--ttl", f"{self.TTL}s", "--stale", "0", "--rebuild-ttl", "4s", "-w", "1s", "--on-busy",
+        return ["cache", "run", self.KEY, "--ttl", f"{self.TTL}s", "--stale", "0", "--rebuild-ttl", "4s", "-w", "1s", "--on-busy",
                 "run", "--", "sh", "-c", f"s=$(FAKETIME=+0 date +%s.%N); sleep {random.choice((0, 0.02, 0.1))}; "
                 f"printf '%s\\n' {body} $s {body * size} end; echo {body} >&2"], (body, size)
 
     def check(self, ops):
         asked = {op.tag[0]: op for op in ops if op.verb == "run"}
-        invalid = [op for op in ops if op.verb in ("expire", "remove") and op.done and op.whole(self.copies)]
+        invalid = [op for op in ops if op.verb in ("expire", "remove") and op.done]
         for op in ops:
             if op.verb != "run" or op.exit != 0:
                 continue

@@ -3,7 +3,7 @@ import collections
 import json
 
 from history import ANY, PRESENT, Step, linearizable
-from models import Counted, Listed, Logged
+from models import Counted, Logged
 
 REFUSED = (64, 65, 69, 75, 77, 78)  # for certain nothing was done
 
@@ -125,41 +125,6 @@ class Count(Subject):
         return self.notes + ([] if self.history.explained() else ["no order explains it"])
 
 
-class List(Subject):
-    """The copies may have different orders, of which the first copy's counts: so none is asked for."""
-
-    def __init__(self, name):
-        super().__init__(name)
-        self.history, self.added = Listed(ordered=False), []
-
-    def draw(self, dice):
-        choice = dice.random()
-        if choice < 0.35:
-            self.added.append(self.fresh())
-            return ["array", "add", self.name, self.added[-1]]
-        if choice < 0.5 and self.added:
-            return ["array", "delete", self.name, self.added.pop(dice.randrange(len(self.added)))]
-        if choice < 0.55:
-            return ["array", "clear", self.name]
-        return ["array", "replace", self.name, self.fresh()] if choice < 0.6 else self.look()
-
-    def look(self):
-        return ["array", "fetch", self.name]
-
-    ask_all = look
-
-    def note(self, op, start, end):
-        if op.verb == "fetch":
-            if end is not None:
-                self.history.fetch(start, end, op.answer().get("values", ()))
-            return
-        self.history.change(start, end, op.words[3:] if op.verb in ("add", "replace") else (),
-                            op.words[3:] if op.verb == "delete" else (), op.verb in ("clear", "replace"))
-
-    def wrong(self):
-        return self.notes + ([] if self.history.explained() else ["no order explains it"])
-
-
 class Log(Subject):
     RING = ("--chunk", "1h", "--chunks", "48")
 
@@ -186,7 +151,7 @@ class Log(Subject):
         return self.notes + list(self.history.wrong())
 
 
-KINDS = {"hash": Field, "table": Member, "counter": Count, "array": List, "eventlog": Log}
+KINDS = {"hash": Field, "table": Member, "counter": Count, "eventlog": Log}
 
 
 def said(op):

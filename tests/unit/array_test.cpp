@@ -96,9 +96,113 @@ TEST_CASE("array: past one item it goes on in segments and loses nothing") {
                        gone.begin() + static_cast<std::ptrdiff_t>(i) + 100));
   }
   CHECK(world.fetched() == World::quoted(all));
-  CHECK(world.jobs.compact().has_value());
   CHECK(world.fetched() == World::quoted(all));
-  CHECK(world.jobs.fetch().lines < all.size() + 300);
+}
+
+TEST_CASE("array: 20,000 values that come and go leave a bounded journal, whoever is told or reads") {
+  for (const bool told : {false, true}) {
+    CAPTURE(told);
+    World world;
+    for (int i = 0; i < 200; ++i) {
+      Texts batch;
+      for (int j = 0; j < 100; ++j) batch.push_back(std::to_string(100 * i + j) + std::string(100, '.'));
+      world.add(batch);
+      if (told)
+        CHECK(world.jobs.change_and_tell({}, World::quoted(batch)).deleted == World::quoted(batch));
+      else
+        world.remove(batch);
+    }
+    CHECK(world.fetched().empty());
+    const auto keys = world.jobs.keys();
+    CHECK(keys.size() <= (told ? 6 : 1));
+    CHECK(Journal(world.context, "array:jobs").read().lines.size() < (told ? 3 * 64 * 100 : 300));
+  }
+}
+
+TEST_CASE("array: values that come and go without a reader leave a bounded journal") {
+  World world;
+  world.add({"stays"});
+  for (int i = 0; i < 20000; i += 20) {
+    Texts batch;
+    for (int j = 0; j < 20; ++j) batch.push_back(std::to_string(i + j) + std::string(1000, '.'));
+    world.add(batch);
+    world.remove(batch);
+  }
+  CHECK(world.jobs.keys().size() < 10);
+  CHECK(world.fetched() == World::quoted({"stays"}));
+}
+
+TEST_CASE("array: a fetch that compacts costs four trips more, once, and with segments ten") {
+  World world;
+  Texts many;
+  for (int i = 0; i < 600; ++i) many.push_back(std::to_string(i));
+  world.add(many);
+  CHECK(world.trips.trips_of([&] { world.fetched(); }) == 1);
+  world.remove(many);
+  CHECK(world.trips.trips_of([&] { world.fetched(); }) == 5);
+  CHECK(world.trips.trips_of([&] { world.fetched(); }) == 1);
+  for (int i = 0; i < 12; ++i) world.add({std::string(100000, 'x')});
+  world.jobs.replace({});
+  CHECK(world.trips.trips_of([&] { CHECK(world.fetched().empty()); }) == 2 + 10);
+  CHECK(world.trips.trips_of([&] { world.fetched(); }) == 1);
+  CHECK(world.jobs.keys().size() == 1);
+}
+
+TEST_CASE("array: what a compaction meets does not show in the fetch that began it") {
+  for (int trips = 0; trips < 6; ++trips) {
+    for (const test::Mishap mishap :
+         {test::Mishap::unreachable, test::Mishap::lost_reply, test::Mishap::lost_request}) {
+      CAPTURE(trips);
+      World world;
+      Texts many;
+      for (int i = 0; i < 1200; ++i) many.push_back(std::to_string(i));
+      world.add(many);
+      world.jobs.replace(World::quoted({"left"}));
+      test::ScriptedFaults faulty(world.memory);
+      int seen = 0;
+      faulty.choose(
+          [&](const Request&) { return ++seen > 1 + trips ? std::optional(mishap) : std::nullopt; });
+      const Array reader({faulty, world.clock, world.random, {}}, "jobs");
+      CHECK(reader.fetch().elements == World::quoted({"left"}));
+      CHECK(world.fetched() == World::quoted({"left"}));
+    }
+  }
+}
+
+TEST_CASE("array: who deletes is told, although the journal is compacted before it looks") {
+  World world;
+  Texts many;
+  for (int i = 0; i < 2000; ++i) many.push_back(std::to_string(i));
+  world.add(many);
+  world.jobs.replace(World::quoted({"b", "c"}));
+  test::ScriptedFaults rival(world.memory);
+  bool compacted = false;
+  rival.choose([&](const Request& request) {
+    if (request.op == Op::get && !std::exchange(compacted, true)) world.fetched();
+    return std::optional<test::Mishap>();
+  });
+  Array slow({rival, world.clock, world.random, {}}, "jobs");
+  CHECK(slow.change_and_tell({}, World::quoted({"b"})).deleted == World::quoted({"b"}));
+  CHECK(compacted);
+  CHECK(Journal(world.context, "array:jobs").read().lines.size() < 1500);
+  CHECK(world.fetched() == World::quoted({"c"}));
+}
+
+TEST_CASE("array: its segments lie with its root") {
+  World world;
+  for (int i = 0; i < 30; ++i) world.add({std::string(100000, 'x')});
+  const auto keys = world.jobs.keys();
+  REQUIRE(keys.size() > 2);
+  for (const PlacedKey& key : keys) CHECK(world.memory.server_for(keys[0].key).peek(key.key));
+}
+
+TEST_CASE("array: it has one copy, whatever number of copies is configured") {
+  World world;
+  Array jobs(world.with(3), "jobs");
+  jobs.change(World::quoted({"a"}), {});
+  CHECK(world.fetched() == World::quoted({"a"}));
+  CHECK(test::left_in(world.memory) == Texts{"array:jobs"});
+  CHECK(jobs.keys().front().key == "array:jobs");
 }
 
 TEST_CASE("array: a lost segment is told, never a silently shorter list") {
@@ -108,7 +212,6 @@ TEST_CASE("array: a lost segment is told, never a silently shorter list") {
   REQUIRE(keys.size() > 1);
   CHECK(world.memory.server_for(keys[0].key).evict(keys[1].key));
   CHECK_FALSE(world.jobs.fetch().complete());
-  CHECK_FALSE(world.jobs.compact().has_value());
   CHECK(world.memory.evict(keys[0].key));
   CHECK_FALSE(world.jobs.fetch().found);
 }
@@ -117,23 +220,22 @@ TEST_CASE("array: a foreign value is never taken for an empty array, and never o
   World world;
   world.trips.execute(Request::set("array:jobs", "[1,2]", Exptime::never()));
   CHECK_THROWS_AS(world.fetched(), CorruptData);
-  CHECK_THROWS_AS(world.jobs.compact(), CorruptData);
-  for (const char* name : {"a:json", "a:lock", "a:s:0123456789abcdef"})
+  CHECK_THROWS_AS(world.jobs.drop(), CorruptData);
+  CHECK(world.trips.execute(Request::get("array:jobs")).value == "[1,2]");
+  for (const char* name : {"a:json", "a:s:0123456789abcdef"})
     CHECK_THROWS_AS(Array(world.context, name), InvalidInput);
   CHECK_NOTHROW(Array(world.context, "a:s:b"));
 }
 
-TEST_CASE("array: the JSON encoding is one JSON array, with and without a lock") {
+TEST_CASE("array: the JSON encoding is one JSON array") {
   World world;
-  const bool lock = true;
   world.jobs.change(Texts{"1", "\"1\"", "{\"id\":7}"}, {}, ArrayEncoding::json);
-  world.jobs.change(Texts{"null"}, Texts{"1"}, ArrayEncoding::json, lock);
+  world.jobs.change(Texts{"null"}, Texts{"1"}, ArrayEncoding::json);
   CHECK(world.trips.execute(Request::get("array:jobs:json")).value == R"(["1",{"id":7},null])");
   CHECK(world.fetched() == Texts{"\"1\"", "{\"id\":7}", "null"});
   CHECK(world.jobs.fetch().encoding == ArrayEncoding::json);
-  world.jobs.replace({}, ArrayEncoding::json, lock);
+  world.jobs.replace({}, ArrayEncoding::json);
   CHECK(world.fetched().empty());
-  CHECK(world.trips.execute(Request::get("array:jobs:json:lock")).outcome == Outcome::miss);
   CHECK_THROWS_AS(world.jobs.change(Texts{quote_bytes("\xff")}, {}, ArrayEncoding::json), Failure);
   CHECK_THROWS_AS(world.add({std::string(300 * 1024, 'x')}), InvalidInput);
 }
@@ -162,25 +264,29 @@ TEST_CASE("array: what only removes creates nothing") {
   const Texts one{"1"};
   CHECK_FALSE(world.jobs.change({}, one).found);
   CHECK_FALSE(world.jobs.change({}, one, ArrayEncoding::json).found);
-  CHECK_FALSE(world.jobs.clear().found);
   CHECK_FALSE(world.jobs.fetch().found);
   CHECK(world.jobs.replace({}).created);
-  CHECK(world.jobs.clear().found);
+  CHECK(world.jobs.fetch().found);
 }
 
 TEST_CASE("array: the round trips that are not one") {
   World world;
   const Texts one{"1"};
-  CHECK(world.trips.trips_of([&] { world.jobs.fetch(); }) == 3);
-  CHECK(world.trips.trips_of([&] { world.jobs.change(one, {}); }) <= 4);
+  CHECK(world.trips.trips_of([&] { world.jobs.fetch(); }) == 2);
+  CHECK(world.trips.trips_of([&] { world.jobs.change(one, {}); }) == 3);
   CHECK(world.trips.trips_of([&] { world.jobs.replace(one); }) == 1);
-  CHECK(world.trips.trips_of([&] { world.jobs.clear(); }) == 1);
+  CHECK(world.trips.trips_of([&] { world.jobs.drop(); }) == 3);
   Array json(world.context, "j");
-  CHECK(world.trips.trips_of([&] { json.change(one, {}, ArrayEncoding::json); }) == 5);
+  CHECK(world.trips.trips_of([&] { json.change(one, {}, ArrayEncoding::json); }) == 3);
   CHECK(world.trips.trips_of([&] { json.change(one, one, ArrayEncoding::json); }) == 2);
   CHECK(world.trips.trips_of([&] { json.change(one, one); }) == 4);
   CHECK(world.trips.trips_of([&] { json.fetch(ArrayEncoding::json); }) == 1);
   CHECK(world.trips.trips_of([&] { json.fetch(); }) == 2);
+  CHECK(world.trips.trips_of([&] { json.drop(); }) == 3);
+  CHECK(world.trips.trips_of([&] { json.drop(); }) == 2);
+  for (int i = 0; i < 12; ++i) json.change(World::quoted({std::string(100000, 'x')}), {});
+  CHECK(json.keys().size() > 1);
+  CHECK(world.trips.trips_of([&] { json.drop(); }) == 7);
 }
 
 TEST_CASE("array: a replacement makes a lost segment void") {
@@ -192,8 +298,6 @@ TEST_CASE("array: a replacement makes a lost segment void") {
   world.jobs.replace(World::quoted({"new"}));
   CHECK(world.jobs.fetch().complete());
   CHECK(world.fetched() == World::quoted({"new"}));
-  CHECK(world.jobs.compact().has_value());
-  CHECK(world.jobs.keys().size() == 1);
   CHECK(world.fetched() == World::quoted({"new"}));
 }
 
@@ -223,8 +327,6 @@ TEST_CASE("array: a replacement larger than one change is one step all the same"
   CHECK(world.trips.trips_of([&] { world.fetched(); }) == 2);
   world.add({"after"});
   CHECK(world.jobs.replace(many).found);
-  CHECK(world.fetched() == many);
-  CHECK(world.jobs.compact().has_value());
   CHECK(world.fetched() == many);
   CHECK(Array(world.context, "new").replace(many).created);
   CHECK(Array(world.context, "j").change(Texts{"1"}, {}, ArrayEncoding::json).created);

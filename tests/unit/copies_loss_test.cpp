@@ -5,7 +5,6 @@
 #include <functional>
 #include <set>
 
-#include "common/structures/array/array.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "tests/support/cluster_doubles.hpp"
@@ -44,18 +43,6 @@ const Subject subjects[] = {
        Hash hash(context, "h");
        CHECK(hash.fetch([&](Elements::Found& one) { fields.insert(one.value); }).complete());
        return fields;
-     }},
-    {"array",
-     [](Context& context, const std::string& text) {
-       Array(context, "a").change(Names{'"' + text + '"'}, {});
-     },
-     [](Context& context) {
-       const auto contents = Array(context, "a").fetch();
-       CHECK(contents.complete());
-       std::set<std::string> elements;
-       for (const std::string& element : contents.elements)
-         elements.insert(element.substr(1, element.size() - 2));
-       return elements;
      }},
 };
 

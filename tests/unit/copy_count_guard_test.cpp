@@ -78,10 +78,6 @@ const std::map<std::string, Verb> hash_verbs{
      [](GuardWorld& world, std::size_t copies) {
        world.cfg(copies).set(std::vector<Element>{{"new", "x"}});
      }},
-    {"set and list",
-     [](GuardWorld& world, std::size_t copies) {
-       world.cfg(copies).set(std::vector<Element>{{"a", "x"}}, true);
-     }},
     {"get", [](GuardWorld& world, std::size_t copies) { world.cfg(copies).get(Texts{"a"}); }},
     {"remove", [](GuardWorld& world, std::size_t copies) { world.cfg(copies).remove(Texts{"a"}); }},
     {"fetch",

@@ -33,11 +33,9 @@ void fill(const Context& context, const std::string& structure, const std::strin
 }
 
 void fill_array(const Context& context, const std::string& name, std::size_t count) {
-  Array array(context, name, small);
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::vector<std::string> one{quote_bytes("element " + std::to_string(i))};
-    array.change(one, {});
-  }
+  std::vector<std::string> elements;
+  for (std::size_t i = 0; i < count; ++i) elements.push_back(quote_bytes("element " + std::to_string(i)));
+  Array(context, name, small).replace(elements);
 }
 
 struct Shape {
@@ -46,26 +44,87 @@ struct Shape {
 
 }  // namespace
 
-TEST_CASE("drop: an array that is begun again after a drop that was killed has lost nothing") {
-  for (const std::size_t copies : {1U, 2U, 3U}) {
-    for (int trips = 0; trips < 60; ++trips) {
-      CAPTURE(copies);
-      CAPTURE(trips);
-      test::World world(5, copies);
-      fill_array(world.context, "a", 3);
-      int left = trips;
-      test::Killing dying(world.memory, left);
-      try {
-        Array(Context{dying, world.clock, world.random, {}, copies}, "a", small).drop();
-      } catch (const test::Killed&) {
+TEST_CASE(
+    "drop: an array whose drop ends at any trip loses nothing that comes later, and a second drop ends it") {
+  for (const std::size_t size : {3U, 300U}) {  // without segments, and with many
+    for (const bool killed : {true, false}) {
+      for (int trips = 0; trips < 12; ++trips) {
+        CAPTURE(size);
+        CAPTURE(killed);
+        CAPTURE(trips);
+        test::World world(5);
+        fill_array(world.others, "a", size);
+        CHECK(Array(world.others, "a", small).keys().size() == (size > 3 ? 26 : 1));
+        int left = killed ? trips : test::never_killed;
+        test::Killing dying(world.memory, left);
+        test::ScriptedFaults silent(dying);
+        int seen = 0;
+        silent.choose([&](const Request&) {
+          return !killed && seen++ == trips ? std::optional(test::Mishap::lost_reply) : std::nullopt;
+        });
+        bool dropped = false;
+        try {
+          dropped = Array(Context{silent, world.clock, world.random, {}}, "a", small).drop();
+        } catch (const test::Killed&) {
+        } catch (const Failure&) {
+        }
+        const auto before = Array(world.others, "a", small).fetch();
+        CHECK(before.complete());
+        CHECK((before.elements.empty() || before.elements.size() == size));
+        if (dropped) CHECK(!before.found);
+        const std::vector<std::string> one{quote_bytes("z")};
+        CHECK(Array(world.others, "a", small).change(one, {}).found);
+        const auto now = Array(world.others, "a", small).fetch();
+        CHECK(now.complete());
+        CHECK(now.elements.size() == before.elements.size() + 1);
+        CHECK(Array(world.others, "a", small).drop());
+        CHECK(joined(test::left_in(world.memory)) == "");
       }
-      const std::vector<std::string> one{"z"};
-      CHECK_NOTHROW(Array(world.context, "a", small).change(one, {}));
-      world.clock.advance(std::chrono::minutes(5));
-      const Array::Contents now = Array(world.context, "a", small).fetch();
-      CHECK(now.complete());
     }
   }
+}
+
+TEST_CASE("drop: what others add to an array while it is dropped stays, and the drop says that it is done") {
+  for (std::size_t trip = 0; trip < 8; ++trip) {
+    CAPTURE(trip);
+    test::World world(5);
+    fill_array(world.others, "a", 300);
+    const std::vector<std::string> one{quote_bytes("z")};
+    bool added = false;
+    world.rival.before(trip, [&] { added = Array(world.others, "a", small).change(one, {}).found; });
+    CHECK(Array(world.context, "a", small).drop());
+    const auto now = Array(world.others, "a", small).fetch();
+    CHECK(now.complete());
+    // Before the third trip nothing has been read for good.
+    if (added && trip > 3) CHECK(now.elements == one);
+    if (!now.elements.empty()) CHECK(now.elements == one);
+    CHECK(Array(world.others, "a", small).drop() == now.found);
+    CHECK(joined(test::left_in(world.memory)) == "");
+  }
+}
+
+TEST_CASE("drop: an array that others read, and so compact, while it is dropped leaves nothing") {
+  for (std::size_t trip = 0; trip < 8; ++trip) {
+    CAPTURE(trip);
+    test::World world(5);
+    fill_array(world.others, "a", 300);
+    world.rival.before(trip, [&] { static_cast<void>(Array(world.others, "a", small).fetch()); });
+    CHECK(Array(world.context, "a", small).drop());
+    CHECK(joined(test::left_in(world.memory)) == "");
+  }
+}
+
+TEST_CASE("drop: another program's value under the key of an array's part stays, and nothing is removed") {
+  test::World world;
+  fill_array(world.others, "a", 300);
+  const auto keys = Array(world.others, "a", small).keys();
+  REQUIRE(keys.size() > 2);
+  MemoryServer& server = world.memory.server_for(keys[0].key);
+  server.execute(Request::set(keys[2].key, "theirs", Exptime::never()));
+  const std::string root = world.stored("array:a");
+  CHECK_THROWS_AS(Array(world.context, "a", small).drop(), CorruptData);
+  CHECK(world.stored("array:a") == root);
+  CHECK(server.peek(keys[2].key)->value == "theirs");
 }
 
 TEST_CASE("drop: an hour later the servers are empty, whatever was made and used") {
@@ -83,10 +142,8 @@ TEST_CASE("drop: an hour later the servers are empty, whatever was made and used
     fill_array(world.context, "used", 100);
     CHECK(Array(world.context, "used", small).drop());
     CHECK(!Array(world.context, "used", small).drop());
-    if (copies == 1) {
-      Array(world.context, "json").replace({}, ArrayEncoding::json);
-      CHECK(Array(world.context, "json").drop());
-    }
+    Array(world.context, "json").replace({}, ArrayEncoding::json);
+    CHECK(Array(world.context, "json").drop());
     Visitors(world.context, "used", 10s).hit();
     Visitors(world.context, "used", 300s).hit();
     CHECK(Visitors::drop(world.context, "used"));

@@ -9,6 +9,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/structures/eventlog/cursor.hpp"
+#include "common/structures/eventlog/format.hpp"
 #include "tests/support/memcached_process.hpp"
 
 namespace mcds::eventlog_cursor_test {

@@ -52,16 +52,18 @@ TEST_CASE("item size: pieces are sent in order, and nothing behind what is refus
   CHECK_THROWS_AS(in_pieces(4, lost), UnknownOutcome);
 }
 
-TEST_CASE("item size: an array is replaced, compacted and put into other numbers of copies") {
+TEST_CASE("item size: an array is replaced, emptied and compacted, and dropped") {
   test::World world(3, 1, small_items);
   const Texts values = numbered(1000);
   Array(world.context, "jobs").replace(values);
   CHECK(Array(world.context, "jobs").fetch().elements == values);
-  Array(world.context, "jobs").compact();
-  for (const std::size_t copies : {2U, 3U, 1U}) {
-    Array(world.with(copies), "jobs").recopy();
-    CHECK(Array(world.with(copies), "jobs").fetch().elements == values);
-  }
+  for (std::size_t i = 0; i < values.size(); i += 50)
+    Array(world.context, "jobs").change({}, std::span(values).subspan(i, 50));
+  CHECK(Array(world.context, "jobs").fetch().elements.empty());
+  CHECK(Array(world.context, "jobs").fetch().elements.empty());
+  Array(world.context, "jobs").replace(values);
+  CHECK(Array(world.context, "jobs").drop());
+  CHECK(test::left_in(world.memory).empty());
 }
 
 TEST_CASE("item size: a change that has no room beside the names of segments is refused, not waited for") {
@@ -76,15 +78,6 @@ TEST_CASE("item size: a change that has no room beside the names of segments is 
   CHECK(stored > 100);
   CHECK(stored < 1000);
   CHECK(Array(world.context, "jobs").fetch().elements.size() == stored);
-}
-
-TEST_CASE("item size: a recopy whose mark is refused leaves the array as it was, in use") {
-  test::World world(3, 1, small_items);
-  const Texts values(280, '"' + std::string(2000, 'v') + '"');
-  for (const std::string& value : values) Array(world.context, "jobs").change(Texts{value}, {});
-  CHECK_THROWS_AS(Array(world.with(3), "jobs").recopy(), NotApplied);
-  Array(world.context, "jobs").change(Texts{"\"more\""}, {});
-  CHECK(Array(world.context, "jobs").fetch().elements.size() == values.size() + 1);
 }
 
 TEST_CASE("item size: of a batch of events of which a part is refused, it is told how many are stored") {

@@ -109,17 +109,6 @@ Context context_with_one_copy(Session& session, const char* option, const std::s
   return session.context_with_copies().in_copies(1);
 }
 
-ExitStatus answer_recopied(Session& session, JsonObject line, bool found, std::size_t before) {
-  if (!found) {
-    session.output().detail(line.boolean("found", false));
-    return ExitStatus::no;
-  }
-  line.number("copies", session.copies()).number("copies_before", before);
-  line.boolean("changed", session.copies() != before);
-  session.output().answer(line, std::to_string(session.copies()));
-  return ExitStatus::ok;
-}
-
 ExitStatus answer_dropped(Session& session, JsonObject line, bool dropped) {
   return answer_yes(session, line.boolean("dropped", dropped), dropped);
 }

@@ -57,10 +57,6 @@ ExitStatus answer_missing(Session& session, JsonObject line, const AnswerFrom& f
 // for what has one.
 Context context_with_one_copy(Session& session, const char* option,
                               const std::string& what = "such a counter");
-
-// The answer of the verb recopy: {…,"copies":3,"copies_before":1,"changed":true}; `found`: false: there is no
-// such thing.
-ExitStatus answer_recopied(Session& session, JsonObject line, bool found, std::size_t before);
 // The answer of the verb drop: {…,"dropped":true}; exit 1 if there was nothing.
 ExitStatus answer_dropped(Session& session, JsonObject line, bool dropped);
 

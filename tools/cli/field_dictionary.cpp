@@ -5,7 +5,6 @@ namespace mcds {
 constexpr std::string_view field_dictionary = R"(@placed key server index hash profile
 @where @placed copies:{server index}[]?
 @copies copies? degraded?
-@recopied copies:integer copies_before changed
 @dropped dropped
 @lease token ttl_s expires_at fence?
 @result result exit_code signal?
@@ -59,16 +58,13 @@ checks string[] the checks that were left out
 chunk_s integer length of a chunk
 chunks integer chunks for which every event is kept
 chunks_used integer chunks that have events
-cleared boolean whether it was emptied
 client string the client library
 code string kind of the failure
-compacted boolean whether lines were dropped
 compared boolean false: the copies are not compared, since each has its own bytes
 complete boolean whether nothing is missing
 connections integer open connections
 copied integer items that were copied
 copies {@copy}[]|integer each copy's answer; 1: there is one copy, whatever --copies says
-copies_before integer number of copies before
 copies_whole boolean whether every copy has the whole index now
 cost number share by which watching made a request slower
 count integer how many there are
@@ -166,7 +162,6 @@ last_id string id of the last event that was added
 left string why it was left
 limit_bytes integer memory for items
 lines integer lines of the index or journal
-lines_before integer lines before
 listed integer elements that the index lists
 listen_disabled integer how often it refused connections because it had too many
 loaded integer items that were put back

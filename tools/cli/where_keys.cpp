@@ -112,10 +112,11 @@ ExitStatus print_where(Session& session, std::span<const PlacedKey> keys, std::o
   return ExitStatus::ok;
 }
 
-ExitStatus print_where(Session& session, std::span<const std::string> keys) {
+ExitStatus print_where(Session& session, std::span<const std::string> keys,
+                       std::optional<std::size_t> copies) {
   std::vector<PlacedKey> placed;
   for (const std::string& key : keys) placed.push_back({key});
-  return print_where(session, placed);
+  return print_where(session, placed, copies);
 }
 
 }  // namespace mcds

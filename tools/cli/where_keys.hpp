@@ -56,6 +56,7 @@ bool keeps_copies(Session& session, const Placement& placement, std::size_t copi
 // One line per key; asks no server.
 ExitStatus print_where(Session& session, std::span<const PlacedKey> keys,
                        std::optional<std::size_t> copies = {});
-ExitStatus print_where(Session& session, std::span<const std::string> keys);
+ExitStatus print_where(Session& session, std::span<const std::string> keys,
+                       std::optional<std::size_t> copies = {});
 
 }  // namespace mcds

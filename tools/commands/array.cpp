@@ -21,25 +21,17 @@ struct ArrayOptions {
   std::string name;
   std::vector<std::string> values, add, remove;
   std::string encoding;
-  bool json = false, lock = false, fail_fast = false, allow_empty = false, tell = false;
+  bool json = false, allow_empty = false, tell = false;
 };
 
 using Options = std::shared_ptr<ArrayOptions>;
 using Elements = std::vector<std::string>;
 
 Array array_of(Session& session, const ArrayOptions& options) {
-  return {session.context_with_copies(), options.name};
+  return {context_with_one_copy(session, "--copies", "an array"), options.name};
 }
 
-std::optional<ArrayEncoding> encoding_of(Session& session, const ArrayOptions& options) {
-  if (options.lock && options.encoding != "json") {
-    const bool is_json =
-        options.encoding.empty() && array_of(session, options).fetch(ArrayEncoding::json).found;
-    if (is_json) return ArrayEncoding::json;
-    throw InvalidInput(
-        "--lock is for an array that is stored as JSON; give --encoding json to create one, or omit --lock: "
-        "changes of a journal are atomic without a lock");
-  }
+std::optional<ArrayEncoding> encoding_of(const ArrayOptions& options) {
   if (options.encoding.empty()) return std::nullopt;
   return options.encoding == "json" ? ArrayEncoding::json : ArrayEncoding::journal;
 }
@@ -103,8 +95,7 @@ ExitStatus answer_step(Session& session, const ArrayOptions& options, const Arra
   JsonObject answer("array", options.name);
   answer.number("adds", adds).number("deletes", deletes).boolean("created", changed.created);
   if (deleted != nullptr) add_values(answer, "deleted", *deleted);
-  answer_from(session, answer, {changed.server, changed.copies, "", deleted != nullptr},
-              std::to_string(adds + deletes));
+  answer_from(session, answer, {changed.server}, std::to_string(adds + deletes));
   return ExitStatus::ok;
 }
 
@@ -119,7 +110,7 @@ Batch<std::string> element_batch(const ArrayOptions& options) {
 
 // Values of standard input, added or deleted in windows; each window is one atomic change.
 ExitStatus change_lines(Session& session, const ArrayOptions& options, Change kind) {
-  const auto encoding = encoding_of(session, options);
+  const auto encoding = encoding_of(options);
   const bool adds = kind == Change::add;
   Array array = array_of(session, options);
   std::uint64_t changed = 0;
@@ -127,7 +118,7 @@ ExitStatus change_lines(Session& session, const ArrayOptions& options, Change ki
   bool found = false;
   const auto change = [&](std::span<const std::string> elements) {
     const std::span<const std::string> none;
-    const auto step = array.change(adds ? elements : none, adds ? none : elements, encoding, options.lock);
+    const auto step = array.change(adds ? elements : none, adds ? none : elements, encoding);
     created = created || step.created;
     found = found || step.found;
     if (step.found) changed += elements.size();
@@ -144,7 +135,7 @@ ExitStatus change_lines(Session& session, const ArrayOptions& options, Change ki
       window.fail_from(done, failure);
     }
   };
-  const LinesDone lines = batch.of_lines(session, {.fail_fast = options.fail_fast, .answers_each = false});
+  const LinesDone lines = batch.of_lines(session, {.answers_each = false});
   JsonObject answer("array", options.name);
   answer.number("adds", adds ? changed : 0)
       .number("deletes", adds ? 0 : changed)
@@ -156,8 +147,7 @@ ExitStatus change_lines(Session& session, const ArrayOptions& options, Change ki
 
 ExitStatus change_in_one_step(Session& session, const ArrayOptions& options, const Elements& add,
                               const Elements& remove) {
-  const auto changed =
-      array_of(session, options).change(add, remove, encoding_of(session, options), options.lock);
+  const auto changed = array_of(session, options).change(add, remove, encoding_of(options));
   return answer_step(session, options, changed, add.size(), remove.size());
 }
 
@@ -172,24 +162,23 @@ ExitStatus remove(Session& session, const ArrayOptions& options) {
 }
 
 ExitStatus change_and_tell(Session& session, const ArrayOptions& options) {
-  if (options.remove.empty()) throw InvalidInput("--tell tells what --delete deletes; give --delete V");
-  if (options.lock || options.encoding == "json") throw InvalidInput("--tell is for journals");
+  if (options.remove.empty()) throw InvalidInput("--tell tells what --remove removes; give --remove V");
+  if (options.encoding == "json") throw InvalidInput("--tell is for journals");
   const Elements add = elements_of(options, options.add), remove = elements_of(options, options.remove);
-  const auto told = Array(context_with_one_copy(session, "--tell", "such an array"), options.name)
-                        .change_and_tell(add, remove);
+  const auto told = array_of(session, options).change_and_tell(add, remove);
   return answer_step(session, options, told.changed, add.size(), remove.size(), &told.deleted);
 }
 
 ExitStatus change(Session& session, const ArrayOptions& options) {
   if (options.add.empty() && options.remove.empty())
-    throw InvalidInput("nothing to change; give --add V or --delete V, once for each value");
+    throw InvalidInput("nothing to change; give --add V or --remove V, once for each value");
   if (options.tell) return change_and_tell(session, options);
   return change_in_one_step(session, options, elements_of(options, options.add),
                             elements_of(options, options.remove));
 }
 
 ExitStatus replace(Session& session, const ArrayOptions& options) {
-  const auto encoding = encoding_of(session, options);
+  const auto encoding = encoding_of(options);
   Elements elements;
   if (from_input(options)) {
     // All lines are one step: all of them are read first, and none is used if one is invalid.
@@ -204,34 +193,28 @@ ExitStatus replace(Session& session, const ArrayOptions& options) {
           ErrorCode::bad_data,
           "standard input was empty and nothing was replaced; use --allow-empty to empty the array");
     }
+  } else if (options.values.empty() && !options.allow_empty) {
+    throw InvalidInput("no VALUE given; use --allow-empty to empty the array");
   } else {
     elements = elements_of(options, options.values);
   }
-  const auto changed = array_of(session, options).replace(elements, encoding, options.lock);
+  const auto changed = array_of(session, options).replace(elements, encoding);
   JsonObject answer("array", options.name);
   answer.number("count", elements.size()).boolean("created", changed.created);
-  answer_from(session, answer, {changed.server, changed.copies}, std::to_string(elements.size()));
+  answer_from(session, answer, {changed.server}, std::to_string(elements.size()));
   return ExitStatus::ok;
-}
-
-ExitStatus clear(Session& session, const ArrayOptions& options) {
-  const auto changed = array_of(session, options).clear(encoding_of(session, options), options.lock);
-  if (!changed.found) return not_found(session, options, changed.server);
-  JsonObject answer("array", options.name);
-  return answer_yes_from(session, answer.boolean("cleared", true), {changed.server, changed.copies}, true);
 }
 
 void warn_of_loss(Session& session, const JournalLoss& loss) {
   session.output().warning(
       std::string(loss.segments != 0 ? "a server has lost a part of the array"
                                      : "a part of the array is damaged, or another program wrote to it") +
-      ": values are missing, or deleted ones are back; replace or clear it");
+      ": values are missing, or removed ones are back; replace or drop it");
 }
 
 Array::Contents read(Session& session, const ArrayOptions& options) {
-  auto contents = array_of(session, options).fetch(encoding_of(session, options));
+  auto contents = array_of(session, options).fetch(encoding_of(options));
   if (!contents.complete()) warn_of_loss(session, contents.loss);
-  warn_if_degraded(session);
   return contents;
 }
 
@@ -242,7 +225,7 @@ ExitStatus finish(Session& session, const Array::Contents& contents, JsonObject&
   if (contents.loss.segments != 0) answer.number("lost_items", contents.loss.segments);
   if (contents.loss.lines != 0) answer.number("damaged_lines", contents.loss.lines);
   answer.bytes("server", session.server_address(contents.server));
-  session.output().answer(add_degraded(answer, session), bare);
+  session.output().answer(answer, bare);
   return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
 }
 
@@ -276,7 +259,7 @@ ExitStatus fetch(Session& session, const ArrayOptions& options) {
                 session.server_address(contents.server));
 }
 
-// An array is on one server, or on its copies' servers: if none answers, all of it is missing.
+// An array is on one server: if it does not answer, all of it is missing.
 ExitStatus fetch_partially(Session& session, const ArrayOptions& options) {
   if (!options.partial) return fetch(session, options);
   try {
@@ -298,38 +281,12 @@ ExitStatus count(Session& session, const ArrayOptions& options) {
   return finish(session, contents, answer, std::to_string(contents.elements.size()));
 }
 
-ExitStatus compact(Session& session, const ArrayOptions& options) {
-  Array array = array_of(session, options);
-  JsonObject answer("array", options.name);
-  if (const auto compacted = array.compact()) {
-    if (compacted->away)
-      session.output().warning(std::string("nothing was dropped because a copy does not answer: ") +
-                               compacted->away->what());
-    answer.boolean("compacted", !compacted->away);
-    if (compacted->away) answer.bytes("reason", "copy_away");
-    answer.number("lines_before", compacted->lines_before).number("lines", compacted->lines);
-    session.output().answer(add_degraded(answer, session), std::to_string(compacted->lines));
-    return ExitStatus::ok;
-  }
-  const auto contents = array.fetch();
-  if (!contents.found) return not_found(session, options, contents.server);
-  if (!contents.complete()) warn_of_loss(session, contents.loss);
-  answer.boolean("compacted", false).bytes("reason", contents.complete() ? "json" : "incomplete");
-  session.output().answer(add_degraded(answer, session), "0");
-  return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
-}
-
-ExitStatus recopy(Session& session, const ArrayOptions& options) {
-  const Array::Recopied recopied = array_of(session, options).recopy();
-  return answer_recopied(session, JsonObject("array", options.name), recopied.found, recopied.from);
-}
-
 ExitStatus drop(Session& session, const ArrayOptions& options) {
   return answer_dropped(session, JsonObject("array", options.name), array_of(session, options).drop());
 }
 
 ExitStatus where(Session& session, const ArrayOptions& options) {
-  return print_where(session, array_of(session, options).keys());
+  return print_where(session, array_of(session, options).keys(), 1);
 }
 
 constexpr const char* values_help =
@@ -346,54 +303,44 @@ void with_encoding(Verb& verb, const Options& options) {
 }
 
 void with_values(Verb& verb, const Options& options) {
-  verb.flag("--json", "the values are JSON, not strings", options->json)
-      .flag("--lock", "hold the lock of an array stored as JSON, for programs that change it under that lock",
-            options->lock)
-      .with(with_encoding, options);
+  verb.flag("--json", "the values are JSON, not strings", options->json).with(with_encoding, options);
 }
 
 void declare_changes(Command& command, const Options& options) {
   declare(command, options, add, "add", "append values")
       .example("mcds array add jobs backup report")
-      .answer("array adds deletes created server @copies")
+      .answer("array adds deletes created server")
       .answer("array adds deletes failed created")
       .example("mcds array add hosts --json '{\"name\":\"web1\",\"up\":true}'")
       .example("find /data -name '*.csv' | mcds array add files -")
       .argument("VALUE", values_help, dash(&options->values))
-      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .with(with_values, options);
-  declare(command, options, change, "change", "delete and append values in one atomic step")
-      .example("mcds array change jobs --delete backup --add restore")
-      .answer("array adds deletes created deleted? server @copies")
-      .answer("array found server degraded?")
+  declare(command, options, change, "change", "remove and append values in one atomic step")
+      .example("mcds array change jobs --remove backup --add restore")
+      .answer("array adds deletes created deleted? server")
+      .answer("array found server")
       .option("--add", "V", "append V; can be repeated", dash(&options->add))
-      .option("--delete", "V", "delete every value that equals V, before values are added; can be repeated",
+      .option("--remove", "V", "remove every value that equals V, before values are added; can be repeated",
               dash(&options->remove))
-      .flag("--tell", "tell which values this change deleted; one copy, one round trip more", options->tell)
-      .example("mcds array change jobs --delete backup --delete report --tell")
+      .flag("--tell", "tell which values this change removed; one round trip more", options->tell)
+      .example("mcds array change jobs --remove backup --remove report --tell")
       .with(with_values, options);
-  declare(command, options, remove, "delete", "delete every value that equals one of the given values")
-      .example("mcds array delete jobs backup")
-      .answer("array adds deletes created server @copies")
+  declare(command, options, remove, "remove", "remove every value that equals one of the given values")
+      .example("mcds array remove jobs backup")
+      .answer("array adds deletes created server")
       .answer("array adds deletes failed created")
-      .answer("array found server degraded?")
+      .answer("array found server")
       .argument("VALUE", values_help, dash(&options->values))
-      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .with(with_values, options);
   declare(command, options, replace, "replace", "replace all values in one atomic step")
       .example("mcds array replace jobs backup report")
-      .answer("array count created server @copies")
+      .answer("array count created server")
       .example("ls | mcds array replace files -")
-      .argument("VALUE", "the values; @FILE: a file's contents; -: one per line of standard input",
-                dash(&options->values))
+      .optional_argument("VALUE", "the values; @FILE: a file's contents; -: one per line of standard input",
+                         dash(&options->values))
       .with(with_values, options)
-      .flag("--allow-empty", "with -: let empty input empty the array", options->allow_empty);
-  declare(command, options, clear, "clear", "delete all values, in one atomic step")
-      .example("mcds array clear jobs")
-      .answer("array cleared server @copies")
-      .answer("array found server degraded?")
-      .flag("--lock", "hold the lock of an array stored as JSON", options->lock)
-      .with(with_encoding, options);
+      .flag("--allow-empty", "with - and empty input, or without a VALUE: empty the array",
+            options->allow_empty);
 }
 
 }  // namespace
@@ -404,27 +351,16 @@ void declare_array(Command& command) {
   declare(command, options, fetch_partially, "fetch",
           "print all values, in the order in which they were added")
       .example("mcds array fetch jobs")
-      .answer("array values count complete? lost_items? damaged_lines? server degraded?")
-      .answer("array found server degraded?")
+      .answer("array values count complete? lost_items? damaged_lines? server")
+      .answer("array found server")
       .example("mcds array fetch jobs -o value | while read -r job; do run \"$job\"; done")
       .flag("--partial", "if a server does not answer, print the rest and exit with 2", options->partial)
       .with(with_encoding, options);
   declare(command, options, count, "count", "print the number of values")
       .example("mcds array count jobs -o value")
-      .answer("array count complete? lost_items? damaged_lines? server degraded?")
-      .answer("array found server degraded?")
+      .answer("array count complete? lost_items? damaged_lines? server")
+      .answer("array found server")
       .with(with_encoding, options);
-  declare(command, options, compact, "compact",
-          "drop deleted values from the journal; changes made meanwhile are kept")
-      .example("mcds array compact jobs")
-      .answer("array compacted reason? lines_before lines degraded?")
-      .answer("array compacted reason degraded?")
-      .answer("array found server degraded?");
-  declare(command, options, recopy, "recopy",
-          "from now on keep the array in --copies copies; nothing is lost")
-      .example("mcds array recopy jobs --copies 2")
-      .answer("array @recopied")
-      .answer("array found");
   declare(command, options, drop, "drop", "end the array: nothing of it remains on the servers")
       .example("mcds array drop jobs")
       .answer("array @dropped");

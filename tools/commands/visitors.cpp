@@ -14,7 +14,7 @@ struct Options {
   std::string name;
   std::optional<Duration> period;
   std::optional<std::string> id;
-  bool estimate = false, fail_fast = false, current = false;
+  bool estimate = false, current = false;
   std::optional<std::string> jitter, at;
 };
 
@@ -24,20 +24,23 @@ void common_options(Verb& verb, const std::shared_ptr<Options>& options, const c
               &options->period);
 }
 
+Context context_of(Session& session) {
+  return context_with_one_copy(session, "--copies", "a count of visitors");
+}
+
 void use_time(Session& session, const Options& options, Visitors& visitors) {
   if (options.at) visitors.use_period_at(parse_time(*options.at, session.clock().wall(), "--at"));
 }
 
 // hit begins counts: it never guesses.
 Visitors visitors_to_hit(Session& session, const Options& options) {
-  Visitors visitors(session.context_with_copies(), options.name,
-                    options.period.value_or(Visitors::usual_period));
+  Visitors visitors(context_of(session), options.name, options.period.value_or(Visitors::usual_period));
   use_time(session, options, visitors);
   return visitors;
 }
 
 Visitors visitors_to_read(Session& session, const Options& options) {
-  const Context context = session.context_with_copies();
+  const Context context = context_of(session);
   return {context, options.name,
           options.period ? *options.period : Visitors::period_in_use(context, options.name)};
 }
@@ -55,7 +58,7 @@ void answer_hit(Session& session, const Options& options, const Visitors& visito
   if (hit.counted) answer.number("current", hit.current);
   period_fields(answer, visitors, hit.period_started_at);
   const std::string bare = id ? (hit.counted ? "1" : "0") : std::to_string(hit.current);
-  answer_from(session, answer, {hit.server, hit.copies}, bare);
+  answer_from(session, answer, {hit.server}, bare);
 }
 
 // Ids from standard input, a window of them in one round trip.
@@ -69,7 +72,7 @@ ExitStatus hit_lines(Session& session, const Options& options, Visitors& visitor
     });
   };
   batch.most_items = 1000;
-  return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
+  return batch.of_lines(session, {}).worst;
 }
 
 ExitStatus hit(Session& session, const Options& options) {
@@ -124,17 +127,17 @@ ExitStatus value(Session& session, const Options& options) {
     answer.number("display", display);
     bare = std::to_string(display);
   }
-  answer_from(session, answer, {value.server, value.copies}, bare);
+  answer_from(session, answer, {value.server}, bare);
   return ExitStatus::ok;
 }
 
 ExitStatus drop(Session& session, const Options& options) {
   return answer_dropped(session, JsonObject("visitors", options.name),
-                        Visitors::drop(session.context_with_copies(), options.name));
+                        Visitors::drop(context_of(session), options.name));
 }
 
 ExitStatus where(Session& session, const Options& options) {
-  return print_where(session, visitors_to_read(session, options).keys());
+  return print_where(session, visitors_to_read(session, options).keys(), 1);
 }
 
 }  // namespace
@@ -142,7 +145,7 @@ ExitStatus where(Session& session, const Options& options) {
 void declare_visitors(Command& command) {
   auto options = std::make_shared<Options>();
   command.verb("hit", "count one visit in the running period", hit, options)
-      .answer("visitors id? counted current? period_s period_started_at server @copies")
+      .answer("visitors id? counted current? period_s period_started_at server")
       .field("id bytes the visitor")
       .example("mcds visitors hit site")
       .example("mcds visitors hit shop --id \"$SESSION\" --period 1h")
@@ -150,13 +153,10 @@ void declare_visitors(Command& command) {
       .with(common_options, options, "5m")
       .option("--id", "VISITOR", "count this visitor once per period; - reads one id per line",
               dash(&options->id))
-      .option("--at", "T", "when it was: in the running period or the last one; default now", &options->at)
-      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
+      .option("--at", "T", "when it was: in the running period or the last one; default now", &options->at);
 
   command.verb("value", "print the count of the last full period", value, options)
-      .answer(
-          "visitors value period_s period_started_at current estimate? standard_error? display? server "
-          "@copies")
+      .answer("visitors value period_s period_started_at current estimate? standard_error? display? server")
       .field("value integer visitors in that period")
       .field("estimate number visits in the last period until now")
       .example("mcds visitors value site")

@@ -1,13 +1,14 @@
 #include "common/operations/move/roots.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/cluster/decorators.hpp"
 #include "common/primitives/journal/journal.hpp"
-#include "common/structures/array/array.hpp"
 
 namespace mcds::moving {
 
@@ -63,6 +64,94 @@ struct BothPlaces {
   OneServer old_server, new_server;
   Context old_one, new_one;
 };
+
+// Where the lines that only the new place has go among those of the old one: behind them, but lines about the
+// same element keep the order that they have in the new place.
+class Placing {
+ public:
+  Placing(const std::vector<JournalLine>& old_lines, const std::vector<JournalLine>& new_lines)
+      : new_lines_(new_lines), size_(old_lines.size()), highest_(new_lines.size(), old_lines.size()) {
+    for (std::size_t i = 0; i < old_lines.size(); ++i) places_.emplace(old_lines[i].id, i);
+    find_highest();
+  }
+
+  // Of new_lines[i], if the old place has it, too.
+  std::optional<std::size_t> place_of(std::size_t i) const {
+    const auto place = places_.find(new_lines_[i].id);
+    return place == places_.end() ? std::nullopt : std::optional(place->second);
+  }
+
+  // How many lines of the old place come before new_lines[i]; to be asked of all, in order.
+  std::size_t next(std::size_t i) {
+    const JournalLine& line = new_lines_[i];
+    const auto place = place_of(i);
+    if (place) anchor_ = std::max(anchor_, *place + 1);
+    const std::size_t chosen = place ? *place + 1 : std::max(highest_[i], lowest_for(line));
+    if (line.change == Change::clear) lowest_of_all_ = std::max(lowest_of_all_, chosen);
+    if (line.change != Change::forgotten) lowest_[line.element] = std::max(lowest_[line.element], chosen);
+    return chosen;
+  }
+
+ private:
+  using Places = std::unordered_map<std::string_view, std::size_t>;
+
+  void find_highest() {
+    Places highest;
+    std::size_t of_clears = size_;
+    for (std::size_t i = new_lines_.size(); i-- > 0;) {
+      const JournalLine& line = new_lines_[i];
+      if (line.change == Change::forgotten) continue;
+      std::size_t& of_element = highest.try_emplace(line.element, size_).first->second;
+      highest_[i] = std::min(of_clears, of_element);
+      const std::size_t place = place_of(i).value_or(size_);
+      of_element = std::min(of_element, place);
+      if (line.change == Change::clear) of_clears = std::min(of_clears, place);
+    }
+  }
+
+  std::size_t lowest_for(const JournalLine& line) const {
+    if (line.change == Change::clear) return std::max(anchor_, lowest_of_all_);
+    const auto found = lowest_.find(line.element);
+    return std::max(lowest_of_all_, found == lowest_.end() ? 0 : found->second);
+  }
+
+  const std::vector<JournalLine>& new_lines_;
+  std::size_t size_;
+  Places places_;                     // in the old place, by id
+  std::vector<std::size_t> highest_;  // of each line, from what follows it
+  Places lowest_;                     // by element, from what came so far
+  std::size_t lowest_of_all_ = 0;     // from the last clear
+  std::size_t anchor_ = 0;            // behind all lines of the old place that came so far
+};
+
+// Of a line that one has and the other has forgotten: an addition was removed there, and remains so; what
+// removes may have something to remove here.
+const JournalLine& telling_more(const JournalLine& one, const JournalLine& other) {
+  if (other.change == Change::forgotten) return one.change == Change::add ? other : one;
+  return one.change == Change::forgotten && other.change != Change::add ? other : one;
+}
+
+// All lines of both.
+std::vector<JournalLine> united(const std::vector<JournalLine>& old_lines,
+                                const std::vector<JournalLine>& new_lines) {
+  Placing placing(old_lines, new_lines);
+  std::vector<const JournalLine*> shared;
+  for (const JournalLine& line : old_lines) shared.push_back(&line);
+  std::vector<std::vector<const JournalLine*>> behind(old_lines.size() + 1);
+  for (std::size_t i = 0; i < new_lines.size(); ++i) {
+    const std::size_t next = placing.next(i);
+    if (const auto place = placing.place_of(i))
+      shared[*place] = &telling_more(old_lines[*place], new_lines[i]);
+    else
+      behind[next].push_back(&new_lines[i]);
+  }
+  std::vector<JournalLine> lines;
+  for (std::size_t i = 0; i <= old_lines.size(); ++i) {
+    if (i != 0) lines.push_back(*shared[i - 1]);
+    for (const JournalLine* line : behind[i]) lines.push_back(*line);
+  }
+  return lines;
+}
 
 }  // namespace
 
@@ -129,11 +218,7 @@ void Roots::unite_journals(const Place& place) const {
   Journal::Options options;
   options.lossy = contents.loss.any() || Journal(both.new_one, place.key).read().loss.any();
   Journal(both.new_one, place.key, options)
-      .compact(
-          [&](const std::vector<JournalLine>& lines) {
-            return mcds::unite(contents.lines, lines, Newer::second);
-          },
-          true);
+      .compact([&](const std::vector<JournalLine>& lines) { return united(contents.lines, lines); }, true);
   if (contents.loss.any())
     throw Failure(ErrorCode::bad_data, "a part of it is lost on its old server; what is left was united");
 }

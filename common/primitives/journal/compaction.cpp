@@ -45,10 +45,6 @@ Request new_segment(const std::string& root, const std::string& id, const std::s
   return Request::add(segment_key(root, id), lines, Exptime::never()).lying_with(root);
 }
 
-Contention being_moved(const std::string& key) {
-  return Contention("the journal " + key + " is being taken elsewhere; try again");
-}
-
 // The ids of a root's own lines, the last of them, remembered for late repetitions.
 std::string remembered(std::string_view tail, std::size_t most) {
   const std::vector<JournalLine> ids = with_forgotten(decode_journal_lines(tail), {});
@@ -74,12 +70,12 @@ void Journal::give_up_claim() const {
   static_cast<void>(context_.cluster.execute(Request::remove(segment_key(key_, claim_id)).lying_with(key_)));
 }
 
-// Gone: it is not there any more, or is being taken elsewhere. Of nothing: it has no lines that could be
+// Gone: it is not there any more. Of nothing: it has no lines that could be
 // sealed. Doubled: sealed, into twice as many segments as when this was said last.
 Journal::Full Journal::seal_full() const {
   const Reply reply = context_.cluster.execute(Request::gets(key_));
   expect_read(context_.cluster, reply);
-  if (reply.outcome != Outcome::hit || is_moving(reply.value)) return Full::gone;
+  if (reply.outcome != Outcome::hit) return Full::gone;
   const auto root = decode_journal_root(reply.value);
   if (root && root->tail.empty()) return Full::of_nothing;
   if (reply.cas.value == 0)
@@ -93,7 +89,6 @@ Journal::Full Journal::seal_full() const {
 }
 
 // The tail becomes a segment; false: another client changed the root meanwhile, or the outcome is unknown.
-// What is being taken elsewhere stays here then.
 bool Journal::seal(const Reply& reply) const {
   JournalReading reading(key_, context_, reply);
   JournalRoot& root = reading.root;
@@ -188,7 +183,6 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss, std::size_t mos
     const Reply reply = context_.cluster.execute(Request::gets(key_));
     const JournalReading seen(key_, context_, reply);
     if (!seen.contents.found || seen.root.segments.size() > most_segments) return false;
-    if (is_moving(seen.root.tail)) throw being_moved(key_);
     std::string tail = without_padding(seen.root.tail);
     // Segments do not change: they are read and rewritten at leisure, whatever is appended meanwhile.
     const bool divided = !seen.root.segments.empty();
@@ -241,7 +235,7 @@ bool Journal::swap(const JournalRoot& old, const std::vector<JournalLine>& lines
     const JournalRoot& root = reading.root;
     if (unknown && !added.empty() && starts_with(root.segments, added)) return ended(true);
     std::string tail = without_padding(root.tail);
-    if (!reading.contents.found || is_moving(root.tail) || root.incarnation != old.incarnation ||
+    if (!reading.contents.found || root.incarnation != old.incarnation ||
         !starts_with(root.segments, old.segments) || !tail.starts_with(old.tail))
       return ended(false);
     tail.erase(0, old.tail.size());
@@ -308,11 +302,6 @@ Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
     if (missing && may_create && !may_create())
       return {.declined = true, .incarnation = {}, .server = reply.server};
     JournalReading reading(key_, context_, reply);
-    if (is_moving(reading.root.tail)) {
-      if (unanswered) fail_unknown();
-      if (may_create) return {.declined = true, .incarnation = {}, .server = reply.server};
-      throw being_moved(key_);
-    }
     if (unanswered && starts_with(reading.root.segments, added)) {
       return {.incarnation = {}, .server = reply.server};
     }

@@ -62,7 +62,7 @@ class Journal {
 
   struct Appended {
     bool created = false;     // there was no journal
-    bool declined = false;    // `may_create` said no, or it is being taken elsewhere: nothing was appended
+    bool declined = false;    // `may_create` said no: nothing was appended
     bool doubled = false;     // it was full, and has so many segments by now that compacting it may pay
     bool repeated = false;    // what got no reply before may yet be executed
     std::string incarnation;  // when created
@@ -99,37 +99,17 @@ class Journal {
   bool compact(const Rewrite& rewrite, bool despite_loss = false,
                std::size_t most_segments = std::numeric_limits<std::size_t>::max());
 
-  const std::string& key() const { return key_; }
+  // For who seals or compacts: false if another client does so just now.
+  bool claim() const;
+  void give_up_claim() const;
 
-  // For taking the lines elsewhere, see above; nothing but let_go() ends what hold() begins, unless another
-  // client thaws it.
-  struct Held {
-    JournalContents contents;  // all that was appended
-    CasUnique cas;
-  };
-  // Throws Contention, NotApplied.
-  Held hold() const;
-  // Removes it, as long as it is as it was read. False: the root has changed since, or that is unknown.
-  bool let_go(const Held& held) const;
-  // It is not taken elsewhere after all: who held it has died, and left no word about it. False: it was not
-  // held.
-  bool thaw() const;
-  // Writes segments that no root names yet; returns the root that would.
-  std::string stage(std::span<const JournalLine> lines) const {
-    return encode(JournalRoot{context_.random.token(), write_segments(lines), {}});
-  }
-  // What a root that stage() returned names.
-  JournalContents read_staged(const std::string& root) const;
-  // Those segments again. Otherwise they would take memory until they are evicted.
-  void drop_staged(const std::string& root) const;
+  const std::string& key() const { return key_; }
 
  private:
   Attempt attempt_of(std::span<const JournalLine> lines) const;
   Appended settle(const Attempt& attempt, Reply reply, int& lookups);
   std::optional<Appended> look_up(const Attempt& attempt) const;
   Appended replace_by(const std::vector<SegmentName>& added, const std::function<bool()>& may_create);
-  bool claim() const;
-  void give_up_claim() const;
   enum class Full { gone, sealed, doubled, of_nothing };
   Full seal_full() const;
   bool seal(const Reply& root) const;
@@ -217,12 +197,6 @@ std::string journal_line_id(const std::string& operation, std::size_t n);
 //   compacted it, it starts again. A crash before the cas leaves the old journal, padded; after it, old
 //   segments that no root lists. A reader on its way to removed segments finds the root changed and starts
 //   again; the same root with a segment missing is a loss, and is reported.
-// Taking it elsewhere
-//   hold: append a line that says so, fill the root, read all. What was appended until then is read; later
-//   appends are refused as by a full root, and who looks finds the line, and neither seals nor rewrites it. A
-//   client that read the root before fails with its cas. let_go: remove the root, if it is as it was read,
-//   and its segments. A server that had no memory for the filling, and has some later, accepts appends: then
-//   let_go fails, and it is held again.
 // When things fail
 //   lost reply   append: the journal is searched for the operation's id; if absent, the change is appended
 //                again under the same id. Of several lines with one id only the first counts, so a request

@@ -128,11 +128,6 @@ std::string without_padding(std::string_view text) {
   return kept;
 }
 
-bool is_moving(std::string_view tail) {
-  const std::string behind_another = "\n" + std::string(moving_line);
-  return tail.starts_with(moving_line) || tail.find(behind_another) != std::string_view::npos;
-}
-
 std::string padding_line(std::size_t size) {
   return '#' + std::string(size - 2, ' ') + '\n';
 }

@@ -11,7 +11,6 @@
 //                                         nothing
 //                                         (array.hpp has word of decisions in ids of this kind)
 //   # <spaces> <no checksum>              padding: says nothing
-//   #>                                    the root is being taken elsewhere (journal.hpp); otherwise padding
 //
 // <element> is any text without a line feed. A segment is lines only. Lines with a wrong checksum are not
 // ours: foreign().
@@ -71,7 +70,5 @@ std::vector<JournalLine> decode_journal_lines(std::string_view text);
 // `text` without padding lines.
 std::string without_padding(std::string_view text);
 std::string padding_line(std::size_t size);
-constexpr std::string_view moving_line = "#>\n";
-bool is_moving(std::string_view tail);
 
 }  // namespace mcds

@@ -68,9 +68,8 @@ bool is_degraded(const Copies& copies) {
 //   side_by_side.hpp  what runs it: work whose requests leave as one batch
 //   number.hpp        what one copy lacks beside several
 //   copies.hpp        one request to all copies of one key, whose replies the caller merges
-//   versions.hpp      a value with a version: an element, a cache entry
-//   kept.hpp          in how many copies something is kept, and creation that looks twice
-//   recopying.hpp     from one number of copies to another, element by element
+//   versions.hpp      a value with a version: an element of a table or hash
+//   copy_count_guard.hpp   prevents two structures of one name in different numbers of copies
 //   quorum.hpp        when a change is done, and what a reader may answer:
 //
 // When a change to something that is kept in N copies is done, and what a reader of them may answer. Every

@@ -1,10 +1,10 @@
 #include "common/structures/cache/record.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
 
 namespace mcds {
 
@@ -71,11 +71,6 @@ std::optional<CacheRecord> decode_value(std::string_view head, std::string_view 
 
 }  // namespace
 
-bool CacheRecord::newer_than(const CacheRecord& other) const {
-  if (begun_at != other.begun_at) return begun_at > other.begun_at;
-  return expired_by_hand() && !other.expired_by_hand();
-}
-
 std::string encode(const CacheRecord& record) {
   if (record.placeholder) return with_checksum("P1 " + record.build, "");
   const std::string tags = encode(record.tags);
@@ -103,6 +98,19 @@ std::optional<CacheRecord> decode_cache_record(std::string_view value) {
   if (head.starts_with("P1 ") && body.empty()) return decode_placeholder(head);
   if (head.starts_with("K1 ")) return decode_value(head, body);
   return std::nullopt;
+}
+
+std::string cache_identity_of(std::string_view value) {
+  const auto record = decode_cache_record(value);
+  return record ? record->build : digest128(value);
+}
+
+std::optional<CacheRecord> own_cache_record(const std::string& key, std::string_view value,
+                                            const std::string& server) {
+  auto record = decode_cache_record(value);
+  if (record || value.starts_with("K1 ") || value.starts_with("P1 ")) return record;
+  throw CorruptData(key + " holds another program's value, not a cache entry; use another key or remove it",
+                    server);
 }
 
 }  // namespace mcds

@@ -8,13 +8,10 @@
 //
 // build: 16 hex digits, different for every write, so that no two values are confused. Times
 // are milliseconds since 1970; fresh until 0: expired by hand, whatever the readers' clocks say. begun at:
-// when the command was started, or the entry was expired by hand: what happened earlier is known to it. It is
-// later than that of the entry it replaces, so of several copies the newest is known even where clocks
-// differ. The checksum covers everything else. Versions before 0.3 take an entry with tags for a damaged one,
-// and replace it.
+// when the command was started, or the entry was expired by hand: what happened earlier is known to it. The
+// checksum covers everything else.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,15 +42,6 @@ struct CacheRecord {
   bool fresh(WallTime now) const { return !placeholder && now < fresh_until; }
   bool usable(WallTime now) const { return !placeholder && now < stale_until; }
   bool expired_by_hand() const { return fresh_until == WallTime{}; }
-  // Only the record of a removal that did not reach every copy: older than what follows, newer than what was
-  // before.
-  bool removed() const { return !placeholder && expired_by_hand() && stale_until == WallTime{}; }
-  // Of two copies the one that counts.
-  bool newer_than(const CacheRecord& other) const;
-  // The begin time for an entry that replaces it.
-  WallTime next_beginning(WallTime now) const {
-    return std::max(now, begun_at + std::chrono::milliseconds(1));
-  }
 };
 
 std::string encode(const CacheRecord& record);
@@ -62,6 +50,14 @@ std::size_t size_of(const std::vector<CacheTag>& tags);
 
 // nullopt for anything that encode() did not write, including truncated or changed values.
 std::optional<CacheRecord> decode_cache_record(std::string_view value);
+
+// What identifies a value when it is read again: its build, or the digest of a damaged one.
+std::string cache_identity_of(std::string_view value);
+
+// The record in a value; nullopt if it is a damaged one of ours. Throws CorruptData if it is another
+// program's; `server`: its address, for the message.
+std::optional<CacheRecord> own_cache_record(const std::string& key, std::string_view value,
+                                            const std::string& server);
 
 // What encode() adds to the two outputs and the tags, at most.
 constexpr std::size_t cache_record_overhead = 192;

@@ -13,49 +13,36 @@ namespace {
 constexpr std::uint64_t lowest_number = std::uint64_t{1} << 62;
 constexpr int most_increments = 3;
 
-// Throws CorruptData for what is no tag.
-void expect_number(const Context& context, const std::string& key, const VersionedCopy* newest) {
-  if (newest == nullptr || parse_u64(newest->value)) return;
-  throw CorruptData(key + " holds another program's value, not a tag; use another tag or remove it",
-                    context.cluster.address_of(newest->server));
-}
-
 }  // namespace
 
 CacheTags::CacheTags(const Context& context, std::vector<std::string> names)
-    : context_(context), names_(std::move(names)), versions_(context) {
+    : context_(context.in_copies(1)), names_(std::move(names)) {
   for (const std::string& name : names_) keys_.push_back(structure_key(context_, "cachetag", name));
 }
 
-// All have as many digits, so that of two written at once the larger is the same as text and as number; and
-// stay below 2^63, above which old servers refuse some increments.
+// Each has as many digits, and stays below 2^63, above which old servers refuse some increments.
 std::string CacheTags::number() const {
   return std::to_string(lowest_number | (context_.random.bits() >> 3));
 }
 
-std::vector<CacheTag> CacheTags::take(std::span<const std::span<const Reply>> copies) const {
-  std::vector<VersionedItem> items;
-  for (std::size_t i = 0; i < keys_.size(); ++i) {
-    std::vector<Reply> replies;
-    for (const auto& copy : copies)
-      replies.push_back(
-          i < copy.size() ? copy[i] : Reply::failed_with(ReplyFailure::Kind::unreachable, "not asked", 0));
-    items.push_back(versions_.item_of(keys_[i], replies));
-  }
-  return judge(std::move(items));
-}
-
-std::vector<CacheTag> CacheTags::judge(std::vector<VersionedItem> items) const {
-  for (const auto& failure : versions_.settle(items)) {
-    if (failure) raise(*failure);
-  }
+std::vector<CacheTag> CacheTags::take(std::span<const Reply> replies) const {
   std::vector<CacheTag> tags;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const VersionedCopy* newest = items[i].newest();
-    tags.push_back({names_[i], newest == nullptr ? std::string() : newest->value});
-    expect_number(context_, keys_[i], newest);
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    CacheTag& tag = tags.emplace_back(names_[i]);
+    if (expect_read(context_.cluster, replies[i]).outcome == Outcome::miss) continue;
+    tag.number = replies[i].value;
+    if (!parse_u64(tag.number))
+      throw CorruptData(keys_[i] + " holds another program's value, not a tag; use another tag or remove it",
+                        context_.cluster.address_of(replies[i].server));
   }
   return tags;
+}
+
+std::vector<CacheTag> CacheTags::read() const {
+  if (empty()) return {};
+  std::vector<Request> batch;
+  ask(batch);
+  return take(context_.cluster.execute(batch));
 }
 
 std::vector<CacheTag> CacheTags::made(std::vector<CacheTag> tags) const {
@@ -64,30 +51,11 @@ std::vector<CacheTag> CacheTags::made(std::vector<CacheTag> tags) const {
     if (tag.number.empty()) names.push_back(tag.name);
   }
   if (names.empty()) return tags;
-  const CacheTags missing(context_, names);
-  std::vector<VersionedItem> items(names.size());
-  if (versions_.in_use()) {
-    items = versions_.read(missing.keys_);
-    std::vector<VersionedWrite> writes;
-    for (VersionedItem& item : items) {
-      if (const auto failure = item.failure_of_read()) raise(*failure);
-      const auto number = item.next_number();
-      if (!number) throw no_version_left(item.key);
-      if (!item.live()) writes.push_back({.item = &item, .number = *number, .value = missing.number()});
-    }
-    versions_.write(writes);
-    for (const VersionedItem& item : items) {
-      if (const auto failure = item.failure_of_write()) raise(*failure);
-    }
-  } else {
-    std::vector<Request> batch;
-    for (const std::string& key : missing.keys_)
-      batch.push_back(Request::add_and_get(key, missing.number(), Exptime::never()));
-    const std::vector<Reply> replies = context_.cluster.execute(batch);
-    for (std::size_t i = 0; i < replies.size(); ++i)
-      items[i] = versions_.item_of(missing.keys_[i], std::span(&replies[i], 1));
-  }
-  const std::vector<CacheTag> created = missing.judge(std::move(items));
+  const CacheTags missing(context_, std::move(names));
+  std::vector<Request> batch;
+  for (const std::string& key : missing.keys_)
+    batch.push_back(Request::add_and_get(key, number(), Exptime::never()));
+  const std::vector<CacheTag> created = missing.take(context_.cluster.execute(batch));
   auto next = created.begin();
   for (CacheTag& tag : tags) {
     if (tag.number.empty()) tag.number = next++->number;
@@ -95,35 +63,8 @@ std::vector<CacheTag> CacheTags::made(std::vector<CacheTag> tags) const {
   return tags;
 }
 
-std::vector<CacheTags::Expired> CacheTags::expire() const {
-  if (!versions_.in_use()) return expire_only();
-  std::vector<VersionedItem> items = versions_.read(keys_);
-  std::vector<Expired> expired(items.size());
-  std::vector<VersionedWrite> writes;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    VersionedItem& item = items[i];
-    expired[i].found = item.live();
-    expired[i].server = item.copies.front().server;
-    expired[i].failure = item.failure_of_read();
-    if (!expired[i].failure && item.live())
-      expired[i].failure = attempt([&] { expect_number(context_, item.key, item.newest()); }).failure();
-    // A copy that does not answer may have a number that counts again.
-    if (expired[i].failure || (!item.live() && !item.any_failed())) continue;
-    if (const auto number = item.next_number())
-      writes.push_back({.item = &item, .number = *number, .value = this->number()});
-    else
-      expired[i].failure = no_version_left(item.key);
-  }
-  versions_.write(writes);
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (!expired[i].failure) expired[i].failure = items[i].failure_of_write();
-    expired[i].copies = items[i].outcomes();
-  }
-  return expired;
-}
-
 // What may have been incremented is incremented again.
-std::vector<CacheTags::Expired> CacheTags::expire_only() const {
+std::vector<CacheTags::Expired> CacheTags::expire() const {
   std::vector<Expired> expired(keys_.size());
   std::vector<std::size_t> left(keys_.size());
   for (std::size_t i = 0; i < left.size(); ++i) left[i] = i;

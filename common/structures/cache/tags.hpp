@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "common/primitives/several/copies.hpp"
-#include "common/primitives/several/versions.hpp"
+#include "common/base/result.hpp"
+#include "common/primitives/context.hpp"
 #include "common/structures/cache/record.hpp"
 
 namespace mcds {
@@ -23,23 +23,20 @@ class CacheTags {
   // The servers' keys, in the order of the names.
   const std::vector<std::string>& keys() const { return keys_; }
 
-  // What asks for all of them in one copy: to be sent with what else is asked for.
+  // What asks for all of them: to be sent with what else is asked for.
   void ask(std::vector<Request>& batch) const {
-    for (const std::string& key : keys_) batch.push_back(read_of_copy(context_, key));
+    for (const std::string& key : keys_) batch.push_back(Request::get(key));
   }
-  // The tags as they are, from each copy's replies to ask(). Empty numbers: missing. Throws what keeps them
-  // from being known.
-  std::vector<CacheTag> take(std::span<const std::span<const Reply>> copies) const;
-  std::vector<CacheTag> read() const {
-    return empty() ? std::vector<CacheTag>() : judge(versions_.read(keys_));
-  }
+  // The tags as they are, from the replies to ask(). Empty numbers: missing. Throws what keeps them from
+  // being known.
+  std::vector<CacheTag> take(std::span<const Reply> replies) const;
+  std::vector<CacheTag> read() const;
   // The same, with those created that are missing. Throws UnknownOutcome and the like.
   std::vector<CacheTag> made(std::vector<CacheTag> tags) const;
 
   struct Expired {
     bool found = false;  // false: it was missing, so nothing that depends on it is fresh
     std::size_t server = 0;
-    std::vector<CopyOutcome> copies = {};
     std::optional<Failure> failure = {};
   };
   // In the order of the names.
@@ -47,12 +44,9 @@ class CacheTags {
 
  private:
   std::string number() const;
-  std::vector<CacheTag> judge(std::vector<VersionedItem> items) const;
-  std::vector<Expired> expire_only() const;
 
   Context context_;
   std::vector<std::string> names_, keys_;
-  Versions versions_;
 };
 
 // Whether the entry's tags are as they were, and every tag that is named among them. `named`: as they are;
@@ -65,9 +59,7 @@ std::vector<std::string> tags_expired(const Context& context, const CacheRecord&
 
 // Key layout
 //   cachetag:<tag> = 6148914691236517205     a random number of 19 digits, without exptime
-//                                            one copy: expiring increments it; with several: a version's
-//                                            value (common/primitives/several/versions.hpp), and expiring
-//                                            writes another
+//                                            expiring increments it
 // Invariants
 //   An entry holds the numbers that its tags had before its command was started. It is fresh only as long as
 //   each tag has the same number. Each attempt to create a tag has a number of its own, so a tag that was
@@ -76,12 +68,9 @@ std::vector<std::string> tags_expired(const Context& context, const CacheRecord&
 //   older than the expire is not fresh, even if it is stored later.
 // Round trips
 //   None of their own for tags that the caller names: they are read with the entry. Entries' other tags: 1.
-//   Creating one: 1 (several copies: 2, 2 more per rival). expire 1, with several copies 2; 1 more if copies
-//   differ.
+//   Creating one: 1. expire 1.
 // When things fail
 //   eviction, restart  of a tag: its entries are stale.
 //   lost reply         of creating: nobody uses the number. Of expire: repeated; at last UnknownOutcome, and
 //                      harmless to repeat.
 //   server down        of a tag: nothing is fresh that depends on it; thrown.
-//   copies             as several/quorum.hpp says: with two, who reaches only the copy that an expire missed
-//                      finds entries of that copy's number fresh.

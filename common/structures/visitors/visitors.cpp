@@ -9,7 +9,6 @@
 #include "common/base/units.hpp"
 #include "common/primitives/in_use.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/several/replicas.hpp"
 
 namespace mcds {
 
@@ -26,32 +25,22 @@ std::int64_t whole_seconds(Duration period) {
   return seconds;
 }
 
-// The largest copy's count; 0 when those that answer have none.
-std::uint64_t count_in(const Cluster& cluster, std::span<const Reply> replies, const std::string& key) {
-  std::optional<std::uint64_t> largest;
-  for (const Reply& reply : replies) {
-    if (reply.outcome != Outcome::hit) continue;
-    const auto number = parse_u64(reply.value);
-    if (!number)
-      throw CorruptData(
-          key +
-              " does not hold a number: another program uses it, or it was overwritten; remove it "
-              "or use another name",
-          cluster.address_of(reply.server));
-    largest = std::max(largest.value_or(0), *number);
-  }
-  const auto answers = [](const Reply& reply) { return !reply.failed(); };
-  if (std::ranges::none_of(replies, answers)) expect(cluster, telling(replies));
-  return largest.value_or(0);
+// The count; 0 when there is none.
+std::uint64_t count_in(const Cluster& cluster, const Reply& reply, const std::string& key) {
+  if (expect_read(cluster, reply).outcome != Outcome::hit) return 0;
+  const auto number = parse_u64(reply.value);
+  if (!number)
+    throw CorruptData(
+        key +
+            " does not hold a number: another program uses it, or it was overwritten; remove it "
+            "or use another name",
+        cluster.address_of(reply.server));
+  return *number;
 }
 
 // No period's key: those end in a number, or an id behind one.
 std::string conf_key(const std::string& key) {
   return key + ":conf";
-}
-
-bool is_stored(const Reply& reply) {
-  return reply.outcome == Outcome::stored;
 }
 
 // In use, as a conf key's value says.
@@ -65,15 +54,10 @@ std::vector<Duration> periods_in(std::string_view conf, WallTime now) {
   return periods;
 }
 
-// A mark of clients with one copy has no time: whoever made it has counted, without a look at other copies.
-bool is_older_mark(const std::string& one, const std::string& other) {
-  return one.size() != other.size() ? one.size() < other.size() : one < other;
-}
-
 }  // namespace
 
-Visitors::Visitors(Context context, std::string_view name, Duration period)
-    : context_(std::move(context)), period_s_(whole_seconds(period)) {
+Visitors::Visitors(const Context& context, std::string_view name, Duration period)
+    : context_(context.in_copies(1)), period_s_(whole_seconds(period)) {
   const std::string key = structure_key(context_, "visitors", name);
   conf_ = conf_key(key);
   base_ = key + ':' + std::to_string(period_s_);
@@ -86,23 +70,20 @@ Exptime Visitors::exptime_of(std::int64_t period) const {
 
 Visitors::Hit Visitors::count(std::int64_t period, std::uint64_t hits) {
   const auto request = Request::incr_or_create(key_of(period), hits, hits, exptime_of(period));
-  const auto replies = execute_copies(context_, request);
-  if (std::ranges::none_of(replies, is_stored)) expect(context_.cluster, telling(replies));
-  Hit hit{
-      .counted = true, .current = 0, .period_started_at = start_of(period), .server = replies.front().server};
-  for (const Reply& reply : replies) {
-    if (is_stored(reply)) hit.current = std::max(hit.current, reply.number);
-  }
-  hit.copies = copy_outcomes(context_, replies);
-  if (std::ranges::any_of(replies, [](const Reply& reply) { return reply.created; })) note_period(period);
-  return hit;
+  const Reply reply = context_.cluster.execute(request);
+  expect(context_.cluster, reply);
+  if (reply.created) note_period(period);
+  return {.counted = true,
+          .current = reply.number,
+          .period_started_at = start_of(period),
+          .server = reply.server};
 }
 
+// Best effort: who misses it has to name the period.
 void Visitors::note_period(std::int64_t period) const {
   if (std::chrono::seconds(period_s_) == usual_period) return;
-  const Replicas copies(context_);
-  static_cast<void>(copies.each([&](std::size_t copy) {
-    note_in_use(copies.at(copy), conf_, {std::to_string(period_s_), start_of(period + 2)});
+  static_cast<void>(attempt([&] {
+    note_in_use(context_, conf_, {std::to_string(period_s_), start_of(period + 2)});
   }));
 }
 
@@ -112,16 +93,12 @@ Duration Visitors::period_in_use(const Context& context, std::string_view name) 
   const std::int64_t period = usual.period_of(now);
   const std::vector<Request> batch{Request::get(usual.conf_), Request::get(usual.key_of(period - 1)),
                                    Request::get(usual.key_of(period))};
-  const auto replies = execute_copies(context, batch);
+  const auto replies = context.cluster.execute(batch);
   std::vector<Duration> periods;
-  const auto is_hit = [](const Reply& reply) { return reply.outcome == Outcome::hit; };
-  if (std::ranges::any_of(replies[1], is_hit) || std::ranges::any_of(replies[2], is_hit))
+  if (replies[1].outcome == Outcome::hit || replies[2].outcome == Outcome::hit)
     periods.push_back(usual_period);
-  // A copy may have missed what another was told, or have lost it.
-  for (const Reply& conf : replies[0]) {
-    for (const Duration told : periods_in(conf.value, now)) {
-      if (std::ranges::find(periods, told) == periods.end()) periods.push_back(told);
-    }
+  for (const Duration told : periods_in(replies[0].value, now)) {
+    if (std::ranges::find(periods, told) == periods.end()) periods.push_back(told);
   }
   if (periods.size() < 2) return periods.empty() ? usual_period : periods.front();
   throw InvalidInput("--period: this name is counted with the periods " +
@@ -138,18 +115,17 @@ bool Visitors::drop(const Context& context, std::string_view name) {
       reads.push_back(Request::get(one.key_of(near)));
   };
   add(usual);
-  for (const Reply& conf : execute_copies(context, Request::get(usual.conf_))) {
-    expect_in_use(context, usual.conf_, expect_read(context.cluster, conf).value, conf.server);
-    for (const Duration told : periods_in(conf.value, now)) add(Visitors(context, name, told));
-  }
-  const auto there = execute_copies(context, reads);
+  const Reply conf = context.cluster.execute(Request::get(usual.conf_));
+  expect_in_use(context, usual.conf_, expect_read(context.cluster, conf).value, conf.server);
+  for (const Duration told : periods_in(conf.value, now)) add(Visitors(context, name, told));
+  const auto there = context.cluster.execute(reads);
   std::vector<Request> removals{Request::remove(usual.conf_)};
   for (std::size_t i = 0; i < reads.size(); ++i) {
     count_in(context.cluster, there[i], reads[i].key);
     removals.push_back(Request::remove(reads[i].key));
   }
   bool found = false;
-  for (const Reply& reply : execute_copies(context, removals).take_all())
+  for (const Reply& reply : context.cluster.execute(removals))
     found = expect(context.cluster, reply).outcome == Outcome::deleted || found;
   return found;
 }
@@ -184,8 +160,6 @@ struct Visitors::Claim {
   State state = State::open;
   bool looked_up = false;  // sent before: NOT_STORED may then be our own doing
   std::optional<Failure> failure = {};
-  std::vector<bool> ours_perhaps{};  // which copies may have our mark
-  std::vector<bool> others{};        // which have another's, that one may have to yield to
 };
 
 std::vector<Visitors::IdHit> Visitors::hit(std::span<const std::string> ids) {
@@ -225,14 +199,12 @@ void Visitors::take_back(std::span<Claim* const> claims, const Failure& why) {
     one.failure = UnknownOutcome("it is marked as counted, and was not counted: " + std::string(why.what()),
                                  context_.cluster.address_of(reply.server));
   };
-  const auto there = execute_copies(context_, reads);
+  const auto there = context_.cluster.execute(reads);
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    for (const Reply& reply : there[i]) {
-      if (reply.failed()) doubt(*claims[i], reply);
-      if (reply.outcome != Outcome::hit || reply.value != claims[i]->add.value) continue;
-      removals.push_back(Request::remove_if(reads[i].key, reply.cas).on(reply.server));
-      marked.push_back(claims[i]);
-    }
+    if (there[i].failed()) doubt(*claims[i], there[i]);
+    if (there[i].outcome != Outcome::hit || there[i].value != claims[i]->add.value) continue;
+    removals.push_back(Request::remove_if(reads[i].key, there[i].cas));
+    marked.push_back(claims[i]);
   }
   const auto removed = context_.cluster.execute(removals);
   for (std::size_t i = 0; i < removed.size(); ++i) {
@@ -252,7 +224,8 @@ std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<cons
       claims.push_back({i, {}, Claim::State::failed, false, empty});
       continue;
     }
-    claims.push_back({i, Request::add(element_key(key_of(period), ids[i]), mark(), exptime_of(period))});
+    claims.push_back({i, Request::add(element_key(key_of(period), ids[i]), 'V' + context_.random.token(),
+                                      exptime_of(period))});
   }
   for (int attempt = 0; attempt < claim_attempts; ++attempt) {
     add_open(claims);
@@ -268,33 +241,13 @@ std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<cons
   return claims;
 }
 
-// With several copies the time stands first: of two marks the smaller is the older.
-std::string Visitors::mark() const {
-  const auto now =
-      static_cast<std::uint64_t>(std::max<std::int64_t>(context_.clock.wall().time_since_epoch().count(), 0));
-  return 'V' + of_several(context_.copies, hex64(now)) + context_.random.token();
-}
-
 // nullopt: the outcome must be looked up.
-std::optional<Visitors::ClaimState> Visitors::decide(Claim& one, std::span<const Reply> replies) const {
-  one.ours_perhaps.resize(replies.size());
-  one.others.resize(replies.size());
-  for (std::size_t i = 0; i < replies.size(); ++i) {
-    const bool refused_there = replies[i].outcome == Outcome::not_stored;
-    one.others[i] = one.others[i] || (refused_there && !one.ours_perhaps[i]);
-    one.ours_perhaps[i] = one.ours_perhaps[i] || is_stored(replies[i]) || replies[i].unknown();
-  }
-  const auto count = [&](auto matches) {
-    return static_cast<std::size_t>(std::ranges::count_if(replies, matches));
-  };
-  const std::size_t stored = count(is_stored);
-  const std::size_t refused = count([](const Reply& reply) { return reply.outcome == Outcome::not_stored; });
-  if (count([](const Reply& reply) { return reply.unknown(); }) != 0) return std::nullopt;
-  if (refused != 0 && (one.looked_up || stored != 0)) return std::nullopt;
-  if (stored != 0) return Claim::State::ours;
-  if (refused != 0) return Claim::State::taken;
-  one.failure = copy_outcome(context_, telling(replies)).failure;
-  return Claim::State::failed;
+std::optional<Visitors::ClaimState> Visitors::decide(Claim& one, const Reply& reply) const {
+  const bool refused = reply.outcome == Outcome::not_stored;
+  if (reply.unknown() || (refused && one.looked_up)) return std::nullopt;
+  if (refused) return Claim::State::taken;
+  one.failure = attempt([&] { expect(context_.cluster, reply); }).failure();
+  return one.failure ? Claim::State::failed : Claim::State::ours;
 }
 
 void Visitors::add_open(std::vector<Claim>& claims) {
@@ -306,7 +259,7 @@ void Visitors::add_open(std::vector<Claim>& claims) {
     sent.push_back(&one);
   }
   if (batch.empty()) return;
-  const auto replies = execute_copies(context_, batch);
+  const auto replies = context_.cluster.execute(batch);
   for (std::size_t i = 0; i < sent.size(); ++i) {
     if (const auto state = decide(*sent[i], replies[i])) sent[i]->state = *state;
   }
@@ -322,18 +275,10 @@ void Visitors::look_up_open(std::vector<Claim>& claims) {
     one.looked_up = true;
   }
   if (batch.empty()) return;
-  const auto replies = execute_copies(context_, batch);
+  const auto replies = context_.cluster.execute(batch);
   for (std::size_t i = 0; i < sent.size(); ++i) {
-    const std::string* oldest = nullptr;
-    bool hidden = false;
-    for (std::size_t copy = 0; copy < replies[i].size(); ++copy) {
-      const Reply& reply = replies[i][copy];
-      hidden = hidden || (reply.failed() && sent[i]->others[copy]);
-      if (reply.outcome == Outcome::hit && (oldest == nullptr || is_older_mark(reply.value, *oldest)))
-        oldest = &reply.value;
-    }
-    if (oldest == nullptr || hidden) continue;
-    sent[i]->state = *oldest == sent[i]->add.value ? Claim::State::ours : Claim::State::taken;
+    if (replies[i].outcome != Outcome::hit) continue;
+    sent[i]->state = replies[i].value == sent[i]->add.value ? Claim::State::ours : Claim::State::taken;
   }
 }
 
@@ -342,15 +287,14 @@ Visitors::Value Visitors::value() {
   const std::int64_t period = period_of(now);
   const std::int64_t asked = fixed_.value_or(period - 1);
   const std::vector<Request> batch{Request::get(key_of(asked)), Request::get(key_of(period))};
-  const auto replies = execute_copies(context_, batch);
+  const auto replies = context_.cluster.execute(batch);
   Value value;
   value.visitors = count_in(context_.cluster, replies[0], batch[0].key);
   value.current = count_in(context_.cluster, replies[1], batch[1].key);
   value.period_started_at = start_of(asked);
   const std::chrono::duration<double> elapsed = now - start_of(period);
   value.elapsed = std::clamp(elapsed.count() / static_cast<double>(period_s_), 0.0, 1.0);
-  value.server = replies[0].front().server;
-  value.copies = copy_outcomes(context_, replies[0]);
+  value.server = replies[0].server;
   return value;
 }
 

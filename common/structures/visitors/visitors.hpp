@@ -9,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "common/primitives/several/copies.hpp"
+#include "common/base/result.hpp"
+#include "common/primitives/context.hpp"
 
 namespace mcds {
 
@@ -17,14 +18,13 @@ class Visitors {
  public:
   // `period` is a whole number of seconds, at least 1; throws InvalidInput otherwise and for an unusable
   // name.
-  Visitors(Context context, std::string_view name, Duration period);
+  Visitors(const Context& context, std::string_view name, Duration period);
 
   struct Hit {
     bool counted = true;        // false: this id was counted in this period before
     std::uint64_t current = 0;  // the running period's count; only if counted
     WallTime period_started_at;
     std::size_t server = 0;  // of the counter
-    std::vector<CopyOutcome> copies = {};
   };
   // From now on hits are of the period of `at` and value() is that one's, instead of the running and the
   // last. Throws InvalidInput unless it is one of these two: others are not kept.
@@ -47,7 +47,6 @@ class Visitors {
     WallTime period_started_at;  // of the last full period
     double elapsed = 0;          // of the running period, 0 … 1
     std::size_t server = 0;      // of the last full period's counter
-    std::vector<CopyOutcome> copies = {};
 
     // The hits of the T seconds before now: the last period's share that still counts, plus the running
     // period. For evenly spread hits the standard error is that of a binomial draw; its mean over a period is
@@ -85,11 +84,10 @@ class Visitors {
   enum class ClaimState { open, ours, taken, failed };
   Hit count(std::int64_t period, std::uint64_t hits);
   std::vector<Claim> claim(std::int64_t period, std::span<const std::string> ids);
-  std::string mark() const;
   std::int64_t period_to_hit() const { return fixed_.value_or(period_of(context_.clock.wall())); }
   void note_period(std::int64_t period) const;
   void take_back(std::span<Claim* const> claims, const Failure& why);
-  std::optional<ClaimState> decide(Claim& one, std::span<const Reply> replies) const;
+  std::optional<ClaimState> decide(Claim& one, const Reply& reply) const;
   void add_open(std::vector<Claim>& claims);
   void look_up_open(std::vector<Claim>& claims);
 
@@ -125,14 +123,6 @@ class Visitors {
 //   1. A batch of ids costs as much as one id. A server without meta commands takes 3 for the first hit of a
 //   period. The first hit of a period takes 2 more if T is not 300, and value without a T takes 1 more if a T
 //   other than 300 is in use.
-//
-// With several copies
-//   Every copy of a counter counts, and the largest is the value, as for plain counters (counter.hpp). An id
-//   is added to all copies. If only some have it, the oldest mark counts and the add itself writes the
-//   others; a mark is then `V<16 hex digits of the time><16 hex digits>`. A shorter mark, by a client with
-//   one copy, is older than any. An id is counted again in three cases: after a loss, if its other copies do
-//   not answer; after a loss, if a client hits it again whose clock is further behind than the time since the
-//   first hit; without a loss, if one of two simultaneous hits does not reach every copy.
 //
 // When things fail
 //   Crash between an id's add and the count: that visitor is not counted in this period; nothing else is

@@ -25,14 +25,14 @@ class JournalArray:
                 values = []
         return [value_of(value) for value in values], contents.complete
 
-    def change(self, delete=(), add=(), clear=False):
-        """One step, all or nothing. Whether there is an array; adding creates it."""
-        changes = [(b"!",)] * clear
+    def change(self, delete=(), add=(), replace=False):
+        """One step, all or nothing. Whether there is an array; adding and replacing create it."""
+        changes = [(b"!",)] * replace
         changes += [(b"-", text_of(value)) for value in delete] + [(b"+", text_of(value)) for value in add]
         own = random_hex()
         lines = b"".join(sealed(b" ".join([kind, b"%b.%d" % (own, number), *value]))
                          for number, (kind, *value) in enumerate(changes))
-        return self.journal.append(lines, may_create=lambda: bool(add) and self._is_not_json()) is not None
+        return self.journal.append(lines, may_create=lambda: bool(add or replace) and self._is_not_json()) is not None
 
     def _is_not_json(self):
         if repeated(lambda: self.at(self.json_key).get(self.json_key)) is not None:

@@ -24,9 +24,13 @@ void add_record(JsonObject& line, const Cache::Shown& shown, WallTime now) {
   if (!shown.expired_tags.empty()) line.strings("expired_tags", shown.expired_tags);
 }
 
+Context context_of(Session& session) {
+  return context_with_one_copy(session, "--copies", "a cache entry");
+}
+
 ExitStatus show(Session& session, const CacheOptions& options) {
   const std::string name = cache_key(options).name;
-  Cache cache(session.context_with_copies(), name);
+  Cache cache(context_of(session), name);
   const Cache::Shown shown = cache.show();
   JsonObject line("cache", name);
   line.boolean("found", shown.record.has_value());
@@ -36,30 +40,23 @@ ExitStatus show(Session& session, const CacheOptions& options) {
   line.boolean("rebuilding", shown.rebuilding);
   if (!shown.holder.empty()) line.raw("holder", shown.holder);
   line.bytes("server", session.server_address(cache.server()));
-  add_copies(line, session, {{}, shown.copies, "found"});
-  warn_of_copies(session, shown.copies);
   session.output().answer_bytes(line, shown.record ? shown.record->out : std::string());
   return shown.record ? ExitStatus::ok : ExitStatus::no;
 }
 
 // The two ways to invalidate: `done` is the name of the field.
-ExitStatus invalidate(Session& session, const CacheOptions& options, const char* done,
-                      Cache::Invalidation (Cache::*act)()) {
+ExitStatus invalidate(Session& session, const CacheOptions& options, const char* done, bool (Cache::*act)()) {
   const std::string name = cache_key(options).name;
-  Cache cache(session.context_with_copies(), name);
-  const Cache::Invalidation result = (cache.*act)();
+  Cache cache(context_of(session), name);
+  const bool found = (cache.*act)();
   JsonObject line("cache", name);
-  const ExitStatus status = answer_yes_from(session, line.boolean(done, result.found),
-                                            {cache.server(), result.copies, done}, result.found);
-  if (!result.failure) return status;
-  session.output().error(*result.failure);
-  return status_of(result.failure->code());
+  return answer_yes_from(session, line.boolean(done, found), {cache.server()}, found);
 }
 
 ExitStatus expire_tags(Session& session, const CacheOptions& options) {
-  if (options.key_argument || options.key_option || options.key_from || !options.command.empty())
+  if (options.key || options.key_from || !options.command.empty())
     throw InvalidInput("give either an entry or --tag");
-  const CacheTags tags(session.context_with_copies(), distinct_tags(options));
+  const CacheTags tags(context_of(session), distinct_tags(options));
   const std::vector<CacheTags::Expired> expired = tags.expire();
   ExitStatus worst = ExitStatus::ok;
   for (std::size_t i = 0; i < expired.size(); ++i) {
@@ -71,7 +68,7 @@ ExitStatus expire_tags(Session& session, const CacheOptions& options) {
     }
     JsonObject line("tag", tags.names()[i]);
     line.boolean("expired", one.found);
-    worst = worse(worst, answer_yes_from(session, line, {one.server, one.copies}, one.found));
+    worst = worse(worst, answer_yes_from(session, line, {one.server}, one.found));
   }
   return worst;
 }
@@ -86,13 +83,12 @@ ExitStatus remove(Session& session, const CacheOptions& options) {
 }
 
 ExitStatus where(Session& session, const CacheOptions& options) {
-  return print_where(session, Cache(session.context_with_copies(), cache_key(options).name).keys());
+  return print_where(session, Cache(context_of(session), cache_key(options).name).keys(), 1);
 }
 
 // Every verb names its entry in the same ways.
 void with_entry(Verb& verb, const std::shared_ptr<CacheOptions>& options, bool command_required) {
-  verb.optional_argument("KEY", "the entry; default: made from the command line", &options->key_argument)
-      .option("--key", "K", "the same as KEY", &options->key_option)
+  verb.optional_argument("KEY", "the entry; default: made from the command line", &options->key)
       .option("--key-from", "LIST",
               "what the output depends on, digested into the key: args, cwd, stdin, env:NAME, file:PATH; "
               "default without KEY: args",
@@ -104,9 +100,9 @@ void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options)
   command
       .verb("run", "replay the output of a command, or run it if the output is too old", run_cached, options)
       .with(with_entry, options, true)
-      .answer("cache replayed made_at exit_code server @copies")
-      .answer("cache busy holder? server @copies")
-      .answer("cache stored reason? @result server @copies")
+      .answer("cache replayed made_at exit_code server")
+      .answer("cache busy holder? server")
+      .answer("cache stored reason? @result server")
       .example("mcds cache run report --ttl 5m -- ./make-report")
       .example("mcds cache run --ttl 1m --key-from args,env:LANG -- ./query \"$1\"")
       .example("mcds cache run sales --tag orders --tag customers -- ./report")
@@ -145,22 +141,22 @@ void declare_cache(Command& command) {
       .with(with_entry, options, false)
       .answer(
           "cache found fresh made_at expired? fresh_until_at? stale_until_at exit_code stdout_bytes "
-          "stderr_bytes tags? expired_tags? ttl_s? rebuilding holder? server @copies")
-      .answer("cache found rebuilding holder? server @copies")
+          "stderr_bytes tags? expired_tags? ttl_s? rebuilding holder? server")
+      .answer("cache found rebuilding holder? server")
       .example("mcds cache show report")
       .example("mcds cache show report -o value")
       .example("mcds cache show -- ./query shoes");
   command.verb("expire", "make the output stale, so that the next run rebuilds it", expire, options)
       .with(with_entry, options, false)
-      .answer("cache expired server @copies")
-      .answer("tag expired server @copies")
+      .answer("cache expired server")
+      .answer("tag expired server")
       .example("mcds cache expire report")
       .example("mcds cache expire --tag orders --tag customers")
       .option("--tag", "T", "instead of an entry: all entries that have this tag; may be repeated",
               &options->tags);
   command.verb("remove", "remove the output", remove, options)
       .with(with_entry, options, false)
-      .answer("cache removed server @copies")
+      .answer("cache removed server")
       .example("mcds cache remove report");
   command.verb("where", "print the keys and servers of an entry and its rebuild lock", where, options)
       .with(with_entry, options, false)

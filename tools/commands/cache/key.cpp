@@ -74,8 +74,7 @@ std::vector<std::string> distinct_tags(const CacheOptions& options) {
 }
 
 CacheKey cache_key(const CacheOptions& options) {
-  if (options.key_argument && options.key_option) throw InvalidInput("give either KEY or --key K");
-  const auto& given = options.key_argument ? options.key_argument : options.key_option;
+  const auto& given = options.key;
   if (given && !options.key_from) return {*given, {}};
   if (!given && options.command.empty())
     throw InvalidInput("give a KEY, or after -- the command whose entry it is");

@@ -8,7 +8,7 @@ namespace mcds {
 
 struct CacheOptions {
   // Which entry.
-  std::optional<std::string> key_argument, key_option, key_from;
+  std::optional<std::string> key, key_from;
   std::vector<std::string> command;
   std::vector<std::string> tags;
 

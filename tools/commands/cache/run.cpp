@@ -143,15 +143,13 @@ class CachedRun {
         terms_(terms_of(options)),
         report_(report_in(options.report)),
         key_(cache_key(options)),
-        cache_(session.context_with_copies(), key_.name) {
+        cache_(context_with_one_copy(session, "--copies", "a cache entry"), key_.name) {
     record_.bytes("cache", key_.name);
   }
 
   ExitStatus run() {
     auto answer = ask();
     if (!answer) return run_plainly("down");
-    copies_ = answer->copies;
-    copies_told_as_ = "found";
     switch (answer->kind) {
       case Cache::Answer::Kind::fresh: return replay(*answer->record, "fresh");
       case Cache::Answer::Kind::rebuild: return rebuild(*answer->rebuild);
@@ -265,8 +263,6 @@ class CachedRun {
     record.err = std::move(relay.kept(2));
     try {
       const auto stored = rebuild.store(std::move(record));
-      copies_ = rebuild.copies();
-      copies_told_as_ = "stored";
       if (stored != CacheRebuild::Stored::stored)
         return not_stored(stored == CacheRebuild::Stored::superseded ? "superseded" : "too_large");
       record_.boolean("stored", true);
@@ -295,8 +291,6 @@ class CachedRun {
 
   ExitStatus write_report(ExitStatus status) {
     record_.bytes("server", session_.server_address(cache_.server()));
-    add_copies(record_, session_, {{}, copies_, copies_told_as_});
-    warn_of_copies(session_, copies_);
     return mcds::write_report(report_, record_, session_.output(), status);
   }
 
@@ -309,8 +303,6 @@ class CachedRun {
   CacheKey key_;
   Cache cache_;
   JsonObject record_;
-  std::vector<CopyOutcome> copies_;
-  const char* copies_told_as_ = "";
 };
 
 }  // namespace
