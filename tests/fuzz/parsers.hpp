@@ -258,7 +258,7 @@ inline void read_saved(std::string_view text) {
   must(items(1 + text.size() / 3) == items(text.size() + 1));
 }
 
-constexpr std::array<void (*)(std::string_view), 30> parsers{
+constexpr std::array<void (*)(std::string_view), 29> parsers{
     read_json,
     [](std::string_view text) { must(canonical_json(canonical_json(text)) == canonical_json(text)); },
     read_event,

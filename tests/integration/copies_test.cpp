@@ -206,8 +206,8 @@ TEST_CASE("copies: servers killed one at a time lose no acknowledged write and d
   const std::size_t fields = missing(record->field, found.fields);
   MESSAGE(kills, " kills; exact ", found.exact, " of ", record->exact.load(), " + ",
           record->exact_unknown.load(), " unknown; fields ", found.fields.size(), " lost ", fields,
-          "; locks ", record->acquired.load(),
-          " doubled ", record->doubled.load(), "; not applied ", record->failures.load());
+          "; locks ", record->acquired.load(), " doubled ", record->doubled.load(), "; not applied ",
+          record->failures.load());
   CHECK(found.exact >= record->exact);
   CHECK(found.exact <= record->exact + record->exact_unknown);
   CHECK(fields == 0);

@@ -21,7 +21,7 @@ Resolver system_resolver(std::shared_ptr<const RunLimits> limits);
 
 struct FoundServers {
   PoolFile file;
-  bool discovered = false;  // by a name server or an endpoint, whose answers anybody may have sent
+  bool discovered = false;            // by a name server or an endpoint, whose answers anybody may have sent
   bool tls = false;                   // the source says so, for all of them
   std::string certificate_name = {};  // what their certificates are for; empty: each server's own host
 };

@@ -20,8 +20,7 @@ constexpr std::size_t most_ids = 256;
 // that none counts as lost once it is removed.
 std::string emptied(const Context& context, const JournalRoot& root, std::span<const std::string> ids) {
   std::string tail;
-  for (const std::string& id : ids.last(std::min(ids.size(), most_ids)))
-    append_line(tail, {Change::forgotten, id, {}});
+  for (const std::string& id : ids) append_line(tail, {Change::forgotten, id, {}});
   append_line(tail, {Change::clear, journal_line_id(context.random.token(), 0), {}});
   return encode(JournalRoot{root.incarnation, root.segments, tail});
 }
@@ -58,7 +57,8 @@ bool Array::drop_journal() const {
 }
 
 bool Array::drop_journal(std::optional<std::string>& left) const {
-  std::vector<Request> removals;  // of the segments that the root names
+  std::vector<Request> removals;    // of the segments that the root names
+  std::size_t kept_ids = most_ids;  // fewer where the server takes only smaller items
   for (int attempt = 0; attempt < most_removals; ++attempt) {
     back_off(context_, attempt);
     const Reply reply = context_.cluster.execute(Request::gets(key_));
@@ -82,10 +82,14 @@ bool Array::drop_journal(std::optional<std::string>& left) const {
         std::vector<std::string> ids;
         removals = removals_of(reading.root, ids);
         add_ids(ids, reading.root.tail);
-        std::string next = emptied(context_, reading.root, ids);
+        kept_ids = std::min(kept_ids, ids.size());
+        std::string next = emptied(context_, reading.root, std::span(ids).last(kept_ids));
         const Reply swapped =
             context_.cluster.execute(Request::compare_and_set(key_, next, Exptime::never(), reply.cas));
-        if (expect(context_.cluster, swapped).outcome == Outcome::stored) left = std::move(next);
+        if (swapped.is(ReplyFailure::Kind::refused) && kept_ids != 0)
+          kept_ids /= 2;
+        else if (expect(context_.cluster, swapped).outcome == Outcome::stored)
+          left = std::move(next);
         continue;
       }
     }

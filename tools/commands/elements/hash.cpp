@@ -35,8 +35,7 @@ ExitStatus set(Session& session, const ElementsOptions& options) {
   Hash hash(context_for_setting(session, options), options.name);
   ElementLine line(options);
   auto batch = element_batch(
-      session,
-      [&](std::span<const Element> window) { return hash.begin_set(window, options.ttl); },
+      session, [&](std::span<const Element> window) { return hash.begin_set(window, options.ttl); },
       [&](const Element& field, const ElementResult& result) {
         answer_setting(session, line.of(field.name).boolean("created", result.yes), options, result);
         return ExitStatus::ok;
