@@ -34,7 +34,8 @@ void check_key_prefix(std::string_view key_prefix);
 // Throws InvalidInput for an empty name, unsafe bytes or a key longer than max_structure_key_size.
 std::string structure_key(const Context& context, std::string_view structure, std::string_view name);
 
-// The same for a structure whose keys say in how many copies it is kept (copy_count_guard.hpp): `hash2:cfg` for two.
+// The same for a structure whose keys say in how many copies it is kept (copy_count_guard.hpp): `hash2:cfg`
+// for two.
 std::string copied_key(const Context& context, std::string_view structure, std::string_view name);
 
 // A whole key given by the user (`--key`): checked and prefixed with the namespace, nothing else.

@@ -28,8 +28,8 @@ std::optional<int> own_descriptor(std::string_view path) {
   return std::nullopt;
 }
 
-// Returns whether a link in a folder where everybody may put one is somebody else's: it could lead to any file
-// of ours. In a sticky folder nobody but its owner can replace a link that passes.
+// Returns whether a link in a folder where everybody may put one is somebody else's: it could lead to any
+// file of ours. In a sticky folder nobody but its owner can replace a link that passes.
 bool is_planted(const std::string& path) {
   struct stat link {};
   struct stat folder {};

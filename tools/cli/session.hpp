@@ -97,8 +97,8 @@ class Session {
   // Servers of this session's list that are among these are reached, and logged in to, as these are. Before
   // pool().
   void share_credentials(const Pool& known) { known_.insert(known_.end(), known.begin(), known.end()); }
-  // This session is for the other list of a run: if the servers of the main one are reached with TLS, no login
-  // goes to other servers without. Before pool().
+  // This session is for the other list of a run: if the servers of the main one are reached with TLS, no
+  // login goes to other servers without. Before pool().
   void set_main_list(const Pool& main) {
     main_list_has_tls_ = std::ranges::any_of(main, &Server::tls);
     share_credentials(main);

@@ -193,10 +193,11 @@ std::string journal_line_id(const std::string& operation, std::size_t n);
 //   place of what was read, keeping the segments and the tail that came since; remove the old segments. If a
 //   rival append makes the cas fail, the root is filled with padding lines first until nothing fits; this
 //   keeps 64 appenders from starving it. Who seals cannot know whether it pays; it is told to try when the
-//   number of segments has doubled, so a journal that only grows is read twice in all, not for each segment. If what was read is not in front any more, because another sealed or
-//   compacted it, it starts again. A crash before the cas leaves the old journal, padded; after it, old
-//   segments that no root lists. A reader on its way to removed segments finds the root changed and starts
-//   again; the same root with a segment missing is a loss, and is reported.
+//   number of segments has doubled, so a journal that only grows is read twice in all, not for each segment.
+//   If what was read is not in front any more, because another sealed or compacted it, it starts again. A
+//   crash before the cas leaves the old journal, padded; after it, old segments that no root lists. A reader
+//   on its way to removed segments finds the root changed and starts again; the same root with a segment
+//   missing is a loss, and is reported.
 // When things fail
 //   lost reply   append: the journal is searched for the operation's id; if absent, the change is appended
 //                again under the same id. Of several lines with one id only the first counts, so a request

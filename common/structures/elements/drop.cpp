@@ -12,6 +12,7 @@
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/elements/elements.hpp"
 #include "common/structures/elements/index_lines.hpp"
+#include "common/structures/elements/indexes.hpp"
 
 namespace mcds {
 

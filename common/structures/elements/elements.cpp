@@ -54,10 +54,14 @@ Elements::Elements(const Context& context, std::string_view structure, std::stri
       versions_(context),
       guard_(context, structure, checked(name), ":i"),
       base_(guard_.key() + ":v"),
-      indexes_(
+      indexes_(std::make_shared<ElementIndexes>(
           context_, copies_, versions_.in_use(), guard_.key(), [this](auto names) { return present(names); },
-          [this](auto names) { return are_alike(names); }, options_) {
+          [this](auto names) { return are_alike(names); }, options_)) {
   static_cast<void>(copy_servers(context, guard_.key()));
+}
+
+ElementIndex& Elements::index(std::size_t copy) const {
+  return (*indexes_)[copy];
 }
 
 std::vector<std::string> Elements::keys_of(std::span<const std::string> names) const {

@@ -19,9 +19,11 @@
 #include "common/primitives/several/replicas.hpp"
 #include "common/primitives/several/versions.hpp"
 #include "common/structures/elements/element.hpp"
-#include "common/structures/elements/indexes.hpp"
 
 namespace mcds {
+
+class ElementIndex;
+class ElementIndexes;
 
 class Elements {
  public:
@@ -106,7 +108,7 @@ class Elements {
   // reported missing, or created.
   void expect_here() const { guard_.check(); }
   std::vector<std::string> keys_of(std::span<const std::string> names) const;
-  ElementIndex& index(std::size_t copy) const { return indexes_[copy]; }
+  ElementIndex& index(std::size_t copy) const;
   std::vector<bool> present(std::span<const std::string> names) const;
   bool are_alike(std::span<const std::string> names) const;
   static constexpr std::size_t no_bound = std::numeric_limits<std::size_t>::max();
@@ -127,7 +129,7 @@ class Elements {
   Versions versions_;
   mutable CopyCountGuard guard_;
   std::string base_;  // of the elements' keys
-  ElementIndexes indexes_;
+  std::shared_ptr<ElementIndexes> indexes_;
   bool were_new_ = false;             // all of the last batch: the next one's are taken for new
   std::optional<bool> relists_ = {};  // a part of the index is lost; unknown before the first set
   std::vector<std::weak_ptr<Setting>> on_their_way_;  // in order
@@ -161,34 +163,33 @@ class Elements {
 //   Compaction drops a line only if it finds the element absent *after* it has read the shard, and only if
 //   the line is older than the grace of 60 s. A client between 2 and 4 has a younger line, or lists the name
 //   again in 5; what is appended during compaction makes its cas fail, or follows what it compacted. One case
-//   remains: an add whose reply was lost and that the server executes after the grace, or after a drop. It was
-//   never acknowledged; has finds it and fetch does not, until it is removed and set.
-//   Who has removed many elements drops the younger lines of these, too: it found each present, so the client
-//   that listed it was done, and no second line shows that another is between 2 and 4.
-//   What is compacted: a shard of which half or more is dead (index.hpp), as a fetch, who removed many, or who
-//   seals it finds it. One command compacts each shard at most once, but those it seals; it asks for each name
-//   of these at most once more.
+//   remains: an add whose reply was lost and that the server executes after the grace, or after a drop. It
+//   was never acknowledged; has finds it and fetch does not, until it is removed and set. Who has removed
+//   many elements drops the younger lines of these, too: it found each present, so the client that listed it
+//   was done, and no second line shows that another is between 2 and 4. What is compacted: a shard of which
+//   half or more is dead (index.hpp), as a fetch, who removed many, or who seals it finds it. One command
+//   compacts each shard at most once, but those it seals; it asks for each name of these at most once more.
 //   Drop removes the elements that the index lists by comparing, then each shard as it was read, the manifest
 //   last. What is set after it was read stays, with its shard; who would have to be waited for to know is a
 //   client between 2 and 4: its name is listed by a young line, and is absent or has a second line. Then drop
 //   waits until 2 s after it read the index; by then the element is there, and stays, or its client is at 5
 //   and lists it anew. Before a shard goes the manifest says so: interrupted anywhere, a drop leaves nothing
 //   that looks lost, and the next one finds what is left. Left behind may be: segments of a shard, if it dies
-//   right after the root; in several copies records of removals, for an hour; an empty shard that a fetch made
-//   again in the midst of it; the manifest's entry of a shard whose creator stood still for more than 2 s,
-//   which is told as a loss, until the next drop or accept().
-//   An element with a ttl ends with its key, by its server's clock. To everybody else that is a removal: what
-//   step 1 finds missing is listed before it is added, and compaction drops the line of what it finds absent.
-//   Every set decides the end anew: without a ttl there is none. One copy only, because healing cannot tell
-//   an end from a loss.
+//   right after the root; in several copies records of removals, for an hour; an empty shard that a fetch
+//   made again in the midst of it; the manifest's entry of a shard whose creator stood still for more than 2
+//   s, which is told as a loss, until the next drop or accept(). An element with a ttl ends with its key, by
+//   its server's clock. To everybody else that is a removal: what step 1 finds missing is listed before it is
+//   added, and compaction drops the line of what it finds absent. Every set decides the end anew: without a
+//   ttl there is none. One copy only, because healing cannot tell an end from a loss.
 // Round trips, for any number of elements
 //   get, remove 1; set, with a ttl or without, of existing ones 1 (of a client's first batch of several it
 //   asks in this trip for the index, too, and lists all again if a part of it is lost), else 3 (4 if a shard
-//   is new, 5 if it is the first); 2 if all of the batch that ended last were new (then 3 if one of these exists), of which the
-//   second overlaps the first of the next batch. fetch 2, one more per window of elements and per shard that
-//   has outgrown one item; drop 6, 2 more per window and 1 per such shard. To compact a shard takes up to 5, 1
-//   more per 4096 names. The first missing element in a second costs one more, because the structure may be
-//   kept in another number of copies; with several copies, so does the first removal.
+//   is new, 5 if it is the first); 2 if all of the batch that ended last were new (then 3 if one of these
+//   exists), of which the second overlaps the first of the next batch. fetch 2, one more per window of
+//   elements and per shard that has outgrown one item; drop 6, 2 more per window and 1 per such shard. To
+//   compact a shard takes up to 5, 1 more per 4096 names. The first missing element in a second costs one
+//   more, because the structure may be kept in another number of copies; with several copies, so does the
+//   first removal.
 // When things fail
 //   crash          see the steps; remove is one step.
 //   lost reply     set, remove and drop: UnknownOutcome if it may have been applied. Repeating each is
@@ -210,20 +211,19 @@ class Elements {
 //   on their way, a reader finds them in some copies and heals the others, a rival finds a version and raises
 //   it, and a crash leaves elements of which a copy lacks some and names without elements, as it does between
 //   any two copies' writes; only that they are those of one batch, and the names also those of the next two.
-//   Their number of copies is looked for before a name is listed. What was overtaken is settled when the batch
-//   is finished; what such a begun write could not even be sent is not tried again, and its copy
-//   is named as lagging. Every copy has an index of its own, on other servers,
-//   written in parallel. A name is listed if any copy's index lists it, and compaction drops only names that
-//   are absent in every copy: the copies of an index and of an element are on different servers, so one
-//   server that is down may hide the index in one copy and the element in another.
-//   A change is done, and an answer given, as several/quorum.hpp says; the answer names the copies that lag.
-//   A new name is listed in as many copies before its element is written, and a fetch relies on as many
-//   copies of the index. If two clients create the same element, the one that writes the first copy while it
-//   holds nothing was first, whichever value counts; a client that is overtaken there by a healing reader is
-//   told that the element existed, and two of which one does not reach that copy may both be told that they
-//   created it. At most one remover is told that it removed it.
-//   fetch merges the copies' indexes and heals: it restores elements and names that a copy lost, and if all
-//   succeeded, that copy's index counts as complete. complete: false only if a shard is lost in every copy
-//   that had it. A shard that is created in a copy while another copy has it was lost there, or is being
-//   created by another client. It gets what the other has; where that is too much for one change, it is
-//   marked so that it does not vouch for what it lacks, until a fetch has restored that.
+//   Their number of copies is looked for before a name is listed. What was overtaken is settled when the
+//   batch is finished; what such a begun write could not even be sent is not tried again, and its copy is
+//   named as lagging. Every copy has an index of its own, on other servers, written in parallel. A name is
+//   listed if any copy's index lists it, and compaction drops only names that are absent in every copy: the
+//   copies of an index and of an element are on different servers, so one server that is down may hide the
+//   index in one copy and the element in another. A change is done, and an answer given, as
+//   several/quorum.hpp says; the answer names the copies that lag. A new name is listed in as many copies
+//   before its element is written, and a fetch relies on as many copies of the index. If two clients create
+//   the same element, the one that writes the first copy while it holds nothing was first, whichever value
+//   counts; a client that is overtaken there by a healing reader is told that the element existed, and two of
+//   which one does not reach that copy may both be told that they created it. At most one remover is told
+//   that it removed it. fetch merges the copies' indexes and heals: it restores elements and names that a
+//   copy lost, and if all succeeded, that copy's index counts as complete. complete: false only if a shard is
+//   lost in every copy that had it. A shard that is created in a copy while another copy has it was lost
+//   there, or is being created by another client. It gets what the other has; where that is too much for one
+//   change, it is marked so that it does not vouch for what it lacks, until a fetch has restored that.

@@ -33,7 +33,7 @@ class Elements::Fetching {
         absent_(copies_),
         damaged_(copies_),
         healable_(copies_, true) {
-    looks_ = elements_.indexes_.look(partial_);
+    looks_ = elements_.indexes_->look(partial_);
     for (std::size_t copy = 0; copy < copies_; ++copy) damaged_[copy] = damaged(looks_[copy]);
     ElementIndex::Look::reconcile(looks_);
   }
@@ -321,7 +321,7 @@ class Elements::Fetching {
 
 std::set<std::string> Elements::listed() const {
   using Look = ElementIndex::Look;
-  std::vector<Look> looks = indexes_.look(false);
+  std::vector<Look> looks = indexes_->look(false);
   Look::reconcile(looks);
   std::set<std::string> names;
   for (std::size_t shard = 0; shard < index_shards; ++shard) {

@@ -37,8 +37,8 @@ class ElementIndex {
   // Lines younger than this are never dropped.
   static constexpr auto grace = std::chrono::seconds(60);
 
-  // From a line to its element; who takes longer lists it again. Meanwhile the line is about nothing: compaction
-  // drops it when it is old, and a fetch that heals copies does not restore it where it was lost.
+  // From a line to its element; who takes longer lists it again. Meanwhile the line is about nothing:
+  // compaction drops it when it is old, and a fetch that heals copies does not restore it where it was lost.
   static constexpr auto most_unlisted = std::chrono::seconds(2);
 
   // Which of these names are elements now; what is not known counts as present.
@@ -153,9 +153,9 @@ class ElementIndex {
   // Throws what the roots' servers fail with, unless `despite_failures`: then their shards are unreachable.
   Look look(bool despite_failures = false) const;
 
-  // Drops the names in a shard that are no elements, if they are half of all: those listed long ago, and those
-  // in `removed` that no other line lists. Leaves a shard of more than `most_segments`, and one that has lost
-  // something. Throws Contention.
+  // Drops the names in a shard that are no elements, if they are half of all: those listed long ago, and
+  // those in `removed` that no other line lists. Leaves a shard of more than `most_segments`, and one that
+  // has lost something. Throws Contention.
   void compact(std::size_t shard, std::size_t most_segments, RemovedNames removed = {}) const;
   // Declares the index complete as it is. False: there is none.
   bool accept();

@@ -185,7 +185,7 @@ class Elements::Setting {
 
   // What was there before this client began the structure would be listed.
   std::size_t unread() const {
-    const bool began = listing_ && elements_.indexes_.created_just_now(listing_->shares);
+    const bool began = listing_ && elements_.indexes_->created_just_now(listing_->shares);
     return began ? elements_.context_.copies : 1;
   }
 
@@ -232,7 +232,7 @@ class Elements::Setting {
   std::optional<ElementIndexes::Probe> probe() {
     if (elements_.relists_ || batch_.size() == 1) return std::nullopt;
     elements_.relists_ = false;
-    return elements_.indexes_.probe(names_of(open()));
+    return elements_.indexes_->probe(names_of(open()));
   }
 
   void take(const ElementIndexes::Probe& probe, std::span<const Reply> replies) {
@@ -240,7 +240,7 @@ class Elements::Setting {
     for (const One& one : ones_) {
       if (!one.missing && !one.failure) shards.insert(index_shard_of(one.element->name));
     }
-    elements_.relists_ = elements_.indexes_.is_damaged(probe, replies, shards);
+    elements_.relists_ = elements_.indexes_->is_damaged(probe, replies, shards);
   }
 
   void write() {
@@ -400,19 +400,19 @@ class Elements::Setting {
   void list(const std::vector<One*>& ones) {
     if (ones.empty()) return;
     const SteadyTime before = elements_.context_.clock.steady();
-    take_lists(ones, before, elements_.indexes_.list(names_of(ones)));
+    take_lists(ones, before, elements_.indexes_->list(names_of(ones)));
   }
 
   void begin_list(std::vector<One*> ones) {
     listed_ = std::move(ones);
     if (listed_.empty()) return;
     listing_at_ = elements_.context_.clock.steady();
-    listing_ = elements_.indexes_.begin_list(names_of(listed_));
+    listing_ = elements_.indexes_->begin_list(names_of(listed_));
   }
 
   void finish_list() {
     if (!listing_) return;
-    take_lists(listed_, listing_at_, elements_.indexes_.finish_list(*std::exchange(listing_, std::nullopt)));
+    take_lists(listed_, listing_at_, elements_.indexes_->finish_list(*std::exchange(listing_, std::nullopt)));
   }
 
   static std::vector<const std::string*> names_of(const std::vector<One*>& ones) {
