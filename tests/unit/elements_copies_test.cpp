@@ -279,7 +279,7 @@ TEST_CASE("elements, copies: a removal replaces an older one that a copy is late
   Request word = Request::set(key, "removed by 00000000000000a1", Exptime::never()).on(late);
   word.flags = 0x80000002;
   world.memory.execute(word);
-  VersionedRemoval removal{.item = &items.front(), .number = 4, .only_over_live = true};
+  VersionedRemoval removal{.item = &items.front(), .number = 4};
   versions.remove(std::span(&removal, 1));
   CHECK_FALSE(removal.failure);
   CHECK(world.memory.server(late).peek(key)->flags == 0x80000004);

@@ -8,6 +8,7 @@
 #include "common/base/json.hpp"
 #include "common/primitives/journal/lines.hpp"
 #include "common/structures/elements/hash.hpp"
+#include "common/structures/elements/index.hpp"
 #include "common/structures/elements/table.hpp"
 #include "tests/support/world.hpp"
 

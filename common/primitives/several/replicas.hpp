@@ -107,40 +107,4 @@ class Replicas {
   SideBySide runs_;
 };
 
-// What a copy lacks may be on its way to it for so long.
-constexpr auto in_transit = std::chrono::milliseconds(50);
-
-// The read–merge–repair loop of structures whose copies are united by ids, so that it does no harm to write
-// what is there by now, or comes later: arrays, event logs and what they keep in use.
-//   read    all copies, united. The union knows what lacks() something: a copy that answered, and has less
-//           than all have together. Where it cannot tell by its age what may_be_late(), a second look
-//           decides, and read is told so.
-//   write   gives one copy what it lacks. Best effort: a later read tries again.
-// Healing never erases the evidence of a loss: unless the union knows a copy to be whole, write leaves
-// standing what names a lost part. A single copy lacks nothing.
-//
-// Others cannot share it. Versions and exact counters have no ids: what a copy is owed is decided key by key,
-// by what each cas meets (versions.hpp, counter/copies.hpp). A fetch of elements heals while millions of them
-// stream past, a window at a time, and their index heals when it creates a shard. Who reads from a cache
-// writes nothing.
-template <typename Read, typename Write>
-auto repair(const Replicas& copies, Clock& clock, const Read& read, const Write& write) {
-  auto all = read(false);
-  const auto any_lacks = [&] {
-    for (std::size_t copy = 0; copy < copies.size(); ++copy) {
-      if (all.lacks(copy)) return true;
-    }
-    return false;
-  };
-  if (any_lacks() && all.may_be_late()) {
-    clock.sleep_for(in_transit);
-    all = read(true);
-  }
-  if (!any_lacks()) return all;
-  static_cast<void>(copies.each([&](std::size_t copy) {
-    if (all.lacks(copy)) write(all, copy);
-  }));
-  return all;
-}
-
 }  // namespace mcds

@@ -254,8 +254,7 @@ void Versions::put_request(const VersionedWrite& write, const VersionedCopy& cop
 // Whether a copy is to be sent something now; if not, nothing is due, or its failure says why.
 bool Versions::is_due(VersionedWrite& write, VersionedCopy& copy, bool too_often) const {
   if (!write.lacks(copy)) return false;
-  // An older word that it was removed is no less a place for a removal.
-  if (write.only_over_live && !(write.removed ? copy.found : copy.live())) {
+  if (write.only_over_live && !copy.live()) {
     write.blocked = true;
     return false;
   }
@@ -275,7 +274,6 @@ void Versions::remove(std::span<VersionedRemoval> removals) const {
   write(writes);
   std::vector<VersionedWrite> others;
   for (std::size_t i = 0; i < removals.size(); ++i) {
-    removals[i].blocked = writes[i].blocked;
     const auto& copies = removals[i].item->copies;
     const bool first =
         std::ranges::any_of(copies, [&](const auto& copy) { return removals[i].is_ours(copy); });
@@ -370,8 +368,6 @@ void Versions::take_written(Writing& writing, std::span<const Reply> replies) co
       copy->cas = {};
     } else if (replies[i].failed()) {
       copy->failure = copy_outcome(context_, replies[i]).failure;
-    } else if (write->once) {
-      copy->failure = Contention("it changed meanwhile", context_.cluster.address_of(copy->server));
     } else if (!write->misread) {
       again.push_back(Request::gets(write->item->key).on(copy->server));
       overtaken.push_back(copy);

@@ -99,8 +99,6 @@ struct VersionedWrite {
   // A copy that was not read holds something, or did not answer: all are to be read, and it is written anew.
   bool misread = false;
   bool held = false;  // with `misread`: one holds something
-  // A copy that changed meanwhile is left as it is.
-  bool once = false;
   // The first copy that answers.
   bool only_first = false;
   // Otherwise a value never expires, and the record of a removal expires after an hour.
@@ -113,17 +111,12 @@ struct VersionedWrite {
 struct VersionedRemoval {
   VersionedItem* item;
   std::uint32_t number = 0;
-  bool only_over_live = false;  // as for writes
   // The answers.
-  bool blocked = false;
   bool overtaken = false;  // another changed it, and nothing was written: it is to be read again
   std::optional<Failure> failure = {};
   std::string value = {};  // our word
 
-  VersionedWrite write() const {
-    return {
-        .item = item, .number = number, .removed = true, .value = value, .only_over_live = only_over_live};
-  }
+  VersionedWrite write() const { return {.item = item, .number = number, .removed = true, .value = value}; }
   bool is_ours(const VersionedCopy& copy) const {
     return !copy.failure && copy.removed && copy.number == number && copy.value == value;
   }
@@ -132,13 +125,10 @@ struct VersionedRemoval {
 
 class Versions {
  public:
-  // Whether a single copy has versions, too.
-  enum class Single { plain, versioned };
-  explicit Versions(const Context& context, Single single = Single::plain)
-      : context_(context), single_(single) {}
+  explicit Versions(const Context& context) : context_(context) {}
 
   // False: there is one copy, which is what it says and no more. Who writes then need not read before.
-  bool in_use() const { return !is_only(context_.copies) || single_ == Single::versioned; }
+  bool in_use() const { return !is_only(context_.copies); }
 
   std::vector<VersionedItem> read(std::span<const std::string> keys) const {
     return finish_read(begin_read({keys.begin(), keys.end()}));
@@ -187,7 +177,6 @@ class Versions {
   void take_written(Writing& writing, std::span<const Reply> replies) const;
 
   Context context_;
-  Single single_;
 };
 
 // A write that has begun; dropped, it may be applied.

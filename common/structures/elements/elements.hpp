@@ -113,7 +113,8 @@ class Elements {
   bool are_alike(std::span<const std::string> names) const;
   static constexpr std::size_t no_bound = std::numeric_limits<std::size_t>::max();
   static std::vector<std::size_t> every_shard();
-  void compact(std::span<const std::size_t> shards, std::size_t most_segments, RemovedNames removed) const;
+  void compact(std::span<const std::size_t> shards, std::size_t most_segments,
+               std::span<const std::uint64_t> removed) const;
   // What one round of removals did, and those that another client changed first.
   struct Removals {
     std::vector<ElementResult> results;
