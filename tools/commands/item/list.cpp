@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::uint64_t usual_first = 20;
 constexpr std::size_t keys_per_trip = 256;
-// That have a sum of their own: the first ones that are listed. Servers list keys in the order of hashes, so a
-// prefix of one key in a thousand is among them.
+// That have a sum of their own: the first ones that are listed. Servers list keys in the order of hashes, so
+// a prefix of one key in a thousand is among them.
 constexpr std::size_t most_prefixes = 10'000;
 // That are printed as soon as they are listed.
 constexpr std::size_t most_names = 20'000;

@@ -18,8 +18,8 @@ Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, 
 // is one (guess.cpp).
 void warn_of_another_client(Session& session, const Placement& placement);
 
-// Every key of the selection, with its name. What servers do not list makes the answer incomplete: each is an error
-// and worsens the status. Throws NotApplied when none lists any.
+// Every key of the selection, with its name. What servers do not list makes the answer incomplete: each is an
+// error and worsens the status. Throws NotApplied when none lists any.
 Listings all_live_keys(Session& session, const Pool& pool, const KeySelection& selection, ExitStatus& status);
 
 }  // namespace mcds
