@@ -187,8 +187,8 @@ void Dump::take_key_line(std::string_view line, SteadyTime now) {
   }
 }
 
-// A server that is being filled is asked for its count again, over another connection: this one has nothing but
-// keys until the dump's end.
+// A server that is being filled is asked for its count again, over another connection: this one has nothing
+// but keys until the dump's end.
 bool Dump::has_grown() {
   state_.most_keys = std::max(state_.most_keys, count_again_(index_));
   return result_.keys <= state_.most_keys;
