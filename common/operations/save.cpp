@@ -21,8 +21,8 @@ using moving::Spooled;
 using moving::spooled;
 
 constexpr std::size_t batches_in_flight = 3;
-constexpr int rounds = 3;                // for structures that change
-constexpr std::size_t spool_count = 16;  // of their keys, one in memory at a time
+constexpr int rounds = 3;                 // for structures that change
+constexpr std::size_t spool_count = 128;  // of their keys, one in memory at a time
 constexpr std::size_t most_named = 100;
 
 // Two for each doubling of the time since the last use.

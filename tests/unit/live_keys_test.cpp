@@ -80,3 +80,17 @@ TEST_CASE("live keys: what is no dump line") {
     CHECK(!parse_metadump_line(line, buffer));
   }
 }
+
+TEST_CASE("live keys: a key that is longer than a server keeps is none") {
+  std::string buffer;
+  const auto line = [](std::size_t size) { return "key=" + std::string(size, 'k') + " exp=-1 la=1"; };
+  CHECK(parse_metadump_line(line(250), buffer));
+  CHECK_FALSE(parse_metadump_line(line(251), buffer));
+}
+
+TEST_CASE("live keys: a list may have twice the items that were counted and some more") {
+  CHECK(DumpState::of(statistics("1.6.18", 0)).most_keys == 100'000);
+  CHECK(DumpState::of(statistics("1.6.18", 1'000'000)).most_keys == 2'100'000);
+  CHECK(DumpState::of(statistics("1.6.18", UINT64_MAX)).most_keys == UINT64_MAX);
+  CHECK(DumpState::of("version 1.6.18\n").most_keys == 8'000'000);
+}

@@ -7,7 +7,7 @@ using namespace mcds;
 
 namespace {
 
-std::shared_ptr<const Placement> place(std::string_view profile, std::string_view servers) {
+std::shared_ptr<const Placement> placement_on(std::string_view profile, std::string_view servers) {
   return make_placement(profile, parse_pool(servers));
 }
 
@@ -25,8 +25,8 @@ void add_samples(RingDiff& diff) {
 }  // namespace
 
 TEST_CASE("nothing moves between a pool and itself, whatever the order the client does not care for") {
-  const auto before = place("ketama", "10.0.0.1,10.0.0.2,10.0.0.3"),
-             after = place("ketama", "10.0.0.3,10.0.0.1,10.0.0.2");
+  const auto before = placement_on("ketama", "10.0.0.1,10.0.0.2,10.0.0.3"),
+             after = placement_on("ketama", "10.0.0.3,10.0.0.1,10.0.0.2");
   RingDiff diff(*before, *after);
   add_samples(diff);
   CHECK(diff.all().keys == 20'000);
@@ -40,7 +40,7 @@ TEST_CASE(
     "one server more moves about 1/(n+1) of the keys under ketama, all of them to it; n/(n+1) by division") {
   for (const int n : {3, 7, 24}) {
     CAPTURE(n);
-    const auto before = place("ketama", servers(n)), after = place("ketama", servers(n + 1));
+    const auto before = placement_on("ketama", servers(n)), after = placement_on("ketama", servers(n + 1));
     RingDiff diff(*before, *after);
     add_samples(diff);
     CHECK(diff.ideal_share() == doctest::Approx(1.0 / (n + 1)).epsilon(1e-9));
@@ -53,7 +53,8 @@ TEST_CASE(
     CHECK(sum == diff.moved().keys);
     // From 24 to 25 libmemcached's rounding takes 4 points from each of the others too.
     CHECK(static_cast<double>(to_new) >= (n == 24 ? 0.5 : 1.0) * static_cast<double>(sum));
-    const auto divided = place("gomemcache", servers(n)), more = place("gomemcache", servers(n + 1));
+    const auto divided = placement_on("gomemcache", servers(n)),
+               more = placement_on("gomemcache", servers(n + 1));
     RingDiff division(*divided, *more);
     add_samples(division);
     CHECK(division.moved_share() == doctest::Approx(static_cast<double>(n) / (n + 1)).epsilon(0.02));
@@ -61,8 +62,8 @@ TEST_CASE(
 }
 
 TEST_CASE("a server that takes over another's name moves its keys all the same") {
-  const auto before = place("ketama", "x=10.0.0.1,y=10.0.0.2"),
-             after = place("ketama", "x=10.0.0.9,y=10.0.0.2");
+  const auto before = placement_on("ketama", "x=10.0.0.1,y=10.0.0.2"),
+             after = placement_on("ketama", "x=10.0.0.9,y=10.0.0.2");
   RingDiff diff(*before, *after);
   add_samples(diff);
   REQUIRE(diff.pairs().size() == 1);
@@ -72,7 +73,8 @@ TEST_CASE("a server that takes over another's name moves its keys all the same")
 }
 
 TEST_CASE("a key found off its place is astray: neither kept nor moved") {
-  const auto before = place("ketama", "10.0.0.1,10.0.0.2"), after = place("ketama", "10.0.0.1,10.0.0.3");
+  const auto before = placement_on("ketama", "10.0.0.1,10.0.0.2"),
+             after = placement_on("ketama", "10.0.0.1,10.0.0.3");
   RingDiff diff(*before, *after);
   const std::size_t owner = before->server_of("k");
   diff.add("k", 5, 1 - owner);
@@ -85,6 +87,6 @@ TEST_CASE("a key found off its place is astray: neither kept nor moved") {
 }
 
 TEST_CASE("the ideal counts weights: growing one of two servers from 1 to 3 moves a quarter") {
-  const auto before = place("ketama", "a/?1,b/?1"), after = place("ketama", "a/?1,b/?3");
+  const auto before = placement_on("ketama", "a/?1,b/?1"), after = placement_on("ketama", "a/?1,b/?3");
   CHECK(RingDiff(*before, *after).ideal_share() == doctest::Approx(0.25));
 }

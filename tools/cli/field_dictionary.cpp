@@ -223,6 +223,7 @@ removed boolean whether it was removed
 renewals integer how often it was renewed
 renewed boolean whether it was renewed
 replayed string fresh or stale
+rest boolean true: the keys of all other prefixes together
 restarted boolean whether the server was restarted
 result string how the command ended
 retry_after_s number when it is to be tried again

@@ -22,7 +22,10 @@ constexpr std::size_t slowest_keys = 64;
 constexpr std::size_t slowest_bytes = 64 * 1024;
 // Beyond these an answer does not end, and is not memcached's.
 constexpr std::size_t most_statistics = std::size_t{1} << 20;
-constexpr std::uint64_t many_times = 8, many_keys = 1'000'000;
+// A list ends at twice the items that its server counts and this many: what clients store within a tenth of a
+// second, and more than a small server gets between two looks at its count.
+constexpr std::uint64_t slack = 100'000;
+constexpr std::uint64_t most_uncounted = 8'000'000;  // of a server that has no count
 constexpr Duration before_retry = std::chrono::seconds(1);
 constexpr std::uint32_t mended = 10619;  // from 1.6.19 on a dump holds no lock while it writes
 
@@ -33,7 +36,9 @@ DumpState DumpState::of(std::string_view statistics) {
   Dialect said;
   said.take_version(std::string(statistic(statistics, "version").value_or("")));
   state.release = said.release;
-  state.items = statistic_number(statistics, "curr_items").value_or(0);
+  const auto items = statistic_number(statistics, "curr_items");
+  state.items = items.value_or(0);
+  state.most_keys = !items ? most_uncounted : *items < UINT64_MAX / 4 ? *items * 2 + slack : UINT64_MAX;
   const std::uint64_t power = statistic_number(statistics, "hash_power_level").value_or(0);
   if (power > 0 && power < 64) state.table = std::uint64_t{1} << power;
   state.crawling = statistic_number(statistics, "lru_crawler_running").value_or(0) != 0;
@@ -158,8 +163,10 @@ void Dump::take_key_line(std::string_view line, SteadyTime now) {
     key->server = index_;
     key->of_items = result_.items_before;
     ++result_.keys;
-    if (result_.keys / many_times > state_.items + many_keys)
-      fail(Kind::unknown, "the dump has many times the keys that the server counts, and does not end");
+    if (result_.keys > state_.most_keys && !has_grown())
+      fail(Kind::unknown, "the list was ended at " + std::to_string(result_.keys) +
+                              " keys, for the server counts only " + std::to_string(state_.items) +
+                              " items; look at what answers at this address");
     else if (!take_(*key))
       finish();
   } else if (line.starts_with("VERSION ") && refused_ends_ > 0) {
@@ -178,6 +185,13 @@ void Dump::take_key_line(std::string_view line, SteadyTime now) {
   } else {
     refuse(line);
   }
+}
+
+// A server that is being filled is asked for its count again, over another connection: this one has nothing
+// but keys until the dump's end.
+bool Dump::has_grown() {
+  state_.most_keys = std::max(state_.most_keys, count_again_(index_));
+  return result_.keys <= state_.most_keys;
 }
 
 void Dump::take_end(SteadyTime now) {

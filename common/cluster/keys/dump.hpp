@@ -18,7 +18,8 @@ namespace mcds {
 struct DumpState {
   std::uint32_t release = 0;  // 10618 for 1.6.18; 0: not reported, or in another form
   std::uint64_t items = 0;
-  std::uint64_t table = 0;  // places in the hash table
+  std::uint64_t most_keys = 0;  // that a list of it may have before it is taken for one without end
+  std::uint64_t table = 0;      // places in the hash table
   bool crawling = false, growing = false;
 
   static DumpState of(std::string_view statistics);
@@ -28,17 +29,26 @@ struct DumpState {
 
 class Dump final : public LineStream {
  public:
+  enum class Phase { looking, dumping, counting };
+  // DumpState::most_keys of the server with this index, as of now.
+  using CountAgain = std::function<std::uint64_t(std::size_t index)>;
+
+  // `first`: counting does not list keys, it only looks at the server.
   Dump(const Server& server, std::size_t index, const LiveKeysOptions& options, const tls::Context* tls,
-       const TakeLiveKey& take)
-      : LineStream(server, options, tls), index_(index), take_(take), patience_(options.patience) {}
+       const TakeLiveKey& take, CountAgain count_again, Phase first = Phase::looking)
+      : LineStream(server, options, tls),
+        index_(index),
+        take_(take),
+        count_again_(std::move(count_again)),
+        patience_(options.patience),
+        phase_(first) {}
 
   void time_is_up() override { fail(Kind::unknown, "not all keys were listed in time"); }
   LiveKeysOfServer result() const;
+  std::uint64_t most_keys() const { return state_.most_keys; }
 
  private:
-  enum class Phase { looking, dumping, counting };
-
-  void ask(SteadyTime now) override { look(now, Phase::looking); }
+  void ask(SteadyTime now) override { look(now, phase_); }
   void act(SteadyTime now) override;
   void received(SteadyTime now) override;
   void take_line(std::string_view line, SteadyTime now) override;
@@ -50,6 +60,7 @@ class Dump final : public LineStream {
   void looked(SteadyTime now);
   void ask_for_keys(SteadyTime now);
   void take_key_line(std::string_view line, SteadyTime now);
+  bool has_grown();
   void take_end(SteadyTime now);
   void await_end(SteadyTime now);
   void wait(SteadyTime now, std::string_view why);
@@ -59,8 +70,9 @@ class Dump final : public LineStream {
 
   std::size_t index_;
   const TakeLiveKey& take_;
+  CountAgain count_again_;
   Duration patience_;
-  Phase phase_ = Phase::looking;
+  Phase phase_;
   std::string statistics_;
   DumpState state_;
   std::optional<DumpState> before_;

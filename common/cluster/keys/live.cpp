@@ -20,6 +20,7 @@
 #include "common/base/new_file.hpp"
 #include "common/base/process.hpp"
 #include "common/cluster/keys/dump.hpp"
+#include "common/cluster/request.hpp"
 
 namespace mcds {
 
@@ -326,6 +327,7 @@ std::optional<LiveKey> parse_metadump_line(std::string_view line, std::string& b
     if (word[0] == 's') take_number(word, "size=", result.size_bytes);
   }
   if (result.key.empty() || !expires || !accessed || !decode_key(result.key, buffer)) return std::nullopt;
+  if (result.key.size() > max_key_size) return std::nullopt;
   return result;
 }
 
@@ -335,8 +337,14 @@ std::vector<LiveKeysOfServer> read_live_keys(const Pool& pool, const LiveKeysOpt
   for (const Server& server : pool)
     static_cast<void>(tls.of(server));  // what is wrong with them is said here
   return read_by_child(pool.size(), take, [&](const TakeLiveKey& keep, const std::function<bool()>& goes_on) {
+    const auto count_again = [&](std::size_t index) {
+      Dump dump(pool[index], index, options, tls.of(pool[index]), keep, {}, Dump::Phase::counting);
+      LineStream* const only = &dump;
+      run_streams({&only, 1}, options, clock);
+      return dump.most_keys();
+    };
     return run_on_all<Dump>(pool, options, clock, goes_on, [&](const Server& server, std::size_t index) {
-      return std::make_unique<Dump>(server, index, options, tls.of(server), keep);
+      return std::make_unique<Dump>(server, index, options, tls.of(server), keep, count_again);
     });
   });
 }

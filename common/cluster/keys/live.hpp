@@ -8,6 +8,9 @@
 // process in a session of its own takes what the servers send, at once: neither a slow `take` nor a stopped
 // terminal holds it up. What `take` has not had yet is in memory (4 MiB), then in an unnamed temporary file.
 // The child ends with us.
+//
+// A list ends at twice the items that its server counts and 100,000 more, and is not complete then. A server
+// that is being filled meanwhile is asked for its count again before.
 #pragma once
 
 #include <cstdint>

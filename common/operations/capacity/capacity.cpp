@@ -71,7 +71,8 @@ class KeysOfServer {
     const std::uint64_t hash = key_hash::xxh3(key.key);
     const std::uint64_t chunk = chunks_.chunk_for(key.size_bytes);
     listed_bytes_ += chunk;
-    if (!is_sampled(hash)) return;
+    // More than were to be expected: the server lists others than it counted.
+    if (!is_sampled(hash) || listed_.size() >= 2 * most_sampled) return;
     listed_.push_back(
         {key.last_accessed_at, hash, chunk, key.expires_at < 0 ? ReuseDistances::never : key.expires_at});
   }

@@ -48,9 +48,10 @@ void Spool::flush() {
   buffer_.clear();
 }
 
-void Spool::add_bytes(std::string_view bytes) {
+void Spool::add_bytes(std::string_view bytes, std::string_view more) {
   ++count_;
   buffer_ += bytes;
+  buffer_ += more;
   if (buffer_.size() >= buffer_size) flush();
 }
 

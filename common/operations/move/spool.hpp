@@ -48,7 +48,8 @@ class Spool {
 
   // Throw Failure(cannot_write, cannot_read).
   void add(const Spooled& record);
-  void add_bytes(std::string_view bytes);
+  // Both together are one record.
+  void add_bytes(std::string_view bytes, std::string_view more = {});
   std::uint64_t count() const { return count_; }
   // From the first again; nothing may be added any more.
   void rewind();

@@ -16,6 +16,7 @@ void declare_list(Command& command, const ItemOptionsPtr& options) {
           "key size_bytes @age flags? digest? expires_at? cas server server_pid? "
           "server_started_at?")
       .answer("prefix keys size_bytes")
+      .answer("prefix:null rest keys size_bytes")
       .answer("lock? counter? visitors? eventlog? array? table? hash? cache? copies:integer? server")
       .example("mcds item list --sort size -n 10")
       .example("mcds item list --by-prefix")

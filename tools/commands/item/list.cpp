@@ -5,7 +5,9 @@
 #include <unordered_set>
 
 #include "common/cluster/keys/live.hpp"
+#include "common/operations/listings.hpp"
 #include "common/operations/removal.hpp"
+#include "common/placement/key_hash.hpp"
 #include "common/primitives/structure_names.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/commands/item/options.hpp"
@@ -17,6 +19,11 @@ namespace {
 
 constexpr std::uint64_t usual_first = 20;
 constexpr std::size_t keys_per_trip = 256;
+// That have a sum of their own: the first ones that are listed. Servers list keys in the order of hashes, so
+// a prefix of one key in a thousand is among them.
+constexpr std::size_t most_prefixes = 10'000;
+// That are printed as soon as they are listed.
+constexpr std::size_t most_names = 20'000;
 
 // A LiveKey that may be kept.
 struct ListedKey {
@@ -27,6 +34,8 @@ struct ListedKey {
 // Of keys with one prefix.
 struct Sum {
   std::uint64_t keys = 0, bytes = 0;
+
+  JsonObject& add_to(JsonObject& line) const { return line.number("keys", keys).number("size_bytes", bytes); }
 };
 
 // Of `order` size, idle or ttl the largest, the longest unused, those that end first come first.
@@ -100,9 +109,10 @@ class Lister {
   void add_to_sum(std::string_view key, std::uint64_t bytes) {
     const std::string_view prefix = key.substr(0, key.find(':') + 1);  // empty if there is no colon
     auto found = sums_.find(prefix);
-    if (found == sums_.end()) found = sums_.emplace(prefix, Sum()).first;
-    ++found->second.keys;
-    found->second.bytes += bytes;
+    if (found == sums_.end() && sums_.size() < most_prefixes) found = sums_.emplace(prefix, Sum()).first;
+    Sum& sum = found == sums_.end() ? rest_ : found->second;
+    ++sum.keys;
+    sum.bytes += bytes;
   }
 
   void keep_if_first(std::string_view key, const LiveKey& about) {
@@ -140,11 +150,21 @@ class Lister {
   bool take_name(std::string_view key, std::size_t server) {
     const auto name = structure_named(key);
     if (!name || name->structure != *options_.names || !name->is_root) return true;
-    if (!names_.insert(std::to_string(name->copies) + ':' + std::string(name->name)).second) return true;
-    JsonObject line(name->structure, name->name);
-    add_number_of_copies(line, name->copies);
+    std::string id = std::to_string(name->copies) + ':' + std::string(name->name);
+    if (names_.contains(id)) return true;
+    if (names_.size() == most_names) {
+      more_names_.add({.hash = key_hash::xxh3(id), .server = static_cast<std::uint32_t>(server)}, key);
+      return true;
+    }
+    names_.insert(std::move(id));
+    return print_name(*name, server);
+  }
+
+  bool print_name(const StructureName& name, std::size_t server) {
+    JsonObject line(name.structure, name.name);
+    add_number_of_copies(line, name.copies);
     line.bytes("server", session_.server_address(server));
-    session_.output().answer_name(line, name->name);
+    session_.output().answer_name(line, name.name);
     return enough();
   }
 
@@ -176,13 +196,26 @@ class Lister {
         print(listed.key, listed.about);
     }
     read_values();
+    more_names_.for_each([this](std::span<const Listing> group, const std::string& key) {
+      if (!done_) print_name(*structure_named(key), group.front().server);
+    });
+    print_sums();
+  }
+
+  void print_sums() {
     std::vector<std::pair<std::string, Sum>> sums(sums_.begin(), sums_.end());
     std::ranges::stable_sort(sums, std::greater{}, [](const auto& one) { return one.second.bytes; });
     for (const auto& [prefix, sum] : sums) {
-      JsonObject line = JsonObject("prefix", prefix).number("keys", sum.keys).number("size_bytes", sum.bytes);
-      session_.output().answer_name(line, prefix);
+      JsonObject line("prefix", prefix);
+      session_.output().answer_name(sum.add_to(line), prefix);
       if (!enough()) break;
     }
+    if (rest_.keys == 0) return;
+    JsonObject line;
+    session_.output().detail(rest_.add_to(line.raw("prefix", "null").boolean("rest", true)));
+    session_.output().warning("only the first " + std::to_string(most_prefixes) +
+                              " prefixes have sums of their own; the keys of all others are one sum; "
+                              "--prefix narrows the list");
   }
 
   Session& session_;
@@ -193,8 +226,10 @@ class Lister {
   std::vector<ServerTime> times_;
   std::multimap<std::int64_t, ListedKey> first_;  // with --sort, by rank
   std::map<std::string, Sum, std::less<>> sums_;  // by the text up to the first colon
-  std::unordered_set<std::string> names_;
-  std::vector<ListedKey> unread_;  // of --digest
+  Sum rest_;                                      // of those that have none there
+  std::unordered_set<std::string> names_;         // that were printed
+  Listings more_names_;                           // the keys of others
+  std::vector<ListedKey> unread_;                 // of --digest
   std::uint64_t printed_ = 0;
   ExitStatus status_ = ExitStatus::ok;
   bool done_ = false;

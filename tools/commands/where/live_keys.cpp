@@ -1,9 +1,9 @@
 #include "tools/commands/where/live_keys.hpp"
 
 #include <unordered_map>
-#include <unordered_set>
 
 #include "common/cluster/keys/live.hpp"
+#include "common/placement/key_hash.hpp"
 #include "tools/cli/live_dump.hpp"
 
 namespace mcds {
@@ -64,12 +64,11 @@ Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, 
   return merged(of_servers);
 }
 
-std::vector<std::string> all_live_keys(Session& session, const Pool& pool, const KeySelection& selection,
-                                       ExitStatus& status) {
-  std::unordered_set<std::string> known;
-  std::vector<std::string> keys;
+Listings all_live_keys(Session& session, const Pool& pool, const KeySelection& selection,
+                       ExitStatus& status) {
+  Listings keys;
   const auto results = list_keys(session, pool, [&](const LiveKey& key) {
-    if (selection.has(key.key) && known.emplace(key.key).second) keys.emplace_back(key.key);
+    if (selection.has(key.key)) keys.add({.hash = key_hash::xxh3(key.key)}, key.key);
     return true;
   });
   expect_some(pool, results);

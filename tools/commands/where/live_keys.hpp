@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/cluster/keys/selection.hpp"
+#include "common/operations/listings.hpp"
 #include "common/placement/guess.hpp"
 #include "tools/commands/commands.hpp"
 
@@ -17,9 +18,8 @@ Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, 
 // is one (guess.cpp).
 void warn_of_another_client(Session& session, const Placement& placement);
 
-// Every key of the selection, once. What servers do not list makes the answer incomplete: each is an error
-// and worsens the status. Throws NotApplied when none lists any.
-std::vector<std::string> all_live_keys(Session& session, const Pool& pool, const KeySelection& selection,
-                                       ExitStatus& status);
+// Every key of the selection, with its name. What servers do not list makes the answer incomplete: each is an
+// error and worsens the status. Throws NotApplied when none lists any.
+Listings all_live_keys(Session& session, const Pool& pool, const KeySelection& selection, ExitStatus& status);
 
 }  // namespace mcds

@@ -32,8 +32,8 @@ namespace {
 // sizes let fit.
 constexpr std::size_t first_trip = 16, longest_trip = 512;
 constexpr std::size_t bytes_per_trip = std::size_t{4} << 20;
-// Those that are answered together, in their order.
-constexpr std::size_t window_keys = 2048;
+// The keys that are answered together: so many, and fewer where many servers are asked for each.
+constexpr std::size_t longest_window = 2048, copies_together = std::size_t{1} << 16;
 // Those with --live that are looked at again together: of them only names are in memory.
 constexpr std::size_t most_doubtful = 32768;
 using std::chrono_literals::operator""ms;
@@ -156,11 +156,12 @@ Probe::Probe(Session& session, const WhereOptions& options, const Placements& pl
       options_(options),
       placements_(placements),
       cluster_(session.connect_to(placements.front())),
+      window_(std::clamp(copies_together / cluster_->placement().pool().size(), first_trip, longest_window)),
       trip_(first_trip) {}
 
 ExitStatus Probe::add(const std::string& key) {
   keys_.push_back(key);
-  return keys_.size() == window_keys ? finish_window() : ExitStatus::ok;
+  return keys_.size() == window_ ? finish_window() : ExitStatus::ok;
 }
 
 std::vector<KeyCopies> Probe::ask(std::span<const std::string> keys) {
@@ -196,8 +197,8 @@ void Probe::look_again(std::span<const std::string> keys, const Answer& answer) 
     if (left.empty()) return;
     session_.clock().sleep_for(pause);
     std::vector<std::size_t> differing;
-    for (std::size_t from = 0; from < left.size(); from += window_keys) {
-      const auto places = std::span(left).subspan(from, std::min(window_keys, left.size() - from));
+    for (std::size_t from = 0; from < left.size(); from += window_) {
+      const auto places = std::span(left).subspan(from, std::min(window_, left.size() - from));
       std::vector<std::string> some;
       for (const std::size_t place : places) some.push_back(keys[place]);
       std::vector<KeyCopies> copies = ask(some);
@@ -250,8 +251,8 @@ ExitStatus Probe::finish(const std::string& key, const KeyCopies& copies) {
 }
 
 void Probe::gather(std::span<const std::string> keys, PruneEvidence& evidence) {
-  for (std::size_t from = 0; from < keys.size(); from += window_keys) {
-    const auto some = keys.subspan(from, std::min(window_keys, keys.size() - from));
+  for (std::size_t from = 0; from < keys.size(); from += window_) {
+    const auto some = keys.subspan(from, std::min(window_, keys.size() - from));
     const std::vector<KeyCopies> copies = ask(some);
     for (std::size_t i = 0; i < some.size(); ++i) {
       const PlacedKey part = placed(some[i], session_.key_prefix());

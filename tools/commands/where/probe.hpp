@@ -18,6 +18,8 @@ class Probe {
   // again together, at the end or when there are many; otherwise answers keep the order of the keys.
   ExitStatus add(const std::string& key);
   ExitStatus run();
+  // How many are answered together, in their order.
+  std::size_t window() const { return window_; }
   // What these keys say of the first profile; nothing is printed or removed.
   void gather(std::span<const std::string> keys, PruneEvidence& evidence);
   // One whose copies are known, and one that is known to be right.
@@ -55,7 +57,7 @@ class Probe {
   std::unique_ptr<Cluster> cluster_;
   std::vector<std::string> keys_;
   std::vector<std::string> doubtful_;  // with --live
-  std::size_t trip_;                   // keys
+  std::size_t window_, trip_;          // keys
   std::map<Verdict, std::uint64_t> counts_;
   std::map<Removal, std::uint64_t> removals_;
   std::uint64_t strays_ = 0;

@@ -12,6 +12,10 @@ namespace {
 constexpr std::size_t enough_evidence = 12;
 constexpr std::uint64_t evidence_sample = 200;
 
+using TakeName = std::function<void(const std::string& key)>;
+// Gives all keys, each time that it is called.
+using EachKey = std::function<void(const TakeName& take)>;
+
 void check(const WhereOptions& options, const Placements& placements) {
   if (options.list && !options.live) throw InvalidInput("--list needs --live");
   if (!options.prune) return;
@@ -43,7 +47,7 @@ std::string doubt_of(const PruneEvidence& evidence, const WhereOptions& options,
 }
 
 std::vector<std::string> other_keys(Session& session, const WhereOptions& options, const Pool& pool,
-                                    const std::vector<std::string>& keys) {
+                                    const EachKey& each) {
   std::set<std::string> others;
   try {
     for (const Sighting& sighting : live_sample(session, pool, evidence_sample, !options.live))
@@ -51,57 +55,67 @@ std::vector<std::string> other_keys(Session& session, const WhereOptions& option
   } catch (const NotApplied&) {
     return {};  // no server lists its keys
   }
-  for (const std::string& key : keys) others.erase(key);
+  each([&](const std::string& key) { others.erase(key); });
   return {others.begin(), others.end()};
 }
 
 // What the keys say of the profile; where they are few, other keys that the servers hold speak as well.
 std::string doubt_of(Session& session, Probe& probe, const WhereOptions& options,
-                     const Placements& placements, const std::vector<std::string>& keys) {
+                     const Placements& placements, const EachKey& each) {
   PruneEvidence evidence;
-  probe.gather(keys, evidence);
+  std::vector<std::string> some;
+  each([&](const std::string& key) {
+    some.push_back(key);
+    if (some.size() == probe.window()) probe.gather(std::exchange(some, {}), evidence);
+  });
+  probe.gather(some, evidence);
   const std::string_view profile = placements.front()->profile();
   if (evidence.keys() == 0) return "";
   if (evidence.keys() >= enough_evidence) return doubt_of(evidence, options, profile);
-  const std::vector<std::string> others = other_keys(session, options, placements.front()->pool(), keys);
+  const std::vector<std::string> others = other_keys(session, options, placements.front()->pool(), each);
   probe.gather(others, evidence);
   return doubt_of(evidence, options, profile);
 }
 
-std::vector<std::string> all_keys(Session& session, const WhereOptions& options, const Placements& placements,
-                                  ExitStatus& status) {
+EachKey all_keys(Session& session, const WhereOptions& options, const Placements& placements,
+                 ExitStatus& status) {
   const Pool& pool = placements.front()->pool();
-  if (options.live && options.sample) {
-    std::vector<std::string> sample;
-    for (const Sighting& sighting : live_sample(session, pool, *options.sample)) {
-      if (options.selected.of(session).has(sighting.key)) sample.push_back(sighting.key);
-    }
-    return sample;
+  if (options.live && !options.sample) {
+    const auto keys =
+        std::make_shared<Listings>(all_live_keys(session, pool, options.selected.of(session), status));
+    return [keys](const TakeName& take) {
+      keys->for_each([&](std::span<const Listing>, const std::string& name) { take(name); });
+    };
   }
-  if (options.live) return all_live_keys(session, pool, options.selected.of(session), status);
   std::vector<std::string> keys;
-  status = for_each_key(session, placements, options, [&](const std::string& key) {
-    keys.push_back(key);
-    return ExitStatus::ok;
-  });
-  return keys;
+  if (options.live) {
+    for (const Sighting& sighting : live_sample(session, pool, *options.sample)) {
+      if (options.selected.of(session).has(sighting.key)) keys.push_back(sighting.key);
+    }
+  } else {
+    status = for_each_key(session, placements, options, [&](const std::string& key) {
+      keys.push_back(key);
+      return ExitStatus::ok;
+    });
+  }
+  return [keys = std::move(keys)](const TakeName& take) { std::ranges::for_each(keys, take); };
 }
 
 // What all keys together say of the profile comes before the first removal.
 ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, const Placements& placements) {
   ExitStatus status = ExitStatus::ok;
-  const std::vector<std::string> keys = all_keys(session, options, placements, status);
+  const EachKey each = all_keys(session, options, placements, status);
   Probe probe(session, options, placements);
   RemovalSummary summary(session, options.audit, options.dry_run);
   if (options.prune) {
-    if (const std::string doubt = doubt_of(session, probe, options, placements, keys); !doubt.empty()) {
+    if (const std::string doubt = doubt_of(session, probe, options, placements, each); !doubt.empty()) {
       session.output().warning(doubt);
       if (!options.dry_run) return worse(status, ExitStatus::problem);
       status = worse(status, ExitStatus::problem);
     }
   }
   const auto work = [&] {
-    for (const std::string& key : keys) status = worse(status, probe.add(key));
+    each([&](const std::string& key) { status = worse(status, probe.add(key)); });
     return status = worse(status, probe.run());
   };
   const auto tell = [&] {
