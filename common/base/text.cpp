@@ -50,14 +50,17 @@ std::string lower_case(std::string text) {
   return text;
 }
 
+bool has_controls(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (escape_of(text.substr(i))) return true;
+  }
+  return false;
+}
+
 bool is_visible(std::string_view text) {
   const bool plain = std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < del; });
   if (plain) return true;
-  if (!is_utf8(text)) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (escape_of(text.substr(i))) return false;
-  }
-  return true;
+  return is_utf8(text) && !has_controls(text);
 }
 
 std::string visible(std::string_view text) {

@@ -19,6 +19,8 @@ std::string lower_case(std::string text);
 std::string visible(std::string_view text);
 // As one word for a shell: bare, or in single quotes.
 std::string shell_word(std::string_view text);
+// Returns whether the text has one of these controls.
+bool has_controls(std::string_view text);
 // Whether visible() leaves the text as it is.
 bool is_visible(std::string_view text);
 

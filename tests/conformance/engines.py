@@ -10,9 +10,7 @@ WITHOUT_CAS = frozenset({"counter set", "counter incr --exact", "lock run", "has
 WITHOUT_EXPIRY = WITHOUT_CAS | {"counter incr --ttl", "item touch"}
 COPIES_WITHOUT_CAS = frozenset({"counter incr", "counter incr --exact", "hash set", "table add", "lock run"})
 # Copies are compared by cas uniques, which `gets` has.
-COPIES_WITHOUT_GETS = COPIES_WITHOUT_CAS | {
-    "counter get", "hash get", "table has", "array add", "array count", "array remove", "array fetch", "eventlog put", "eventlog fetch",
-    "eventlog tail", "eventlog info", "item touch"}
+COPIES_WITHOUT_GETS = COPIES_WITHOUT_CAS | {"hash get", "table has", "item touch"}
 
 
 @dataclass(frozen=True)
@@ -47,11 +45,11 @@ ENGINES = [
     Engine("ARCUS 1.15, pogocache 1.3.1 with --cas", UNLISTED, ("arcus", "pogocache")),
     Engine("yrmcds 1.1", AGELESS),
     Engine("memcached -C, pogocache without --cas",
-           "everything except locks, cached output, exact counters, counter set, clear, and tables, hashes and counters in several "
+           "everything except locks, cached output, exact counters, counter set, drop of tables and hashes, and tables, hashes and counters in several "
            "copies. An array, or the index of a table or hash, that has filled its item is refused more",
            ("-C", "pogocache-without-cas"), WITHOUT_CAS, COPIES_WITHOUT_CAS),
     Engine("MemcacheDB 1.2.1 and 2.0",
-           "as with -C; counters with a ttl and item touch do not work either, and in several copies only visitors do. "
+           "as with -C; counters with a ttl and item touch do not work either. "
            "Nothing expires there: visitors, event logs and items stay for ever",
            ("memcachedb",), WITHOUT_EXPIRY, COPIES_WITHOUT_GETS),
     Engine("memcached -B binary", "with --protocol binary everything works, except listing live keys; without it nothing", ("-B binary",)),

@@ -13,22 +13,24 @@ import time
 LONGEST = 20  # seconds
 LOCK_TTL = 12  # seconds: with several copies a server votes when it has run for longer than any lock lasts
 REFUSED = (76, 77)
+IN_COPIES = ("lock", "counter", "table", "hash")
 
 
 class Suite:
-    """`copies`: of all structures. What is not for several is refused as usage (64) there."""
+    """`copies`: of what can have several. What is not for several is refused as usage (64) there."""
 
     def __init__(self, mcds, servers, options=(), copies=1):
         self.mcds, self.copies = mcds, copies
-        self.options = [*options, *(["--copies", str(copies)] if copies > 1 else [])]
+        self.options = list(options)
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_"))}
         self.environment.update(MCDS_SERVERS=servers, LC_ALL="C.UTF-8", XDG_CONFIG_HOME="/nonexistent")
         self.prefix = f"conformance-{random.getrandbits(40):010x}-"
         self.works, self.checks, self.refused, self.not_applicable, self.faults = 0, 0, [], 0, []
 
     def execute(self, arguments, given, command=()):
+        copies = ["--copies", str(self.copies)] if self.copies > 1 and arguments[0] in IN_COPIES else []
         try:
-            done = subprocess.run([self.mcds, *arguments, *self.options, *(["--", *command] if command else [])], input=given, stdout=subprocess.PIPE,
+            done = subprocess.run([self.mcds, *arguments, *self.options, *copies, *(["--", *command] if command else [])], input=given, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, env=self.environment, timeout=LONGEST, check=False)
         except subprocess.TimeoutExpired:
             return "hang", "", ""

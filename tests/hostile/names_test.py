@@ -47,7 +47,7 @@ class Server(Stub):
 
     def statistics(self):
         lines = [f"STAT {name} {value}".encode() for name, value in NUMBERS.items()]
-        lines += [b"STAT " + word(name) + b" 7" for name in self.names]
+        lines += [b"STAT " + name + b" 7" for name in {word(name) for name in self.names}]
         lines += [b"STAT note%d " % i + word(name) for i, name in enumerate(self.names)]
         return b"\r\n".join(lines) + b"\r\nEND\r\n"
 
@@ -80,14 +80,14 @@ class Server(Stub):
 
 
 FORMS = {
-    "json": [["servers"], ["servers", "--stats"], ["servers", "--stats", "items"], ["doctor", "--interval", "10ms", "--live"], ["item", "list"],
+    "json": [["servers"], ["servers", "--stats"], ["servers", "--stats", "items"], ["doctor", "--for", "100ms", "--live"], ["item", "list"],
              ["item", "list", "--by-prefix"], ["item", "list", "--sort", "size"], ["where", "--probe", "--live", "--list"], ["where", "--guess"],
              ["where", "k"], ["ring"], ["ring", "check"], ["config"]],
-    "text": [["servers"], ["servers", "--stats"], ["doctor", "--interval", "10ms", "--live"], ["item", "list"], ["item", "list", "--by-prefix"],
+    "text": [["servers"], ["servers", "--stats"], ["doctor", "--for", "100ms", "--live"], ["item", "list"], ["item", "list", "--by-prefix"],
              ["where", "--probe", "--live", "--list"], ["where", "k", "--explain"], ["ring"], ["ring", "check"], ["config"]],
-    "value": [["servers"], ["servers", "--stats"], ["doctor", "--interval", "10ms"], ["item", "list"], ["item", "list", "--by-prefix"], ["where", "--guess"],
+    "value": [["servers"], ["servers", "--stats"], ["doctor", "--for", "100ms"], ["item", "list"], ["item", "list", "--by-prefix"], ["where", "--guess"],
               ["where", "k"], ["ring"]],
-    "openmetrics": [["servers"], ["doctor", "--interval", "10ms"]],
+    "openmetrics": [["servers"], ["doctor", "--for", "100ms"]],
 }
 
 

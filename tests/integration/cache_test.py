@@ -187,12 +187,6 @@ def each_expired_tag_costs_a_herd_one_rebuild(world):
 
 
 @test
-def each_expired_tag_costs_a_herd_one_rebuild_with_copies_too(world):
-    world.start_pool("m1", "m2", "m3")
-    herd_with_tags(world, "--copies", "3")
-
-
-@test
 def cold_entry_is_built_once_and_all_get_it(world):
     os.mkfifo(world.path("go"))
     callers = [world.start("run", "k", "--wait", "inf", "--", "sh", "-c", BLOCKED) for _ in range(CALLERS)]
@@ -293,26 +287,6 @@ def ctrl_c_on_a_terminal_goes_to_the_command(world):
     assert b"stopped" in shown, shown
 
 
-class LosingServers:
-    """Kills one server at a time and starts it again, empty."""
-
-    def __init__(self, world, choice, names):
-        self.world, self.choice, self.names = world, choice, names
-        self.away, self.next, self.kills = None, time.monotonic(), 0
-
-    def go_on(self):
-        if time.monotonic() < self.next:
-            return
-        self.next = time.monotonic() + self.choice.uniform(0.1, 0.6)
-        if self.away:
-            self.world.start_server(self.away)
-            self.away = None
-        else:
-            self.away = self.choice.choice(self.names)
-            self.world.kill_server(self.away)
-            self.kills += 1
-
-
 def read_and_invalidate(world, choice, options, meanwhile):
     """A source that changes; each change is followed by expire or remove. Once that has answered, nobody may get less."""
     world.write("source", "0")
@@ -355,57 +329,6 @@ def read_and_invalidate(world, choice, options, meanwhile):
 @test
 def invalidations_are_never_undone(world):
     return read_and_invalidate(world, random.Random(SEED), (), lambda: None)
-
-
-@test
-def invalidations_of_copies_are_never_undone_while_servers_die(world):
-    names = ("m1", "m2", "m3")
-    world.start_pool(*names)
-    choice = random.Random(SEED)
-    losing = LosingServers(world, choice, names)
-    note = read_and_invalidate(world, choice, ("--copies", "2"), losing.go_on)
-    return f"{note}, {losing.kills} servers"
-
-
-@test
-def either_server_of_two_copies_may_be_killed(world):
-    world.start_pool("m1", "m2", "m3")
-    for key, once in (("k", "one"), ("l", "two"), ("m", "three")):
-        twice = ("run", key, "--copies", "2", "--")
-        assert world.call(*twice, "sh", "-c", f"echo run >>runs; echo {once}")[1] == once + "\n"
-        placed = json.loads(world.call("where", key, "--copies", "2")[1].splitlines()[0])
-        for copy in placed["copies"]:
-            name = os.path.basename(copy["server"]).removesuffix(".sock")
-            world.kill_server(name)
-            assert world.call(*twice, "sh", "-c", "echo run >>runs; echo never") == (0, once + "\n", "")
-            world.start_server(name)
-            # Empty as it is, the other one has it, and the next rebuild fills it.
-            assert world.call("expire", key, "--copies", "2")[0] == 0
-            once += "!"
-            assert world.call(*twice, "sh", "-c", f"echo run >>runs; echo {once}")[1] == once + "\n"
-    assert len(runs(world)) == 9, runs(world)
-
-
-@test
-def with_either_of_two_servers_dead_an_expired_entry_is_rebuilt_once(world):
-    world.start_pool("m1", "m2")
-    os.mkfifo(world.path("go"))
-    for number, victim in enumerate(("m1", "m2"), 1):
-        assert world.call("run", "k", "--copies", "2", "--refresh", "--", "echo", "old")[0] == 0
-        assert world.call("expire", "k", "--copies", "2")[0] == 0
-        world.kill_server(victim)
-        callers = [world.start("run", "k", "--copies", "2", "--wait", "500ms", "--", "sh", "-c", BLOCKED)
-                   for _ in range(CALLERS)]
-        wait_for(lambda: sum(caller.poll() is not None for caller in callers) == CALLERS - 1, 60)
-        assert len(runs(world)) == number, runs(world)
-        stale = [caller.communicate()[0] for caller in callers if caller.poll() is not None]
-        assert stale == ["old\n"] * (CALLERS - 1), set(stale)
-        # Back and empty: who asks it first for the lock finds the rebuilder on the other.
-        world.start_server(victim)
-        assert world.call("run", "k", "--copies", "2", "--wait", "0", "--", "echo", "never")[1] == "old\n"
-        let_go(world, "new")
-        assert sorted(caller.wait(timeout=20) for caller in callers) == [0] * CALLERS
-        assert world.call("run", "k", "--copies", "2", "--", "echo", "never")[1] == "new\n"
 
 
 def main():

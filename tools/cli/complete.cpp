@@ -174,6 +174,10 @@ class Completion {
 }  // namespace
 
 std::vector<std::string> completions(const std::vector<std::string>& words) {
+  // A configuration that is a pipe which nobody writes must not hold up the shell.
+  const auto limits = std::make_shared<RunLimits>();
+  limits->set_deadline(SystemClock().steady() + std::chrono::seconds(1));
+  bound_input(limits);
   return Completion(words).run();
 }
 

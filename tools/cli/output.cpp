@@ -182,6 +182,12 @@ void Output::answer_name(const JsonObject& object, std::string_view name) {
   answer(object, name);
 }
 
+void Output::answer_key(const JsonObject& object, std::string_view key) {
+  if (mode_ == OutputMode::value && line_end_ != '\0' && has_controls(key))
+    return hide(key, "the key contains control characters; use -0, or -o json");
+  answer_name(object, key);
+}
+
 void Output::answer_pair(std::string_view name, std::optional<std::string_view> value) {
   if (name.find('\t') != std::string_view::npos) return hide(name, "the name contains a tab; use -o json");
   if (name.find(line_end_) != std::string_view::npos)

@@ -87,6 +87,9 @@ class Output {
   // An answer whose bare value is a name: one that contains the end of a line is reported as an error
   // instead, for a reader would take it for two.
   void answer_name(const JsonObject& object, std::string_view name);
+  // The same of a key that a server listed: one with controls of a terminal is reported instead, too, unless
+  // lines end with a NUL.
+  void answer_key(const JsonObject& object, std::string_view key);
   // With -o value: a name, a tab and a value, or the name alone if there is none. What a reader would take
   // for something else is reported as an error instead.
   void answer_pair(std::string_view name, std::optional<std::string_view> value);

@@ -356,8 +356,10 @@ std::vector<std::string> command_of(const SandboxOptions& options) {
   return {environment("SHELL").value_or("/bin/sh")};
 }
 
-ExitStatus run_sandbox(Session& session, const SandboxOptions& options) {
-  check(options);
+ExitStatus run_sandbox(Session& session, const SandboxOptions& given) {
+  check(given);
+  SandboxOptions options = given;
+  options.login = given.login || given.tls;  // other users of this machine reach the ports of TLS
   const std::string directory = new_directory_name(session.random());
   const Guardian guardian(directory);
   const HeldSignals held;
@@ -387,7 +389,7 @@ void declare_sandbox(Command& command) {
       .optional_argument("CMD", "the command to run; default $SHELL", dash(&options->words))
       .option("-N,--count", "N", "number of servers; default 3", &options->count)
       .option("-m,--memory", "MB", "memory of each server in megabytes; default 64", &options->megabytes)
-      .flag("--tls", "start servers with TLS, with a certificate for this sandbox", options->tls)
+      .flag("--tls", "start servers with TLS and a login, with a certificate for this sandbox", options->tls)
       .flag("--auth", "start servers that require a login", options->login)
       .flag("--load", "read and write some keys all the time, so that there is something to see",
             options->load)

@@ -104,8 +104,10 @@ class TextReader {
       at_ = text_.size();
       return;
     }
-    throw bad_configuration("a string for libmemcached has options, which begin with --; this is none: " +
-                            visible(beginning(word, 60)));
+    throw bad_configuration(
+        "a string for libmemcached has options, which begin with --; word " +
+        std::to_string(std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at_), ' ') + 1) +
+        " does not, and is not shown, because it may hold a password");
   }
 
   template <typename Is>
@@ -343,7 +345,8 @@ class Configured final : public AskedClient {
     if (name.starts_with('/')) server.socket_path = name;
     if (!server.is_unix()) server.host = name, server.port = port;
     if (!server.is_unix() && !is_address(name) && !is_host_name(name))
-      throw bad_configuration("not the name of a host: " + visible(name));
+      throw bad_configuration("server " + std::to_string(servers_.size() + 1) +
+                              " has no name of a host; it is not shown, because it may hold a password");
     const auto same =
         std::ranges::find_if(written_, [&](const Server& one) { return one.address() == server.address(); });
     if (same == written_.end()) return server;

@@ -7,6 +7,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/base/text.hpp"
 #include "common/placement/mcrouter/json_tree.hpp"
 #include "common/placement/pools/files.hpp"
@@ -17,8 +18,15 @@ namespace {
 
 constexpr std::string_view dsn_scheme = "memcached:";
 
+// Where the `@` of a login is lost, an entry holds the password: none is quoted.
 Pool servers_of(const std::vector<std::string>& entries, const char* if_none) {
   if (entries.empty()) throw bad_configuration(if_none);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (attempt([&] { return parse_pool(entries[i]); }).failure())
+      throw bad_configuration("server " + std::to_string(i + 1) +
+                              " is neither HOST, HOST:PORT, [v6]:PORT nor the path of a socket; it is not "
+                              "shown here, because it may hold a password");
+  }
   return parse_pool(joined(entries));
 }
 
@@ -98,8 +106,7 @@ void read_dsn(std::string_view dsn, std::vector<std::string>& entries, PoolFile&
 
 void expect_no_scheme(std::string_view server) {
   if (const auto end = server.find("://"); end != std::string_view::npos)
-    throw bad_configuration("a server of the list begins with " + json_quote(server.substr(0, end + 3)) +
-                            ", which its client does not read");
+    throw bad_configuration("a server of the list has a scheme, which its client does not read");
 }
 
 // dalli: HOST[:PORT[:WEIGHT]], /SOCKET[:WEIGHT], memcached://USER:PASSWORD@HOST:PORT
@@ -293,7 +300,7 @@ PoolFile parse_oslo(std::string_view ini, std::string_view wanted) {
   PoolFile file{.pool = {}, .profile = oslo_profile(section), .hash_tag = ""};
   std::vector<std::string> entries;
   for (const std::string& server : section.servers) entries.push_back((section.tls ? "tls://" : "") + server);
-  file.pool = parse_pool(joined(entries));
+  file.pool = servers_of(entries, "the section has no servers");
   file.user = section.user;
   file.password = section.password;
   return file;

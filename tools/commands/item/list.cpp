@@ -164,7 +164,7 @@ class Lister {
     JsonObject line(name.structure, name.name);
     add_number_of_copies(line, name.copies);
     line.bytes("server", session_.server_address(server));
-    session_.output().answer_name(line, name.name);
+    session_.output().answer_key(line, name.name);
     return enough();
   }
 
@@ -184,7 +184,7 @@ class Lister {
     line_.bytes("cas", std::to_string(about.cas)).bytes("server", session_.server_address(about.server));
     if (const auto& life = times_[about.server].life)
       line_.number("server_pid", life->process).time("server_started_at", life->started_at());
-    session_.output().answer_name(line_, key);
+    session_.output().answer_key(line_, key);
   }
 
   void print_rest() {
@@ -207,7 +207,7 @@ class Lister {
     std::ranges::stable_sort(sums, std::greater{}, [](const auto& one) { return one.second.bytes; });
     for (const auto& [prefix, sum] : sums) {
       JsonObject line("prefix", prefix);
-      session_.output().answer_name(sum.add_to(line), prefix);
+      session_.output().answer_key(sum.add_to(line), prefix);
       if (!enough()) break;
     }
     if (rest_.keys == 0) return;

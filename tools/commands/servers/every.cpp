@@ -69,7 +69,7 @@ std::vector<HotLine> watch_hottest(Session& session, Duration longest, std::size
     for (const HotKey& hot : from.hottest(KeyFigure::events, count)) {
       const std::uint64_t events = hot.counts.events();
       lines.push_back({hot.key, is_prefix, events, seconds > 0 ? static_cast<double>(events) / seconds : 0,
-                       is_prefix ? std::string() : pool[hot.server].label()});
+                       is_prefix ? std::string() : visible(pool[hot.server].label())});
     }
   };
   take(keys, false);
@@ -280,7 +280,7 @@ class Observer {
       all.add(rates);
     }
     if (!condition.error.empty()) line.bytes("error", condition.error);
-    return {pool_[index].label(), line};
+    return {visible(pool_[index].label()), line};
   }
 
   ServerRow row_of_pool(std::size_t up, const Rates& all) {
