@@ -82,12 +82,12 @@ bool Array::drop_journal(std::optional<std::string>& left) const {
         std::vector<std::string> ids;
         removals = removals_of(reading.root, ids);
         add_ids(ids, reading.root.tail);
-        kept_ids = std::min(kept_ids, ids.size());
-        std::string next = emptied(context_, reading.root, std::span(ids).last(kept_ids));
+        const std::size_t count = std::min(kept_ids, ids.size());
+        std::string next = emptied(context_, reading.root, std::span(ids).last(count));
         const Reply swapped =
             context_.cluster.execute(Request::compare_and_set(key_, next, Exptime::never(), reply.cas));
-        if (swapped.is(ReplyFailure::Kind::refused) && kept_ids != 0)
-          kept_ids /= 2;
+        if (swapped.is(ReplyFailure::Kind::refused) && count != 0)
+          kept_ids = count / 2;
         else if (expect(context_.cluster, swapped).outcome == Outcome::stored)
           left = std::move(next);
         continue;
