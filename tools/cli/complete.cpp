@@ -178,7 +178,9 @@ std::vector<std::string> completions(const std::vector<std::string>& words) {
   const auto limits = std::make_shared<RunLimits>();
   limits->set_deadline(SystemClock().steady() + std::chrono::seconds(1));
   bound_input(limits);
-  return Completion(words).run();
+  std::vector<std::string> found = Completion(words).run();
+  bound_input(std::make_shared<RunLimits>());
+  return found;
 }
 
 }  // namespace mcds
