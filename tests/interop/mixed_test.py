@@ -86,7 +86,7 @@ class Arrays:
             return ask(f"{self.kind}_read", "list"), as_read
         if word == "empty" and self.kind == "array":
             self.values = []
-            return ask("array_empty", "list"), True
+            return ask("array_clear", "list"), True
         delete, add = random_.choices(VALUES, k=random_.randrange(2)), random_.choices(VALUES, k=random_.randrange(3))
         if not delete + add:
             delete = ["none"]

@@ -106,7 +106,7 @@ class Mcds:
         as_json = [] if any(isinstance(asked(value), bytes) for value in [*delete, *add]) else ["--json"]
         return self.is_found("array", "change", "--encoding", "journal", *as_json, name, *words)
 
-    def array_empty(self, name):
+    def array_clear(self, name):
         return self.is_found("array", "replace", "--encoding", "journal", "--allow-empty", name)
 
     def json_read(self, name):
@@ -245,7 +245,7 @@ class Reference:
         values = [asked(value) for value in delete], [asked(value) for value in add]
         return unless_refused(lambda: self._of(arrays.JournalArray, name).change(*values))
 
-    def array_empty(self, name):
+    def array_clear(self, name):
         return self._of(arrays.JournalArray, name).change(replace=True)
 
     def json_read(self, name):
