@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/text.hpp"
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
@@ -54,7 +55,7 @@ std::optional<std::string> key_in_json(std::string_view line) {
 std::vector<std::string> labels_of(const Pool& pool, std::span<const std::size_t> servers, bool for_people) {
   std::vector<std::string> labels;
   for (const std::size_t server : servers)
-    labels.push_back(for_people ? pool[server].label() : pool[server].address());
+    labels.push_back(for_people ? visible(pool[server].label()) : pool[server].address());
   return labels;
 }
 
