@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "common/base/text.hpp"
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
+#include "common/base/text.hpp"
 #include "common/cluster/request.hpp"
 #include "common/primitives/key_names.hpp"
 
