@@ -2,6 +2,7 @@
 // (Wing, Gong 1993).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <limits>
@@ -18,6 +19,7 @@ constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
 
 template <typename State>
 struct Act {
+  std::string name = {};
   std::size_t begun = 0;
   std::size_t ended = never;
   bool known = false;    // otherwise it may have been done, at any time after its beginning, or not
@@ -55,8 +57,9 @@ class Acts {
   void run(ExploredClient& client, const std::string& name, std::function<void(State&)> effect,
            const std::function<std::function<bool(State&)>(std::string& told)>& act) {
     const std::size_t number = acts_.size();
-    acts_.push_back({.begun = client.run().steps(),
-                     .apply = [effect](State& state) { return effect ? (effect(state), true) : true; }});
+    acts_.push_back({.name = name, .begun = client.run().steps(), .apply = [effect](State& state) {
+                       return effect ? (effect(state), true) : true;
+                     }});
     std::function<bool(State&)> apply;
     bool refused = false;
     const bool done = client.operation(name, [&] {
@@ -91,6 +94,11 @@ class Acts {
   void perhaps(const std::function<void(State&)>& effect) {
     for (int fault = 0; fault < 2; ++fault)
       acts_.push_back({.apply = [effect](State& state) { return effect(state), true; }});
+  }
+
+  // Whether an operation of this name was acknowledged.
+  bool any_known(const std::string& name) const {
+    return std::ranges::any_of(acts_, [&](const auto& act) { return act.known && act.name == name; });
   }
 
   bool explained(const State& before, const std::function<bool(State&)>& final) const {
