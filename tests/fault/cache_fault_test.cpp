@@ -27,10 +27,9 @@ const CacheTerms terms{.ttl = seconds(60), .stale = seconds(600), .rebuild_ttl =
 
 // One client behind the proxy, and one whose network is honest.
 struct World {
-  explicit World(Protocol protocol)
-      : cluster(connect(
-            make_placement("ketama", test::pool_of({proxy.server()})),
-            {.timeout = milliseconds(60), .connect_timeout = milliseconds(200), .protocol = protocol})),
+  explicit World(Protocol protocol, milliseconds timeout = milliseconds(60))
+      : cluster(connect(make_placement("ketama", test::pool_of({proxy.server()})),
+                        {.timeout = timeout, .connect_timeout = milliseconds(200), .protocol = protocol})),
         honest(connect(make_placement("ketama", test::pool_of({server.server()})), {})),
         cache(Context{*cluster, clock, random, ""}, "c"),
         theirs(Context{*honest, clock, random, ""}, "c") {
@@ -123,7 +122,7 @@ TEST_CASE("cache: one fault never undoes an invalidation while it is rebuilt") {
 
 TEST_CASE("cache: a rebuild that outlives a restart of the server is not stored over what came after") {
   for (const Protocol protocol : {Protocol::classic, Protocol::meta}) {
-    World world(protocol);
+    World world(protocol, seconds(5));
     auto rebuilding = world.cache.ask(terms);
     REQUIRE(rebuilding.rebuild);
     world.server.restart();
