@@ -90,7 +90,7 @@ void BatchLines::read(const std::function<void(std::string&&)>& take, const std:
       send();
       pause();
     }
-    if (options_.fail_fast && worst_ > ExitStatus::no) return;
+    if (options_.all_or_none && worst_ > ExitStatus::no) return;
   }
 }
 

@@ -79,7 +79,7 @@ void answer_one_by_one(const Window<Item>& window, const Answer& answer) {
 }
 
 struct LineOptions {
-  bool fail_fast = false;  // stop at the first line that fails; what was taken before it is sent all the same
+  bool all_or_none = false;  // the first line that fails ends the batch
   bool answers_each = true;  // a terminal that shows an answer to each line needs no progress beside
   std::string file = "-";
 };

@@ -186,7 +186,7 @@ ExitStatus replace(Session& session, const ArrayOptions& options) {
     batch.run = [&](Window<std::string>& window) {
       std::move(window.items.begin(), window.items.end(), std::back_inserter(elements));
     };
-    const LinesDone lines = batch.of_lines(session, {.fail_fast = true, .answers_each = false});
+    const LinesDone lines = batch.of_lines(session, {.all_or_none = true, .answers_each = false});
     if (lines.worst != ExitStatus::ok) return lines.worst;
     if (elements.empty() && !options.allow_empty) {
       throw Failure(

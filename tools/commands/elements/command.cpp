@@ -246,8 +246,7 @@ ExitStatus run_elements(Session& session, const Batch<Element>& batch, std::vect
 }
 
 ExitStatus run_words(Session& session, const ElementsOptions& options, const Batch<Element>& batch) {
-  if (options.words == std::vector<std::string>{"-"})
-    return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
+  if (options.words == std::vector<std::string>{"-"}) return batch.of_lines(session, {}).worst;
   std::vector<Element> elements;
   for (const std::string& word : options.words) {
     if (word == "-") throw InvalidInput("- reads all elements from standard input; give no other elements");
@@ -291,8 +290,7 @@ void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options) {
   declare("remove", "remove " + element + "s", remove)
       .answer(structure + ' ' + element + " removed server @copies")
       .example("mcds " + structure + " remove " + name + " old")
-      .argument(words, "any bytes; - reads one per line", dash(&options->words))
-      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
+      .argument(words, "any bytes; - reads one per line", dash(&options->words));
   declare("count", "print the number of " + element + "s", count)
       .example("mcds " + structure + " count " + name)
       .answer(structure + " found? count complete? lost? degraded?")

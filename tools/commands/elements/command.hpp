@@ -14,7 +14,7 @@ struct ElementsOptions {
   std::vector<std::string> words = {};  // elements, or `-`
   std::optional<Duration> ttl = {};
   Duration every = std::chrono::seconds(2);
-  bool json = false, fail_fast = false, accept = false, partial = false, must_exist = false;
+  bool json = false, accept = false, partial = false, must_exist = false;
 };
 
 using ElementsOptionsPtr = std::shared_ptr<ElementsOptions>;

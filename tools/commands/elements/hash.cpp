@@ -128,7 +128,6 @@ void declare_hash(Command& command) {
       .argument("FIELD VALUE", "any bytes; @FILE: a file's contents; - reads FIELD<TAB>VALUE lines",
                 dash(&options->words))
       .flag("--json", "the lines are JSON objects as printed by fetch", options->json)
-      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .with(declare_ttl, options);
   command.verb("get", "print the values of fields", get, options)
       .example("mcds hash get cfg color -o value")
@@ -137,8 +136,7 @@ void declare_hash(Command& command) {
       .field("value bytes the value")
       .example("mcds hash get cfg color size")
       .argument("NAME", "the hash", &options->name)
-      .argument("FIELD", "any bytes; - reads one per line", dash(&options->words))
-      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
+      .argument("FIELD", "any bytes; - reads one per line", dash(&options->words));
   declare_fetch(command, options, "fetch", "print all fields with their values, unordered", true)
       .field("value bytes the value")
       .example("mcds hash fetch cfg")

@@ -47,15 +47,13 @@ void declare_table(Command& command) {
       .example("cut -f1 offenders | mcds table add blocked - --ttl 1h")
       .argument("NAME", "the table", &options->name)
       .argument("MEMBER", "any bytes; @FILE: a file's contents; - reads one per line", dash(&options->words))
-      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .with(declare_ttl, options);
   command.verb("has", "print whether these are members", has, options)
       .example("mcds table has blocked 10.1.2.3")
       .answer("table member has server @copies")
       .example("if mcds table has blocked \"$IP\" >/dev/null; then exit 1; fi")
       .argument("NAME", "the table", &options->name)
-      .argument("MEMBER", "any bytes; - reads one per line", dash(&options->words))
-      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
+      .argument("MEMBER", "any bytes; - reads one per line", dash(&options->words));
   declare_fetch(command, options, "fetch", "print all members, unordered", false)
       .example("mcds table fetch blocked -o value | sort");
   declare_shared_verbs(command, options);
