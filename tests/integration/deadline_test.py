@@ -5,6 +5,7 @@ network and with a resolv.conf of its own.
 Usage: deadline_test.py BUILD_DIR
 """
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -90,6 +91,50 @@ def silent_pipes(directory, server):
     os.close(reading)
 
 
+# What to run with each option that takes a FILE, and what is said of a pipe at whose other end nobody is.
+OF_FILES = {
+    "--report": (["lock", "run", "l", "--", "true"], 73), "--baseline": (["doctor", "--for", "100ms"], 75),
+    "--cursor": (["eventlog", "fetch", "l"], 73), "--audit": (["item", "remove", "--prefix", "p:", "--yes"], 73),
+    "--file": (["item", "keep", "--", "true"], 73), "--keys": (["ring", "check"], 75), "--journal": (["ring", "move", "--to", "SERVER"], 73),
+    "--svg": (["ring"], 73), "--tls-ca": (["counter", "get", "c"], 75), "--tls-crl": (["counter", "get", "c"], 75),
+    "--tls-cert": (["counter", "get", "c"], 75), "--tls-key": (["--tls-cert", "CERTIFICATE", "counter", "get", "c"], 75),
+    "--tls-key-password-file": (["--tls-cert", "/dev/null", "counter", "get", "c"], 75),
+    "--password-file": (["--user", "u", "counter", "get", "c"], 75), "--errors": (["counter", "get", "c"], 73),
+    "--config": (["counter", "get", "c"], 75)}
+
+
+def declared_file_options():
+    """Of every command and verb, from their help."""
+    def help_of(*words):
+        return subprocess.run([MCDS, *words, "--help"], capture_output=True, text=True, check=False).stdout
+    options = set()
+    for command in re.findall(r"^  ([a-z]+)  ", help_of(), re.MULTILINE):
+        verbs = re.findall(r"^  ([a-z]+) ", help_of(command).partition("Verbs:")[2].partition("\n\n")[0], re.MULTILINE)
+        for words in [[command], *([command, verb] for verb in verbs)]:
+            options.update(re.findall(r"(--[a-z-]+) FILE", help_of(*words)))
+    options.update(re.findall(r"(--[a-z-]+) FILE", help_of("config")))
+    return options
+
+
+def every_file_option(directory, server):
+    fifo = os.path.join(directory, "never-written")
+    os.mkfifo(fifo)
+    declared = declared_file_options()
+    certificate = os.path.join(directory, "certificate.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", os.devnull, "-out", certificate, "-subj", "/CN=x"],
+                   capture_output=True, check=True)
+    check(declared <= set(OF_FILES), f"options that take a FILE and are not tried: {declared - set(OF_FILES)}")
+    check(len(declared) >= 8, f"options are found in the help: {declared}")
+    for option, (words, status) in OF_FILES.items():
+        tls = option.startswith("--tls")
+        words = [{"SERVER": server, "CERTIFICATE": certificate}.get(word, word) for word in words]
+        where = words.index("--") if "--" in words else len(words)
+        done, seconds = run([*words[:where], option, fifo, *words[where:]], "tls://127.0.0.1:1" if tls else server, deadline="600ms")
+        check(done.returncode == status, f"{option} with a pipe that nobody writes: {done}")
+        check(seconds < BOUND_S, f"{option} with a pipe that nobody writes: {seconds:.1f} s")
+    os.remove(fifo)
+
+
 def lines_in_doubt(directory):
     """A change that may have been applied counts more than the input that did not end; the sum is told, too."""
     path = os.path.join(directory, "stops")
@@ -134,6 +179,7 @@ def main():
         memcached = start_memcached(os.path.join(directory, "m"))
         try:
             silent_pipes(directory, "unix:" + os.path.join(directory, "m"))
+            every_file_option(directory, "unix:" + os.path.join(directory, "m"))
             readers_that_pause("unix:" + os.path.join(directory, "m"))
             lines_in_doubt(directory)
             silent_name_server("unix:" + os.path.join(directory, "m"))

@@ -194,12 +194,11 @@ void expect_trusted(const Config& config, const Access& access) {
   for (const auto& [file, about] : config.read) {
     if (!others_can_write(file, about) || holds_login(config, file, access)) continue;
     const bool by_all = (about.entry.st_mode & S_IWOTH) != 0;
-    throw Failure(
-        ErrorCode::configuration,
-        "no login is sent as " + file + " says, because " +
-            (by_all ? "everybody can write it; chmod o-w "
-                    : "it belongs to another user, who can write it; chown it, or give --config: ") +
-            shell_word(file));
+    throw Failure(ErrorCode::configuration,
+                  "no login is sent as " + file + " says, because " +
+                      (by_all ? "everybody can write it; chmod o-w " + shell_word(file)
+                              : "another user owns it and can write it; chown root " + shell_word(file) +
+                                    ", or name another file with --config"));
   }
 }
 
