@@ -75,10 +75,18 @@ std::string LoginExchange::words() const {
   std::string get = "get " + std::string(stage_ == Stage::ask ? asked_key : key()) + "\r\n";
   if (stage_ == Stage::ask) return get;
   if (stage_ == Stage::remove) return "delete " + std::string(key()) + "\r\n";
-  const std::string text = value();
+  std::string text = value();
+  std::string words;
+  words.reserve(64 + 2 * key().size() + text.size());  // a string that grows leaves copies of the password
   const char* const exptime = login_.form == Login::Form::ascii ? "-1 " : "0 ";
-  return "set " + std::string(key()) + " 0 " + exptime + std::to_string(text.size()) + "\r\n" + text +
-         "\r\n" + get;
+  for (const std::string_view part :
+       {std::string_view("set "), key(), std::string_view(" 0 "), std::string_view(exptime)})
+    words += part;
+  words += std::to_string(text.size()) + "\r\n";
+  words += text;
+  words += "\r\n" + get;
+  explicit_bzero(text.data(), text.size());
+  return words;
 }
 
 LoginExchange::Step LoginExchange::fail(ReplyFailure::Kind kind, std::string complaint) {

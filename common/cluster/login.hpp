@@ -9,6 +9,7 @@
 // exchange is done: as long as it is not, nothing was applied.
 #pragma once
 
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,9 @@ struct Login {
   Form form = Form::ascii;
   std::string user = {};
   std::string password = {};
+
+  // Wipes the password, which is kept as long as a connection may have to be made again.
+  ~Login() { explicit_bzero(password.data(), password.size()); }
 };
 
 // Throws InvalidInput, without showing the password, for what this form cannot carry: line breaks, and spaces

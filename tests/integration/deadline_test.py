@@ -95,7 +95,7 @@ def silent_pipes(directory, server):
 OF_FILES = {
     "--report": (["lock", "run", "l", "--", "true"], 73), "--baseline": (["doctor", "--for", "100ms"], 75),
     "--cursor": (["eventlog", "fetch", "l"], 73), "--audit": (["item", "remove", "--prefix", "p:", "--yes"], 73),
-    "--file": (["item", "keep", "--", "true"], 73), "--keys": (["ring", "check"], 75), "--journal": (["ring", "move", "--to", "SERVER"], 73),
+    "--file": (["item", "keep", "--on", "SERVER", "--", "true"], 73), "--keys": (["ring", "check"], 75), "--journal": (["ring", "move", "--to", "SERVER"], 73),
     "--svg": (["ring"], 73), "--tls-ca": (["counter", "get", "c"], 75), "--tls-crl": (["counter", "get", "c"], 75),
     "--tls-cert": (["counter", "get", "c"], 75), "--tls-key": (["--tls-cert", "CERTIFICATE", "counter", "get", "c"], 75),
     "--tls-key-password-file": (["--tls-cert", "/dev/null", "counter", "get", "c"], 75),

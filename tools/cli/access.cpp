@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -131,7 +132,7 @@ class Settling {
   void log_in(Access& access) const {
     const auto named = sources_.value(&AccessSettings::user, list_, "MCDS_USER");
     const Text user = named.text ? named.text : of_list("_USERNAME");
-    const auto [secret, source] = password();
+    auto [secret, source] = password();
     if (!user && !secret) return;
     if (!user) throw InvalidInput("a password is given but no user; give --user NAME or MCDS_USER");
     if (!secret) {
@@ -139,6 +140,7 @@ class Settling {
                          " needs a password; give --password-file FILE, MCDS_PASSWORD or MCDS_PASSWORD_FILE");
     }
     Login login{form(), *user, *secret};
+    explicit_bzero(secret->data(), secret->size());
     check(login);
     access.credentials.login = std::move(login);
     access.password_file = password_file_;

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -264,6 +265,7 @@ void Lane::write(SteadyTime now) {
     sent_ += static_cast<std::size_t>(size);
     output_position_ += static_cast<std::size_t>(size);
     if (output_position_ == output_.size()) {
+      if (login_) explicit_bzero(output_.data(), output_.size());  // the password was sent
       output_.clear();
       output_position_ = 0;
       if (inquiry_ || login_ || encoded_ == requests_.size()) break;
