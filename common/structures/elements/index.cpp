@@ -303,6 +303,41 @@ void ElementIndex::compact(std::size_t shard, std::size_t most_segments, Removed
   static_cast<void>(journal(shard_key(shard)).compact(rewrite, false, most_segments));
 }
 
+// Names are sampled by their digests, so that the lines of a name that is listed again and again come together.
+bool ElementIndex::may_be_half_dead(std::size_t shard) const {
+  constexpr std::size_t most_sampled = 512;
+  const std::string key = shard_key(shard);
+  JournalReader reader = JournalReader::read(context_, std::span(&key, 1));
+  if (reader.failed(0) || !reader.found(0)) return false;
+  const std::int64_t now = unix_seconds(context_.clock.wall());
+  std::size_t listed = 0, old = 0;
+  std::uint64_t stride = 1;
+  std::unordered_map<std::string, std::size_t> lines;  // of each name of the sample
+  static_cast<void>(reader.take(0, [&](const JournalLineView& line) {
+    if (line.change != Change::add) return;
+    const bool counts = is_old(line.id, now);
+    for_each_quoted(line.element, [&](std::string_view quoted) {
+      ++listed;
+      if (!counts) return;
+      ++old;
+      if (digest_of_name(quoted) % stride == 0) ++lines[std::string(quoted)];
+      if (lines.size() <= most_sampled) return;
+      stride *= 2;
+      std::erase_if(lines, [&](const auto& name) { return digest_of_name(name.first) % stride != 0; });
+    });
+  }));
+  if (2 * old < listed || lines.empty()) return false;
+  std::vector<std::string> names;
+  std::size_t sampled = 0;
+  for (const auto& [quoted, times] : lines) {
+    sampled += times;
+    if (auto name = unquote_bytes(quoted)) names.push_back(*std::move(name));
+  }
+  const auto live = static_cast<std::size_t>(std::ranges::count(present_(names), true));
+  // Of what is listed at least two fifths are dead, where a sample of half would miss some.
+  return 5 * (sampled - live) * old >= 2 * sampled * listed;
+}
+
 bool ElementIndex::accept() {
   const std::unique_ptr<Roots> found = roots(beside_copies_);
   if (!found->any()) return false;

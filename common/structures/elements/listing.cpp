@@ -250,7 +250,9 @@ void ElementIndex::finish_list(Listing& listing, const std::map<std::size_t, The
   }
   // Nothing of ours depends on it; the next client that finds the shard full tries again.
   for (const std::size_t shard : listing.full)
-    static_cast<void>(attempt([&] { compact(shard, std::numeric_limits<std::size_t>::max()); }));
+    static_cast<void>(attempt([&] {
+      if (may_be_half_dead(shard)) compact(shard, std::numeric_limits<std::size_t>::max());
+    }));
 }
 
 bool ElementIndex::take_back(const std::set<std::string>& names) const {

@@ -25,7 +25,9 @@ class SelectionRemover {
         removal_(Context{session.cluster(), session.clock(), session.random(), session.key_prefix(), 1},
                  {.selection = options.selected.of(session),
                   .older_than = options.older_than,
-                  .rate = options.rate ? rate_of(*options.rate) : usual_rate,
+                  .rate = options.rate      ? std::optional(rate_of(*options.rate))
+                          : options.dry_run ? std::nullopt
+                                            : std::optional(usual_rate),
                   .dry_run = options.dry_run},
                  watch()) {}
 
