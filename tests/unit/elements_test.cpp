@@ -19,6 +19,7 @@ namespace {
 using Texts = std::vector<std::string>;
 
 struct World : test::World {
+  using test::World::World;
   Hash cfg{context, "cfg"};
   Elements& elements = cfg;
 
@@ -344,6 +345,22 @@ TEST_CASE(
   const std::size_t trips = world.trips.trips();
   world.fetched();
   CHECK(world.trips.trips() - trips == 2);
+}
+
+TEST_CASE("elements: a hash that only grows is not asked for its elements each time a shard has doubled") {
+  MemoryServerOptions small;
+  small.item_size = 8192;
+  World world(3, 1, small);
+  const std::string filler(40, 'x');  // some hundred names fill a shard's root
+  for (std::size_t batch = 0; batch < 40; ++batch) {
+    std::vector<Element> elements;
+    for (std::size_t i = 0; i < 500; ++i)
+      elements.push_back({filler + std::to_string(batch * 500 + i), ""});
+    World::answers(Hash(world.context, "cfg").set(elements));
+    world.clock.advance(std::chrono::seconds(61));
+  }
+  // Two for each element, and a sample of each shard now and then: to ask for all of it was 60,026.
+  CHECK(world.trips.requests() < 52'000);
 }
 
 TEST_CASE("elements: who has removed many drops their names, unless another client lists one meanwhile") {

@@ -305,7 +305,7 @@ void ElementIndex::compact(std::size_t shard, std::size_t most_segments, Removed
 
 // Names are sampled by their digests, so that the lines of a name that is listed again and again come together.
 bool ElementIndex::may_be_half_dead(std::size_t shard) const {
-  constexpr std::size_t most_sampled = 512;
+  constexpr std::size_t most_sampled = 128;
   const std::string key = shard_key(shard);
   JournalReader reader = JournalReader::read(context_, std::span(&key, 1));
   if (reader.failed(0) || !reader.found(0)) return false;
