@@ -354,8 +354,7 @@ TEST_CASE("elements: a hash that only grows is not asked for its elements each t
   const std::string filler(40, 'x');  // some hundred names fill a shard's root
   for (std::size_t batch = 0; batch < 40; ++batch) {
     std::vector<Element> elements;
-    for (std::size_t i = 0; i < 500; ++i)
-      elements.push_back({filler + std::to_string(batch * 500 + i), ""});
+    for (std::size_t i = 0; i < 500; ++i) elements.push_back({filler + std::to_string(batch * 500 + i), ""});
     World::answers(Hash(world.context, "cfg").set(elements));
     world.clock.advance(std::chrono::seconds(61));
   }
