@@ -123,10 +123,19 @@ class ChunkReader {
         } else if (which < asked.size() + groups.size()) {
           take_directory(groups[which - asked.size()], replies[i]);
         } else if (replies[i].outcome == Outcome::hit) {
-          reading_.found.shapes = shapes_in(parse_in_use(replies[i].value, ring_.context.clock.wall()));
+          take_conf(replies[i]);
         }
       }
     }
+  }
+
+  void take_conf(const Reply& reply) {
+    try {
+      expect_in_use(ring_.context, ring_.keys.conf(), reply.value, reply.server);
+    } catch (const CorruptData& foreign) {
+      reading_.sink.damaged(foreign);
+    }
+    reading_.found.shapes = shapes_in(parse_in_use(reply.value, ring_.context.clock.wall()));
   }
 
   void hold(const Reply& reply) {
