@@ -1,0 +1,18 @@
+#include "common/operations/sample.hpp"
+
+#include "common/primitives/parts.hpp"
+#include "common/primitives/structure_names.hpp"
+
+namespace mcds {
+
+void PlacementSample::take(const LiveKey& key) {
+  if (counts_[key.server] == of_each_ || is_vote(key.key)) return;
+  const auto ours = structure_in(key.key, key_prefix_);
+  if (ours && (ours->name.in_several() || ours->name.structure == "lock" ||
+               !placed(std::string(key.key), ours->key_prefix).with.empty()))
+    return;
+  ++counts_[key.server];
+  keys_.push_back({std::string(key.key), {key.server}});
+}
+
+}  // namespace mcds
