@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "common/cluster/keys/probe.hpp"
 
 using namespace mcds;
@@ -101,12 +103,17 @@ TEST_CASE("key copies: with two copies of each key both servers are its holders"
 
 namespace {
 
-// Keys of three servers, owned by the first.
+// Keys of three servers, owned by the first; or as many of the second, which is what follows.
 PruneEvidence::Doubt doubt_about(std::initializer_list<std::pair<const char*, int>> keys,
                                  bool even_replicas = false) {
   PruneEvidence evidence;
   for (const auto& [letters, count] : keys) {
-    for (int i = 0; i < count; ++i) evidence.add("key", copies_of(letters), copies_on(first));
+    for (int i = 0; i < count; ++i) {
+      // Every other key is the second server's.
+      std::string of_server = letters;
+      if (i % 2 != 0) std::ranges::rotate(of_server, of_server.end() - 1);
+      evidence.add("key", copies_of(of_server), copies_on({static_cast<std::size_t>(i % 2)}));
+    }
   }
   return evidence.doubt(even_replicas);
 }
@@ -129,7 +136,7 @@ TEST_CASE("key copies: equally many copies of most keys are taken for replicatio
   CHECK(doubt_about({{"aaa", 20}}) == PruneEvidence::Doubt::replicated);
   CHECK(doubt_about({{"aaa", 20}}, true) == PruneEvidence::Doubt::none);
   CHECK(doubt_about({{"aa-", 8}, {"-aa", 4}, {"a-a", 8}}) == PruneEvidence::Doubt::replicated);
-  CHECK(doubt_about({{"aa-", 1}}) == PruneEvidence::Doubt::replicated);
+  CHECK(doubt_about({{"aa-", 1}}) == PruneEvidence::Doubt::none);
   CHECK(doubt_about({{"aa-", 9}, {"a--", 11}}) == PruneEvidence::Doubt::none);
   // Where the client itself keeps as many, nothing is left over.
   PruneEvidence evidence;
