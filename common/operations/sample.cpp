@@ -12,7 +12,11 @@ void PlacementSample::take(const LiveKey& key) {
                !placed(std::string(key.key), ours->key_prefix).with.empty()))
     return;
   ++counts_[key.server];
-  keys_.push_back({std::string(key.key), {key.server}});
+  const auto [at, is_new] = known_.emplace(std::string(key.key), keys_.size());
+  if (is_new)
+    keys_.push_back({at->first, {key.server}});
+  else
+    keys_[at->second].servers.push_back(key.server);
 }
 
 }  // namespace mcds

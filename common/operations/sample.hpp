@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "common/cluster/keys/live.hpp"
@@ -12,7 +13,7 @@ namespace mcds {
 
 class PlacementSample {
  public:
-  // Takes the first `of_each` keys of each server.
+  // Takes the first `of_each` keys of each server. A key that several list is one, on all of them.
   PlacementSample(std::size_t servers, std::string key_prefix, std::size_t of_each)
       : counts_(servers), key_prefix_(std::move(key_prefix)), of_each_(of_each) {}
 
@@ -24,6 +25,7 @@ class PlacementSample {
   std::string key_prefix_;
   std::size_t of_each_;
   std::vector<Sighting> keys_;
+  std::unordered_map<std::string, std::size_t> known_;  // indexes
 };
 
 }  // namespace mcds

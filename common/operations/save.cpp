@@ -443,8 +443,10 @@ class Saving {
     std::vector<std::string> list, keys, on;
     for (const Server& server : context_.cluster.placement().pool()) list.push_back(entry_of(server));
     for (const Sighting& sighting : sample_.keys()) {
-      keys.push_back(sighting.key);
-      on.push_back(std::to_string(sighting.servers.front()));
+      for (const std::size_t server : sighting.servers) {
+        keys.push_back(sighting.key);
+        on.push_back(std::to_string(server));
+      }
     }
     about.strings("list", list).bytes("profile", context_.cluster.placement().profile());
     return about.strings("sample", keys).raw("sample_on", '[' + joined(on, ",") + ']');

@@ -98,7 +98,7 @@ class Pool:
 
     def owned_by(self, number, prefix, count):
         """So many keys whose place is this server."""
-        status, lines, error = self.run("where", "-", stdin="\n".join(f"{prefix}{i}" for i in range(count * len(self.paths) * 2)))
+        status, lines, error = self.run("where", "-", stdin="\n".join(f"{prefix}{i}" for i in range(100 + count * len(self.paths) * 2)))
         check(status == 0, f"where: {status} {error}")
         return [line["key"] for line in lines if line["index"] == number][:count]
 

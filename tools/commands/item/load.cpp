@@ -65,6 +65,12 @@ LoadOptions options_of(Session& session, const ItemOptions& options) {
   return load;
 }
 
+// The servers of a key follow each other.
+void add_sighting(std::vector<Sighting>& sample, const std::string& key, std::size_t server) {
+  if (sample.empty() || sample.back().key != key) sample.push_back({key, {}});
+  sample.back().servers.push_back(server);
+}
+
 // Where the items were, by the file's first record; nullopt: it does not say, or nothing is to be placed.
 // Throws Failure(bad_data) if the profile does not explain it.
 std::optional<SavedPlaces> places_of(Session& session, const std::string& head, const LoadOptions& load,
@@ -87,10 +93,11 @@ std::optional<SavedPlaces> places_of(Session& session, const std::string& head, 
     places.before = make_placement(session.profile_name(), before, placing);
     const auto keys = words("sample"), on = words("sample_on");
     for (std::size_t i = 0; i < keys.size() && i < on.size(); ++i)
-      sample.push_back({keys[i], {std::min<std::size_t>(parse_u64(on[i]).value_or(0), before.size() - 1)}});
+      add_sighting(sample, keys[i], std::min<std::size_t>(parse_u64(on[i]).value_or(0), before.size() - 1));
   });
   if (read.failure()) {
-    session.output().warning(file + " does not say where its items were, so " +
+    session.output().warning((file == "-" ? "standard input" : file) +
+                             " does not say where its items were, so " +
                              std::string(session.placement()->profile()) + " cannot be checked");
     return std::nullopt;
   }
@@ -162,7 +169,7 @@ void load_items(Session& session, Cluster& cluster, const LoadOptions& options, 
   SavedFile reader(file);
   std::optional<SavedItem> first = reader.next();
   LoadOptions placing = options;
-  placing.places = places_of(session, reader.head(), options, file);
+  if (first) placing.places = places_of(session, reader.head(), options, file);
   session.output().buffered(true);
   done.unfinished = true;
   Progress progress(session.clock(), "items", reader.size());
