@@ -225,12 +225,14 @@ std::vector<std::string> common_prefixes(const std::vector<Sighting>& sightings)
 
 // Two hundred profiles ask for the same few names, and a name server may be slow to say no.
 Resolver remembering(const Resolver& resolver) {
-  const auto once = [](std::function<std::optional<std::string>(const std::string&)> look_up) {
+  using LookUp = std::function<std::optional<std::string>(const std::string&)>;
+  const auto once = [](LookUp look_up) {
+    if (!look_up) return look_up;
     auto known = std::make_shared<std::map<std::string, std::optional<std::string>>>();
-    return [look_up = std::move(look_up), known](const std::string& name) {
+    return LookUp([look_up = std::move(look_up), known](const std::string& name) {
       const auto found = known->find(name);
       return found != known->end() ? found->second : known->emplace(name, look_up(name)).first->second;
-    };
+    });
   };
   return {once(resolver.address_of), once(resolver.name_of)};
 }
