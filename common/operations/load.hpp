@@ -19,8 +19,9 @@ namespace mcds {
 
 // Where the file says that its items were.
 struct SavedPlaces {
-  std::shared_ptr<const Placement> before;      // of the list that was saved, by the profile of the load
-  std::vector<std::optional<std::size_t>> now;  // of each of its servers the index in the pool, if it is there
+  std::shared_ptr<const Placement> before;  // of the list that was saved, by the profile of the load
+  std::vector<std::optional<std::size_t>>
+      now;  // of each of its servers the index in the pool, if it is there
 };
 
 struct LoadOptions {
@@ -32,7 +33,7 @@ struct LoadOptions {
   bool dry_run = false;
   std::optional<SavedPlaces> places = {};
   bool even_astray = false;  // for who compares the file's sample with the profile first
-  bool while_room = false;  // with `on`: only until that server evicts
+  bool while_room = false;   // with `on`: only until that server evicts
 };
 
 struct LoadedServer {

@@ -39,7 +39,8 @@ std::string entry_of(const Server& server) {
 
 // As JSON has it without an escape.
 bool is_text(std::string_view key) {
-  return std::ranges::all_of(key, [](char byte) { return byte > ' ' && byte < 127 && byte != '"' && byte != '\\'; });
+  return std::ranges::all_of(
+      key, [](char byte) { return byte > ' ' && byte < 127 && byte != '"' && byte != '\\'; });
 }
 
 // Two for each doubling of the time since the last use.

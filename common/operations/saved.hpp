@@ -29,8 +29,8 @@ namespace mcds {
 struct SavedItem {
   std::string key;
   std::uint32_t flags = 0;
-  std::int64_t ends_s = 0;  // UNIX seconds; 0: never
-  std::string_view value;   // of the reader: until its next()
+  std::int64_t ends_s = 0;               // UNIX seconds; 0: never
+  std::string_view value;                // of the reader: until its next()
   std::optional<std::size_t> from = {};  // the server it was on, of the list in the file's first record
 };
 

@@ -29,8 +29,7 @@ class Explained {
       const Owners owners = placement.owners_of(sighting.key);
       const auto& on = sighting.servers;
       matches_.push_back(std::ranges::any_of(on, [&](std::size_t server) { return owners.has(server); }));
-      for (std::size_t server = 0; server < servers; ++server)
-        looked[server] += owners.has(server) ? 1 : 0;
+      for (std::size_t server = 0; server < servers; ++server) looked[server] += owners.has(server) ? 1 : 0;
       for (const std::size_t server : on) found[server] += 1;
     }
     const auto all = static_cast<double>(sightings.size());
@@ -73,8 +72,9 @@ std::optional<std::string> objection_to(const Placement& placement, const Placem
              name_of(best);
   }
   if (ours.count() * 20 < sightings.size() * 19 && ours.is_luck())
-    return start + ", no more than chance would: give the client that wrote them with --as (mcds where "
-                   "--guess looks for it)";
+    return start +
+           ", no more than chance would: give the client that wrote them with --as (mcds where "
+           "--guess looks for it)";
   return std::nullopt;
 }
 

@@ -169,10 +169,10 @@ std::size_t PruneEvidence::usual_copies() const {
 PruneEvidence::Doubt PruneEvidence::doubt(bool even_replicas) const {
   if (keys_ == 0) return Doubt::none;
   const std::size_t usual = usual_copies();
-  const bool uniform =
-      usual > 1 && by_server_.size() > 1 && by_copies_.at(usual) * 2 > keys_ && std::ranges::all_of(by_server_, [](const auto& one) {
-        return one.second.with_strays * 2 > one.second.keys;
-      });
+  const bool uniform = usual > 1 && by_server_.size() > 1 && by_copies_.at(usual) * 2 > keys_ &&
+                       std::ranges::all_of(by_server_, [](const auto& one) {
+                         return one.second.with_strays * 2 > one.second.keys;
+                       });
   if (uniform && !even_replicas) return Doubt::replicated;
   return explained_ * 100 < keys_ * 95 ? Doubt::unexplained : Doubt::none;
 }

@@ -108,7 +108,7 @@ struct LiveKeysSeen {
   std::map<std::size_t, std::uint64_t> misplaced_on, duplicated_on;  // by the server where it does not belong
   std::map<std::size_t, std::uint64_t> divergent_on;
   std::string divergent_prefix;  // that those have in common, behind the namespace
-  std::string guess;  // the client that explains them, if there is another
+  std::string guess;             // the client that explains them, if there is another
   std::vector<StructureSeen> structures;
   std::vector<std::size_t> unlisted;   // servers that did not list keys
   std::vector<std::size_t> unwatched;  // and those that let nobody watch them

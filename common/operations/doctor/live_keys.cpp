@@ -78,7 +78,11 @@ class NeededKeys {
 class KeyReader {
  public:
   KeyReader(Cluster& cluster, const Clock& clock, const LiveOptions& options)
-      : cluster_(cluster), placement_(cluster.placement()), options_(options), counts_(placement_.pool().size()), now_(clock.wall()) {}
+      : cluster_(cluster),
+        placement_(cluster.placement()),
+        options_(options),
+        counts_(placement_.pool().size()),
+        now_(clock.wall()) {}
 
   bool take(const LiveKey& key) {
     ++seen_.keys;

@@ -85,11 +85,11 @@ Ledger::Ledger(const std::string& path, std::string_view move, Clock* clock) : p
   std::string found(std::min(size, title_size), '\0');
   if (pread(descriptor_, found.data(), found.size(), 0) != static_cast<ssize_t>(found.size())) fail("read");
   if (!title.starts_with(found))
-    throw Failure(
-        ErrorCode::bad_data,
-        found.starts_with(format)
-            ? "the journal " + path + " is of a drop, or a move between other servers or profiles; give another file"
-            : path + " is not a journal of ring move; give another file");
+    throw Failure(ErrorCode::bad_data,
+                  found.starts_with(format)
+                      ? "the journal " + path +
+                            " is of a drop, or a move between other servers or profiles; give another file"
+                      : path + " is not a journal of ring move; give another file");
   if (size < title_size) {
     // New, or ended while it was begun.
     if (ftruncate(descriptor_, 0) != 0) fail("write");

@@ -182,8 +182,8 @@ class DoctorReport {
 
   std::string advice(const Symptom& symptom) const {
     const std::string prefix = seen_.live ? seen_.live->divergent_prefix : std::string();
-    std::string text =
-        with(symptom.check->advice, "SERVER", symptom.servers.empty() ? "SERVER" : label(symptom.servers.front()));
+    std::string text = with(symptom.check->advice, "SERVER",
+                            symptom.servers.empty() ? "SERVER" : label(symptom.servers.front()));
     text = with(text, " --prefix PREFIX", prefix.empty() ? "" : " --prefix " + shell_word(prefix));
     return with(text, "PROFILE", std::string(seen_.placement->profile()));
   }

@@ -80,7 +80,8 @@ void declare_load(Command& command, const ItemOptionsPtr& options) {
       .answer("server @loaded")
       .answer("structure loaded:boolean reason")
       .answer(
-          "file items @loaded united structures_there expired:integer astray passed_over whole @speed unfinished?")
+          "file items @loaded united structures_there expired:integer astray passed_over whole @speed "
+          "unfinished?")
       .answer("server would_load")
       .answer("file items would_load expired:integer astray passed_over whole @speed unfinished?")
       .answer("file items bytes whole about?")

@@ -79,7 +79,8 @@ std::optional<SavedPlaces> places_of(Session& session, const std::string& head, 
   if (load.on || pool.size() < 2) return std::nullopt;
   const auto words = [&](const char* name) {
     std::vector<std::string> all;
-    for (const std::string& word : json_elements(json_field(head, name).value_or("")).value_or(std::vector<std::string>()))
+    for (const std::string& word :
+         json_elements(json_field(head, name).value_or("")).value_or(std::vector<std::string>()))
       all.push_back(json_unquote(word).value_or(word));
     return all;
   };
@@ -106,8 +107,7 @@ std::optional<SavedPlaces> places_of(Session& session, const std::string& head, 
     throw Failure(ErrorCode::bad_data, "nothing was loaded: " + *objection + "; --even-astray loads anyway");
   for (const Server& server : places.before->pool()) {
     const auto same = std::ranges::find(pool, server.address(), &Server::address);
-    places.now.push_back(same == pool.end() ? std::nullopt
-                                            : std::optional<std::size_t>(same - pool.begin()));
+    places.now.push_back(same == pool.end() ? std::nullopt : std::optional<std::size_t>(same - pool.begin()));
   }
   return places;
 }

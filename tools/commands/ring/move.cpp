@@ -60,8 +60,7 @@ class Mover {
  private:
   // A profile that is wrong copies about as many keys as the right one, to where no client looks.
   void expect_profile() {
-    const auto objection =
-        objection_to(*session_.placement(), session_.placement_options(), move_.sample());
+    const auto objection = objection_to(*session_.placement(), session_.placement_options(), move_.sample());
     if (objection)
       throw Failure(ErrorCode::bad_data, "nothing is copied: " + *objection + "; --even-astray moves anyway");
   }

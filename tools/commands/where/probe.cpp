@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "common/operations/move/map.hpp"
 #include "common/primitives/parts.hpp"
 #include "common/primitives/several/number.hpp"
 #include "common/primitives/structure_names.hpp"
@@ -44,14 +43,6 @@ ExitStatus status_of(Verdict verdict) {
   return verdict == Verdict::missing ? ExitStatus::no : ExitStatus::problem;
 }
 
-// What the journal of --divergent drop knows a copy by, and compares it by beside its cas.
-moving::KeyHash copy_id(const std::string& key, std::size_t server) {
-  return moving::hash_of(key + '\n' + std::to_string(server));
-}
-std::uint64_t digest_of(const KeyCopy& copy) {
-  return moving::digest_of(copy.md5, copy.flags);
-}
-
 bool nobody_there(const KeyCopies& copies) {
   return std::ranges::all_of(
       copies, [](const KeyCopy& copy) { return copy.state == KeyCopy::State::unanswered && !copy.reached; });
@@ -62,8 +53,8 @@ ExitStatus status_of(const Findings& findings) {
   const Verdict after =
       verdict_of(after_removal(findings.copies, findings.removed), findings.owners, findings.compares);
   // Nothing is left, as was asked.
-  const bool emptied =
-      after == Verdict::missing && std::ranges::count(findings.removed, Removal::removed, &RemovedCopy::removal);
+  const bool emptied = after == Verdict::missing &&
+                       std::ranges::count(findings.removed, Removal::removed, &RemovedCopy::removal);
   const ExitStatus status = emptied ? ExitStatus::ok : status_of(after);
   const bool unknown = std::ranges::count(findings.removed, Removal::unknown, &RemovedCopy::removal) > 0;
   return unknown ? ExitStatus::unknown_outcome : status;
@@ -174,9 +165,8 @@ Probe::Probe(Session& session, const WhereOptions& options, const Placements& pl
       trip_(first_trip) {
   if (!options_.divergent || !options_.journal || options_.dry_run) return;
   const Placement& placement = *placements_.front();
-  const std::string identity = moving::identity_of(placement, placement, session_.key_prefix());
-  journal_ = moving::Ledger(*options_.journal, "drop " + identity, &session_.clock());
-  journal_.load_all();
+  journal_ =
+      std::make_unique<DropJournal>(*options_.journal, placement, session_.key_prefix(), session_.clock());
 }
 
 ExitStatus Probe::add(const std::string& key) {
@@ -321,9 +311,7 @@ std::vector<std::size_t> Probe::to_drop(const Findings& findings) const {
     if (copy.state == KeyCopy::State::unanswered) return {};
     if (!copy.found()) continue;
     all.push_back(copy.server);
-    const moving::Copied* before = journal_.find(copy_id(findings.key, copy.server));
-    if (before != nullptr && before->cas == copy.cas.value && before->digest == digest_of(copy))
-      recorded.push_back(copy.server);
+    if (journal_ && journal_->has(findings.key, copy)) recorded.push_back(copy.server);
   }
   if (!recorded.empty()) return recorded;
   return copies_differ(findings.copies) ? all : std::vector<std::size_t>();
@@ -336,20 +324,15 @@ void Probe::drop(Findings& findings, const std::string& wire_key, std::vector<st
     findings.strays = std::move(servers);
     return;
   }
-  for (const std::size_t server : servers) {
-    const KeyCopy& copy = findings.copies[server];
-    journal_.add(copy_id(findings.key, server), {digest_of(copy), copy.cas.value});
-  }
-  journal_.write();
-  const auto others = std::ranges::stable_partition(
-      servers, [&](std::size_t server) { return findings.owners.has(server); });
+  if (journal_) journal_->add(findings.key, findings.copies, servers);
+  const auto others =
+      std::ranges::stable_partition(servers, [&](std::size_t server) { return findings.owners.has(server); });
   findings.removed = remove_copies(*cluster_, wire_key, findings.copies, {servers.begin(), others.begin()});
   for (const RemovedCopy& owner : findings.removed) {
     if (owner.removal == Removal::refused || owner.removal == Removal::unknown) return;
   }
-  std::ranges::move(
-      remove_copies(*cluster_, wire_key, findings.copies, {others.begin(), others.end()}),
-      std::back_inserter(findings.removed));
+  std::ranges::move(remove_copies(*cluster_, wire_key, findings.copies, {others.begin(), others.end()}),
+                    std::back_inserter(findings.removed));
 }
 
 ExitStatus Probe::count(const Findings& findings) {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "common/cluster/keys/probe.hpp"
-#include "common/operations/move/ledger.hpp"
+#include "common/operations/drop_journal.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
@@ -65,7 +65,7 @@ class Probe {
   std::map<Verdict, std::uint64_t> counts_;
   std::map<Removal, std::uint64_t> removals_;
   std::uint64_t strays_ = 0;
-  moving::Ledger journal_;  // of --divergent drop
+  std::unique_ptr<DropJournal> journal_;  // of --divergent drop
 };
 
 }  // namespace mcds
