@@ -1,5 +1,5 @@
-// The file of where --divergent drop --journal: the copies that go, written down before the first of them does,
-// so that a run that was ended goes on where it was.
+// The file of where --divergent drop --journal: the copies that go, written down before the first of them
+// does, so that a run that was ended goes on where it was.
 #pragma once
 
 #include <memory>

@@ -81,8 +81,8 @@ void load_saved(const Context& context, const LoadOptions& options, const LoadWa
 // of event logs and their directories. A journal's segments go only where its root does not name others; of
 // an index whose shard goes on under another incarnation, the manifest loses the old one. Counters and other
 // values that differ stay, and are named.
-// An item that was where its client, by the profile of the load, did not look goes back to that server, and is
-// left if that is not in the pool: elsewhere it may be the older value of two.
+// An item that was where its client, by the profile of the load, did not look goes back to that server, and
+// is left if that is not in the pool: elsewhere it may be the older value of two.
 // What would end later than a server can hold, in 2038, ends a day before that.
 // Round trips: one for each batch of up to 512 items; batches overlap. `while_room`: two for each of up to
 // 64, so that no more than one batch is loaded at the cost of others. One more for a journal with segments;

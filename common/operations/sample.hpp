@@ -30,5 +30,5 @@ class PlacementSample {
 
 }  // namespace mcds
 
-// Parts that lie beside other keys, locks, votes and what is kept in several copies are left out: they are not
-// only where a client puts a key of such a name.
+// Parts that lie beside other keys, locks, votes and what is kept in several copies are left out: they are
+// not only where a client puts a key of such a name.

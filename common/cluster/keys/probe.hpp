@@ -60,8 +60,8 @@ bool copies_differ(const KeyCopies& copies);
 
 // The servers whose copy the client never looks at and that can go without deciding between two values:
 // `equal` have the value and flags that every holder has. Where no holder has a copy these may be the only
-// ones, and stay; with `even_last` they are `equal` if every holder answered that it has none, and all are the
-// same.
+// ones, and stay; with `even_last` they are `equal` if every holder answered that it has none, and all are
+// the same.
 struct Strays {
   std::vector<std::size_t> equal, different;
 };
@@ -73,8 +73,8 @@ class PruneEvidence {
   void add(const std::string& key, const KeyCopies& copies, const Owners& owners);
   // Why nothing should be removed; empty if there is no reason.
   enum class Doubt { none, unexplained, replicated };
-  // Where most keys of each server have equally many copies, as many are meant: `even_replicas` says that they
-  // are not. A server that was away leaves copies of its own keys only.
+  // Where most keys of each server have equally many copies, as many are meant: `even_replicas` says that
+  // they are not. A server that was away leaves copies of its own keys only.
   Doubt doubt(bool even_replicas) const;
   std::size_t keys() const { return keys_; }            // found somewhere
   std::size_t explained() const { return explained_; }  // on a server where the client looks
