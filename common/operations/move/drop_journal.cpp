@@ -1,4 +1,4 @@
-#include "common/operations/drop_journal.hpp"
+#include "common/operations/move/drop_journal.hpp"
 
 #include "common/operations/move/ledger.hpp"
 #include "common/operations/move/map.hpp"
