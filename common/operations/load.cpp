@@ -149,7 +149,9 @@ class Loading {
 
   void place(const SavedItem& item) {
     const bool bounded = is_bounded(item), replaces_all = options_.overwrite && replaces(as_of(item));
-    for (const Owner& place : places_of(item)) {
+    const std::vector<Owner> places = places_of(item);
+    report_.astray += places.empty() ? 1 : 0;
+    for (const Owner& place : places) {
       const auto exptime = exptime_on(place.server, item.ends_s, bounded);
       if (!exptime) {
         ++report_.expired;
@@ -231,14 +233,20 @@ class Loading {
     return Exptime::at(WallTime(std::chrono::seconds(ends_s)), now);
   }
 
-  // Of the client, or of our structures; all in which the item must be.
+  // Of the client, or of our structures; all in which the item must be. None: it was astray.
   std::vector<Owner> places_of(const SavedItem& item) const {
     if (options_.on) return {{*options_.on}};
     const Placement& placement = context_.cluster.placement();
     const SavedAs as = as_of(item);
     // Nothing but the name tells an element.
-    if (as.what != Savable::item || (as.element && as.exact))
-      return {{placement.server_of(placed(item.key, std::string(as.key_prefix)).placed_by())}};
+    const bool ours = as.what != Savable::item || (as.element && as.exact);
+    const std::string key = ours ? placed(item.key, std::string(as.key_prefix)).placed_by() : item.key;
+    if (options_.places && item.from && *item.from < options_.places->now.size() &&
+        as.what != Savable::structure && !options_.places->before->owners_of(key).has(*item.from)) {
+      const auto& now = options_.places->now[*item.from];
+      return now ? std::vector<Owner>{{*now}} : std::vector<Owner>();
+    }
+    if (ours) return {{placement.server_of(key)}};
     if (placement.has_plain_owners()) return {{placement.server_of(item.key)}};
     std::vector<Owner> places = placement.owners_of(item.key).list;
     const Owner first = places.front();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +17,13 @@
 
 namespace mcds {
 
+// Where the file says that its items were.
+struct SavedPlaces {
+  std::shared_ptr<const Placement> before;  // of the list that was saved, by the profile of the load
+  std::vector<std::optional<std::size_t>>
+      now;  // of each of its servers the index in the pool, if it is there
+};
+
 struct LoadOptions {
   KeySelection selection = {};
   std::optional<std::uint64_t> rate = {};            // items a second at most
@@ -23,7 +31,9 @@ struct LoadOptions {
   std::optional<std::size_t> on = {};                // all to this server
   bool overwrite = false;
   bool dry_run = false;
-  bool while_room = false;  // with `on`: only until that server evicts
+  std::optional<SavedPlaces> places = {};
+  bool even_astray = false;  // for who compares the file's sample with the profile first
+  bool while_room = false;   // with `on`: only until that server evicts
 };
 
 struct LoadedServer {
@@ -37,6 +47,7 @@ struct LoadReport {
   std::vector<LoadedServer> servers;
   std::uint64_t items = 0;                           // read, of the selection
   std::uint64_t expired = 0;                         // ended since they were saved
+  std::uint64_t astray = 0;                          // left: no client looked, and their server is gone
   std::uint64_t no_room = 0;                         // not loaded: others would have been evicted for them
   std::uint64_t united = 0;                          // of those there: journals and logs that got old lines
   std::set<std::string> other_structures;            // there with what cannot be united: `counter hits`
@@ -70,6 +81,8 @@ void load_saved(const Context& context, const LoadOptions& options, const LoadWa
 // of event logs and their directories. A journal's segments go only where its root does not name others; of
 // an index whose shard goes on under another incarnation, the manifest loses the old one. Counters and other
 // values that differ stay, and are named.
+// An item that was where its client, by the profile of the load, did not look goes back to that server, and
+// is left if that is not in the pool: elsewhere it may be the older value of two.
 // What would end later than a server can hold, in 2038, ends a day before that.
 // Round trips: one for each batch of up to 512 items; batches overlap. `while_room`: two for each of up to
 // 64, so that no more than one batch is loaded at the cost of others. One more for a journal with segments;

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <deque>
+#include <numeric>
 #include <unordered_set>
 
 #include "common/base/bytes.hpp"
@@ -9,6 +10,7 @@
 #include "common/operations/move/expiry.hpp"
 #include "common/operations/move/spool.hpp"
 #include "common/operations/never_saved.hpp"
+#include "common/operations/sample.hpp"
 #include "common/placement/key_hash.hpp"
 #include "common/primitives/structure_names.hpp"
 
@@ -24,6 +26,22 @@ constexpr std::size_t batches_in_flight = 3;
 constexpr int rounds = 3;                 // for structures that change
 constexpr std::size_t spool_count = 128;  // of their keys, one in memory at a time
 constexpr std::size_t most_named = 100;
+constexpr std::size_t sample_size = 1000;
+
+// As parse_pool reads it, with all that clients hash.
+std::string entry_of(const Server& server) {
+  const std::string port = ":" + std::to_string(default_port);
+  std::string entry = server.address();
+  if (!server.has_port && entry.ends_with(port)) entry.resize(entry.size() - port.size());
+  if (!server.name.empty()) entry = server.name + "=" + entry;
+  return server.weight == 1 ? entry : entry + "/?" + std::to_string(server.weight);
+}
+
+// As JSON has it without an escape.
+bool is_text(std::string_view key) {
+  return std::ranges::all_of(
+      key, [](char byte) { return byte > ' ' && byte < 127 && byte != '"' && byte != '\\'; });
+}
 
 // Two for each doubling of the time since the last use.
 std::size_t heat_of(std::int64_t idle_s) {
@@ -55,7 +73,9 @@ class Saving {
         watch_(std::move(watch)),
         clocks_(moving::look_at_clocks(context.cluster, context.clock)),
         started_(context.clock.wall()),
-        pace_(options_.rate, context.clock.steady()) {
+        pace_(options_.rate, context.clock.steady()),
+        sample_(context.cluster.placement().pool().size(), options_.selection.key_prefix,
+                sample_size / context.cluster.placement().pool().size() + 1) {
     report_.servers.resize(context_.cluster.placement().pool().size());
   }
 
@@ -69,7 +89,7 @@ class Saving {
     for (const auto& spool : spools_) keys += spool ? spool->count() : 0;
     for (const auto& [structure, group] : groups_) keys += group.keys;
     watch_.listed(keys);
-    writer_ = std::make_unique<SavedWriter>(sink_, context_.random.token(), first_words());
+    writer_ = std::make_unique<SavedWriter>(sink_, context_.random.token(), with_places(first_words()));
     if (!groups_.empty()) write_structures();
     write_items();
     report_.items = writer_->items();
@@ -108,6 +128,7 @@ class Saving {
   bool take(const LiveKey& key) {
     const SavedAs as = as_of(key.key);
     const bool selected = options_.selection.has(key.key);
+    if (selected && is_text(key.key)) sample_.take(key);
     if (as.grouped && (selected || as.tells || selects(options_.selection, as))) {
       auto& candidates = candidates_[id_of(as) % spool_count];
       if (!candidates) candidates.emplace();
@@ -359,8 +380,11 @@ class Saving {
   }
 
   void finish(Reading reading) {
-    std::vector<Reply> replies = replies_of(reading);
-    for (std::size_t i = 0; i < replies.size(); ++i) keep(reading.records[i], replies[i]);
+    const std::vector<Reply> replies = replies_of(reading);
+    std::vector<std::size_t> order(replies.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return reading.records[i].from; });
+    for (const std::size_t i : order) keep(reading.records[i], replies[i]);
     watch_.progress(done_ += replies.size());
   }
 
@@ -394,6 +418,7 @@ class Saving {
             context_.cluster.address_of(record.from)});
     } else {
       ++server.saved;
+      writer_->from(record.from);
       writer_->add(record.key, reply.flags, *end, reply.value);
     }
   }
@@ -411,7 +436,21 @@ class Saving {
     std::vector<std::string> servers;
     for (const Server& server : context_.cluster.placement().pool()) servers.push_back(server.address());
     JsonObject about;
-    return about.number("format", 1).time("started", started_).strings("servers", servers);
+    return about.number("format", 2).time("started", started_).strings("servers", servers);
+  }
+
+  // What item load judges a profile by, and says where each item was.
+  JsonObject with_places(JsonObject about) const {
+    std::vector<std::string> list, keys, on;
+    for (const Server& server : context_.cluster.placement().pool()) list.push_back(entry_of(server));
+    for (const Sighting& sighting : sample_.keys()) {
+      for (const std::size_t server : sighting.servers) {
+        keys.push_back(sighting.key);
+        on.push_back(std::to_string(server));
+      }
+    }
+    about.strings("list", list).bytes("profile", context_.cluster.placement().profile());
+    return about.strings("sample", keys).raw("sample_on", '[' + joined(on, ",") + ']');
   }
 
   Context context_;
@@ -430,6 +469,7 @@ class Saving {
   std::array<std::optional<moving::Spool>, spool_count> candidates_;
   Groups groups_;
   std::uint64_t done_ = 0;
+  PlacementSample sample_;
   SaveReport report_;
 };
 

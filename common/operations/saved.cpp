@@ -20,7 +20,7 @@ constexpr std::size_t longest_line = 1024;
 constexpr std::size_t longest_in_base64 = max_key_size / 4 * 3;
 constexpr std::string_view note_prefix = "mcds:saved:";
 constexpr std::int64_t long_ago = 2'592'001;
-constexpr std::int64_t format = 1;
+constexpr std::string_view formats[] = {"1", "2"};  // 1: without `from`
 
 }  // namespace
 
@@ -67,6 +67,12 @@ void SavedWriter::note(const JsonObject& about) {
   const std::string text = about.text();
   append_all(buffer_, {"add ", note_prefix, id_, " 0 ", std::to_string(long_ago), " ",
                        std::to_string(text.size()), "\r\n", text, "\r\n"});
+}
+
+void SavedWriter::from(std::size_t server) {
+  if (from_ == server) return;
+  from_ = server;
+  note(JsonObject().number("from", server));
 }
 
 void SavedWriter::flush() {
@@ -177,12 +183,20 @@ std::optional<SavedItem> SavedReader::at_end() {
 bool SavedReader::take_note(const SavedItem& note) {
   const auto last = json_field(note.value, "last");
   if (!open_) {
-    if (last || json_field(note.value, "format") != std::to_string(format)) return false;
+    const auto format = json_field(note.value, "format");
+    if (last || !format || std::ranges::find(formats, *format) == std::end(formats)) return false;
+    appended_ = !head_.empty();
+    if (!appended_) head_ = note.value;
+    from_.reset();
     open_ = end_.ours = true;
     id_ = note.key;
     end_.whole = false;
     items_ = 0;
     hash_.reset();
+    return true;
+  }
+  if (const auto from = parse_u64(json_field(note.value, "from").value_or("")); from && note.key == id_) {
+    from_ = *from;
     return true;
   }
   const auto items = parse_u64(json_field(note.value, "items").value_or(""));
@@ -221,6 +235,7 @@ std::optional<SavedItem> SavedReader::next() {
     end_.whole = false;
     ++items_;
     ++all_items_;
+    if (!appended_) item.from = from_;
     return item;
   }
   return std::nullopt;

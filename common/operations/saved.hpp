@@ -6,7 +6,9 @@
 //   later reads it)
 //
 // The first and the last record of a file of ours are `add mcds:saved:<id> 0 2592001 BYTES` with JSON: a time
-// long past, so that a server takes and drops them. The last one has how many items there are, and at its end
+// long past, so that a server takes and drops them. The first one has the list of servers and a sample of the
+// keys with where they were; records between, {"from":N}, say on which server of the list the items behind
+// them were. The last one has how many items there are, and at its end
 // the XXH3 of all bytes of the file before its line, and of its own JSON up to there. A file that begins with
 // the one and does not end with the other was cut off. A file without them is somebody else's, and nothing
 // tells whether it is whole.
@@ -27,8 +29,9 @@ namespace mcds {
 struct SavedItem {
   std::string key;
   std::uint32_t flags = 0;
-  std::int64_t ends_s = 0;  // UNIX seconds; 0: never
-  std::string_view value;   // of the reader: until its next()
+  std::int64_t ends_s = 0;               // UNIX seconds; 0: never
+  std::string_view value;                // of the reader: until its next()
+  std::optional<std::size_t> from = {};  // the server it was on, of the list in the file's first record
 };
 
 // The XXH3 of bytes that come in pieces.
@@ -51,6 +54,8 @@ class SavedWriter {
   // Whether a server takes this key from a file at all.
   static bool can_save(std::string_view key);
   void add(std::string_view key, std::uint32_t flags, std::int64_t ends_s, std::string_view value);
+  // The next items were on this server.
+  void from(std::size_t server);
   // The last record: `about`, and what was written.
   void finish(JsonObject about);
   std::uint64_t items() const { return items_; }
@@ -65,6 +70,7 @@ class SavedWriter {
   std::string buffer_;
   RunningHash hash_;
   std::uint64_t items_ = 0, bytes_ = 0;  // bytes: with those of the first record
+  std::optional<std::size_t> from_;
 };
 
 class SavedReader {
@@ -83,6 +89,8 @@ class SavedReader {
     std::string problem = {};  // else, if anything is wrong, what
     std::string about = {};    // JSON, of the last record
   };
+  // JSON, of the first record, once next() was called; empty: it has none.
+  const std::string& head() const { return head_; }
   // After next() returned nullopt.
   const End& end() const { return end_; }
   std::uint64_t offset() const { return offset_; }  // of the next record in the file
@@ -103,6 +111,9 @@ class SavedReader {
   bool filled_ = false;  // to the end of the file
   bool open_ = false;    // behind a first record and before its last
   std::string id_;       // of both
+  std::string head_;
+  bool appended_ = false;  // behind the first file is another one
+  std::optional<std::size_t> from_;
   std::uint64_t items_ = 0, all_items_ = 0;
   RunningHash hash_;
   End end_;

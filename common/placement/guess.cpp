@@ -97,17 +97,6 @@ double exactly(std::size_t met, std::size_t keys, double by_luck) {
   return chance;
 }
 
-// At least `met`.
-double tail(std::size_t met, std::size_t keys, double by_luck) {
-  if (met == 0 || by_luck >= 1) return 1;
-  double term = exactly(met, keys, by_luck), sum = 0;
-  for (std::size_t k = met; k <= keys && sum < 1; ++k) {
-    sum += term;
-    term *= static_cast<double>(keys - k) / static_cast<double>(k + 1) * by_luck / (1 - by_luck);
-  }
-  return std::min(sum, 1.0);
-}
-
 // Of what luck does not meet, how much is met: a profile of several copies meets many keys wherever they are.
 double beyond_luck(std::size_t met, std::size_t keys, double by_luck) {
   if (by_luck >= 1) return 0;
@@ -234,10 +223,26 @@ std::vector<std::string> common_prefixes(const std::vector<Sighting>& sightings)
   return prefixes;
 }
 
+// Two hundred profiles ask for the same few names, and a name server may be slow to say no.
+Resolver remembering(const Resolver& resolver) {
+  using LookUp = std::function<std::optional<std::string>(const std::string&)>;
+  const auto once = [](LookUp look_up) {
+    if (!look_up) return look_up;
+    auto known = std::make_shared<std::map<std::string, std::optional<std::string>>>();
+    return LookUp([look_up = std::move(look_up), known](const std::string& name) {
+      const auto found = known->find(name);
+      return found != known->end() ? found->second : known->emplace(name, look_up(name)).first->second;
+    });
+  };
+  return {once(resolver.address_of), once(resolver.name_of)};
+}
+
 class Guess {
  public:
   Guess(const Pool& pool, const PlacementOptions& options, const std::vector<Sighting>& sightings)
-      : pool_(pool), options_(options), sightings_(sightings), everywhere_(are_everywhere(pool, sightings)) {}
+      : pool_(pool), options_(options), sightings_(sightings), everywhere_(are_everywhere(pool, sightings)) {
+    options_.resolver = remembering(options_.resolver);
+  }
 
   std::vector<Candidate> run() {
     std::vector<std::size_t> seen(pool_.size());
@@ -308,7 +313,7 @@ class Guess {
       if (!same_placing(first, profile_named(profile).rule)) candidate.alike_here.push_back(profile);
     }
     candidate.lucky =
-        static_cast<double>(asked_) * tail(candidate.explained, sightings_.size(), candidate.by_luck);
+        static_cast<double>(asked_) * chance_of(candidate.explained, sightings_.size(), candidate.by_luck);
   }
 
   void tell_apart() {
@@ -334,7 +339,7 @@ class Guess {
   }
 
   const Pool& pool_;
-  const PlacementOptions& options_;
+  PlacementOptions options_;
   const std::vector<Sighting>& sightings_;
   const bool everywhere_;
   std::map<std::vector<std::string>, std::size_t> known_;
@@ -383,6 +388,16 @@ void settle_shares(const std::vector<Candidate>& candidates, std::vector<Writer>
 
 }  // namespace
 
+double chance_of(std::size_t met, std::size_t keys, double by_luck) {
+  if (met == 0 || by_luck >= 1) return 1;
+  double term = exactly(met, keys, by_luck), sum = 0;
+  for (std::size_t k = met; k <= keys && sum < 1; ++k) {
+    sum += term;
+    term *= static_cast<double>(keys - k) / static_cast<double>(k + 1) * by_luck / (1 - by_luck);
+  }
+  return std::min(sum, 1.0);
+}
+
 std::vector<Candidate> guess_profiles(const Pool& pool, const PlacementOptions& options,
                                       const std::vector<Sighting>& sightings) {
   if (without_repeats(pool).size() < 2)
@@ -422,7 +437,7 @@ std::vector<Writer> writers_of(const std::vector<Candidate>& candidates) {
   while (left.size() >= fewest_left && writers.size() < most_writers) {
     std::size_t met = 0;
     const std::size_t best = best_for(candidates, left, met);
-    const double luck = tail(met, left.size(), candidates[best].by_luck);
+    const double luck = chance_of(met, left.size(), candidates[best].by_luck);
     const bool most_of_them =
         writers.empty() || static_cast<double>(met) >= most_of_left * static_cast<double>(left.size());
     if (luck * static_cast<double>(candidates.size()) > hardly_luck || !most_of_them) break;

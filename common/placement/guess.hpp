@@ -57,6 +57,9 @@ struct Writer {
 std::vector<Sighting> other_copies(const Candidate& best, const Pool& pool, const PlacementOptions& options,
                                    const std::vector<Sighting>& sightings);
 
+// Returns the chance that of `keys`, each met by luck with `by_luck`, at least `met` are.
+double chance_of(std::size_t met, std::size_t keys, double by_luck);
+
 // Clients that together explain what none explains alone, the largest first; empty: one does, or too much
 // stays unexplained.
 std::vector<Writer> writers_of(const std::vector<Candidate>& candidates);

@@ -48,7 +48,7 @@ TEST_CASE("key copies: pruning removes what was probed, and never what was writt
     const KeyCopies copies = probe(backend->cluster());
     put(backend->rival(), 1, "changed");
     const auto removed =
-        remove_copies(backend->cluster(), "k", copies, strays_of(copies, copies_on({0}), false));
+        remove_copies(backend->cluster(), "k", copies, strays_of(copies, copies_on({0}), false).equal);
     REQUIRE(removed.size() == 2);
     CHECK(removed[0].removal == Removal::changed);
     CHECK(removed[1].removal == Removal::removed);
@@ -70,7 +70,7 @@ TEST_CASE("key copies: pruning takes one trip, three more where a copy may be on
     TripCounter trips(backend->cluster());
     const KeyCopies copies = probe(trips);
     CHECK((copies[0].cas == copies[1].cas) == alike);
-    const auto strays = strays_of(copies, copies_on({0}), false);
+    const auto strays = strays_of(copies, copies_on({0}), false).equal;
     std::vector<RemovedCopy> removed;
     CHECK(trips.trips_of([&] { removed = remove_copies(trips, "k", copies, strays); }) == (alike ? 4 : 1));
     REQUIRE(removed.size() == 2);
@@ -89,7 +89,7 @@ TEST_CASE("key copies: a restart between probe and prune removes nothing, though
     backend->restart(1);
     put(backend->rival(), 1, "w");
     const auto removed =
-        remove_copies(backend->cluster(), "k", copies, strays_of(copies, copies_on({0}), false));
+        remove_copies(backend->cluster(), "k", copies, strays_of(copies, copies_on({0}), false).equal);
     CHECK(removed[0].removal != Removal::removed);
     CHECK(probe(backend->rival())[1].found());
   }

@@ -651,6 +651,15 @@ def keys_in_two_places(ward):
     return pool(ward), None
 
 
+@sick("divergent")
+def two_values_of_a_key(ward):
+    ward.servers(2)
+    ward.client(1).ask(store("key:0", 5))
+    ward.client(0).ask(store("key:0", 7))
+    ward.options += ["--live"]
+    return pool(ward), None
+
+
 @sick("watch_off")
 def one_cannot_be_watched(ward):
     ward.servers(1)

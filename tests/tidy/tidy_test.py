@@ -16,7 +16,7 @@ ROOMS = ("common/structures", "common/operations")
 # Two kinds of one structure; a lock, and one of several; a cache's entries, and what they hold and depend on.
 PUBLIC = {"cache": {"cache.hpp", "record.hpp", "tags.hpp"}, "eventlog": {"eventlog.hpp", "event.hpp", "cursor.hpp"}, "elements": {"elements.hpp", "element.hpp", "table.hpp", "hash.hpp", "watch.hpp"}, "lock": {"lock.hpp", "slots.hpp"},
           "doctor": {"checks.hpp", "examination.hpp", "gather.hpp", "live_keys.hpp"},
-          "move": {"move.hpp", "expiry.hpp", "spool.hpp",  # the clocks of items, and lists of keys on disk, are for every operation
+          "move": {"drop_journal.hpp", "move.hpp", "expiry.hpp", "spool.hpp",  # the clocks of items, and lists of keys on disk, are for every operation
                    "map.hpp", "roots.hpp"}}  # what keys of ours are, and how two become one, is so for a load, too
 ARROWS = {("array", "lock"), ("cache", "lock"), ("move", "array"), ("capacity", "doctor")}
 TOP_LEVEL = {"tools", "common", "tests", "completions", "man", "meson.build", "README.md", "meson_options.txt", "LICENSE"}

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "common/cluster/keys/probe.hpp"
 
 using namespace mcds;
@@ -28,7 +30,7 @@ std::string verdict(std::string_view letters, const std::vector<std::size_t>& ho
 
 std::size_t strays(std::string_view letters, bool even_last = false,
                    const std::vector<std::size_t>& holders = first) {
-  return strays_of(copies_of(letters), copies_on(holders), even_last).size();
+  return strays_of(copies_of(letters), copies_on(holders), even_last).equal.size();
 }
 
 }  // namespace
@@ -68,13 +70,18 @@ TEST_CASE("key copies: equal bytes under different flags are different values") 
 
 TEST_CASE(
     "key copies: what is pruned is never the only copy unless asked, nor anything the owner could not be "
-    "asked about") {
-  CHECK(strays("aab") == 2);
+    "asked about, nor another value") {
+  CHECK(strays("aaa") == 2);
+  CHECK(strays("aab") == 1);
+  CHECK(strays("ab-") == 0);
   CHECK(strays("a--") == 0);
-  CHECK(strays("-ab") == 0);
-  CHECK(strays("-ab", true) == 2);
-  CHECK(strays("?ab", true) == 0);
-  CHECK(strays("a?b") == 1);
+  CHECK(strays("-aa") == 0);
+  CHECK(strays("-aa", true) == 2);
+  CHECK(strays("-ab", true) == 0);
+  CHECK(strays("?aa", true) == 0);
+  CHECK(strays("a?a") == 1);
+  CHECK(strays("a?b") == 0);
+  CHECK(strays_of(copies_of("abc"), copies_on(first), false).different == std::vector<std::size_t>{1, 2});
 }
 
 TEST_CASE("key copies: with two copies of each key both servers are its holders") {
@@ -91,16 +98,22 @@ TEST_CASE("key copies: with two copies of each key both servers are its holders"
   CHECK(strays("aaa", false, first_two) == 1);
   CHECK(strays("-?a", true, first_two) == 0);
   CHECK(strays("a?a", false, first_two) == 1);
+  CHECK(strays("aba", false, first_two) == 0);
 }
 
 namespace {
 
-// Keys of three servers, owned by the first.
+// Keys of three servers, owned by the first; or as many of the second, which is what follows.
 PruneEvidence::Doubt doubt_about(std::initializer_list<std::pair<const char*, int>> keys,
                                  bool even_replicas = false) {
   PruneEvidence evidence;
   for (const auto& [letters, count] : keys) {
-    for (int i = 0; i < count; ++i) evidence.add(copies_of(letters), copies_on(first));
+    for (int i = 0; i < count; ++i) {
+      // Every other key is the second server's.
+      std::string of_server = letters;
+      if (i % 2 != 0) std::ranges::rotate(of_server, of_server.end() - 1);
+      evidence.add("key", copies_of(of_server), copies_on({static_cast<std::size_t>(i % 2)}));
+    }
   }
   return evidence.doubt(even_replicas);
 }
@@ -123,10 +136,16 @@ TEST_CASE("key copies: equally many copies of most keys are taken for replicatio
   CHECK(doubt_about({{"aaa", 20}}) == PruneEvidence::Doubt::replicated);
   CHECK(doubt_about({{"aaa", 20}}, true) == PruneEvidence::Doubt::none);
   CHECK(doubt_about({{"aa-", 8}, {"-aa", 4}, {"a-a", 8}}) == PruneEvidence::Doubt::replicated);
-  CHECK(doubt_about({{"aa-", 1}}) == PruneEvidence::Doubt::replicated);
+  CHECK(doubt_about({{"aa-", 1}}) == PruneEvidence::Doubt::none);
   CHECK(doubt_about({{"aa-", 9}, {"a--", 11}}) == PruneEvidence::Doubt::none);
   // Where the client itself keeps as many, nothing is left over.
   PruneEvidence evidence;
-  for (int i = 0; i < 20; ++i) evidence.add(copies_of("aa-"), copies_on(first_two));
+  for (int i = 0; i < 20; ++i) evidence.add("key", copies_of("aa-"), copies_on(first_two));
   CHECK(evidence.doubt(false) == PruneEvidence::Doubt::none);
+  // What clients left that went around the first server while it was away.
+  PruneEvidence outage;
+  for (int i = 0; i < 20; ++i) outage.add("key", copies_of("aa-"), copies_on(first));
+  for (int i = 0; i < 18; ++i) outage.add("key", copies_of("-a-"), copies_on({1}));
+  CHECK(outage.doubt(false) == PruneEvidence::Doubt::none);
+  CHECK(outage.strays().size() == 20);
 }

@@ -86,7 +86,7 @@ const char* name_of(Verdict verdict) {
 }
 
 const char* name_of(Removal removal) {
-  constexpr std::array words{"removed", "gone", "changed", "held", "refused", "unknown"};
+  constexpr std::array words{"removed", "gone", "changed", "held", "differs", "refused", "unknown"};
   static_assert(words.size() == static_cast<std::size_t>(Removal::unknown) + 1);
   return words[static_cast<std::size_t>(removal)];
 }
@@ -126,25 +126,36 @@ std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string>
   return result;
 }
 
-std::vector<std::size_t> strays_of(const KeyCopies& copies, const Owners& owners, bool even_last) {
+Strays strays_of(const KeyCopies& copies, const Owners& owners, bool even_last) {
   const Tally held = tally(copies, &owners);
-  const bool safe = held.found > 0 || (even_last && held.unanswered == 0);
-  std::vector<std::size_t> strays;
+  Strays strays;
+  if (held.found == 0 && (!even_last || held.unanswered > 0)) return strays;
   for (const auto& copy : copies) {
-    if (safe && copy.found() && !owners.has(copy.server)) strays.push_back(copy.server);
+    if (!copy.found() || owners.has(copy.server)) continue;
+    const bool same = std::ranges::all_of(copies, [&](const KeyCopy& other) {
+      return !other.found() || (held.found > 0 && !owners.has(other.server)) || equal(copy, other);
+    });
+    (same ? strays.equal : strays.different).push_back(copy.server);
   }
   return strays;
 }
 
-void PruneEvidence::add(const KeyCopies& copies, const Owners& owners) {
+void PruneEvidence::add(const std::string& key, const KeyCopies& copies, const Owners& owners) {
+  constexpr std::size_t enough = 2000;
   const Tally all = tally(copies);
   const Tally held = tally(copies, &owners);
   if (all.found == 0) return;
   if (held.found == 0 && held.unanswered > 0) return;  // it may be there
   ++keys_;
   explained_ += held.found > 0 ? 1 : 0;
-  with_strays_ += all.found > held.found ? 1 : 0;
   ++by_copies_[all.found];
+  OfServer& of_server = by_server_[owners.list.front().server];
+  ++of_server.keys;
+  of_server.with_strays += all.found > held.found ? 1 : 0;
+  for (const KeyCopy& copy : copies) {
+    if (strays_.size() < enough && copy.found() && !owners.has(copy.server))
+      strays_.push_back({key, {copy.server}});
+  }
 }
 
 std::size_t PruneEvidence::usual_copies() const {
@@ -158,7 +169,10 @@ std::size_t PruneEvidence::usual_copies() const {
 PruneEvidence::Doubt PruneEvidence::doubt(bool even_replicas) const {
   if (keys_ == 0) return Doubt::none;
   const std::size_t usual = usual_copies();
-  const bool uniform = usual > 1 && by_copies_.at(usual) * 2 > keys_ && with_strays_ * 2 > keys_;
+  const bool uniform = usual > 1 && by_server_.size() > 1 && by_copies_.at(usual) * 2 > keys_ &&
+                       std::ranges::all_of(by_server_, [](const auto& one) {
+                         return one.second.with_strays * 2 > one.second.keys;
+                       });
   if (uniform && !even_replicas) return Doubt::replicated;
   return explained_ * 100 < keys_ * 95 ? Doubt::unexplained : Doubt::none;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/cluster/cluster.hpp"
+#include "common/placement/guess.hpp"
 
 namespace mcds {
 
@@ -57,26 +58,39 @@ std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string>
 // Whether two of them are not the same bytes and flags.
 bool copies_differ(const KeyCopies& copies);
 
-// The servers whose copy the client will never look at. None while no holder has a copy, because these may be
-// the only copies; unless `even_last`, and every holder answered that it has none.
-std::vector<std::size_t> strays_of(const KeyCopies& copies, const Owners& owners, bool even_last);
+// The servers whose copy the client never looks at and that can go without deciding between two values:
+// `equal` have the value and flags that every holder has. Where no holder has a copy these may be the only
+// ones, and stay; with `even_last` they are `equal` if every holder answered that it has none, and all are
+// the same.
+struct Strays {
+  std::vector<std::size_t> equal, different;
+};
+Strays strays_of(const KeyCopies& copies, const Owners& owners, bool even_last);
 
 // Evidence for a profile, from many keys, before anything is removed because of it.
 class PruneEvidence {
  public:
-  void add(const KeyCopies& copies, const Owners& owners);
+  void add(const std::string& key, const KeyCopies& copies, const Owners& owners);
   // Why nothing should be removed; empty if there is no reason.
   enum class Doubt { none, unexplained, replicated };
-  // Where most keys have equally many copies, as many are meant: `even_replicas` says that they are not.
+  // Where most keys of each server have equally many copies, as many are meant: `even_replicas` says that
+  // they are not. A server that was away leaves copies of its own keys only.
   Doubt doubt(bool even_replicas) const;
   std::size_t keys() const { return keys_; }            // found somewhere
   std::size_t explained() const { return explained_; }  // on a server where the client looks
   std::size_t usual_copies() const;                     // the number most keys have
   std::size_t keys_with_usual_copies() const { return by_copies_.at(usual_copies()); }
+  // Some of the copies elsewhere, one by one.
+  const std::vector<Sighting>& strays() const { return strays_; }
 
  private:
-  std::size_t keys_ = 0, explained_ = 0, with_strays_ = 0;
+  struct OfServer {
+    std::size_t keys = 0, with_strays = 0;
+  };
+  std::size_t keys_ = 0, explained_ = 0;
   std::map<std::size_t, std::size_t> by_copies_;
+  std::map<std::size_t, OfServer> by_server_;  // of those where the client looks first
+  std::vector<Sighting> strays_;
 };
 
 enum class Removal {
@@ -84,6 +98,7 @@ enum class Removal {
   gone,     // it was not there any more
   changed,  // it was written since the probe: left alone
   held,     // not asked for: what locks and structures in several copies rely on
+  differs,  // not asked for: from what is where the client looks
   refused,  // the server refused, or could not be asked
   unknown,  // sent, no reply: it may be gone
 };

@@ -248,10 +248,18 @@ constexpr std::array checks{
           "mcds where --guess; mcds where --probe --live"},
     Check{
         "duplicated", problem, "placement", Needs::live_keys, duplicated,
-        "Keys lie on two servers: a reader may get the older value. It looks so, too, between a move and the "
-        "clients' change to its list.",
-        "mcds where --probe --live; after a move: mcds -s NEW where --prune --live --moved-from OLD; if no "
-        "client uses another list: mcds where --prune --live"},
+        "Keys have the same value on two servers: when it changes on one, the other keeps the older one. It "
+        "looks so, too, between a move and the clients' change to its list.",
+        "after a move: mcds -s NEW where --prune --live --moved-from OLD --dry-run; if no client uses "
+        "another "
+        "list: mcds --as PROFILE where --prune --live --dry-run"},
+    Check{
+        "divergent", problem, "placement", Needs::live_keys, divergent,
+        "Keys have different values on two servers, as after an outage that clients went around: they read "
+        "an older one now, or at the next outage. To drop them removes every copy, so a session, a lock "
+        "taken by add or an application's counter starts anew; --yes instead of --dry-run does it.",
+        "once every client is back on the full list: mcds --as PROFILE where --prune --live --prefix PREFIX "
+        "--divergent drop --journal drop.journal --dry-run"},
     Check{"unlisted", note, "placement", Needs::live_keys, unlisted, "A server did not list its keys.",
           "try again; mcds -s SERVER item list"},
     Check{"watch_off", warning, "placement", Needs::live_keys, watch_off,

@@ -103,10 +103,12 @@ struct StructureSeen {
 
 // What --live adds: a part of the keys of every server.
 struct LiveKeysSeen {
-  // Misplaced: its own server has it not. Duplicated: on another server, too.
-  std::uint64_t keys = 0, misplaced = 0, duplicated = 0;
+  // Misplaced: its own server has it not. Duplicated: on another server, too. Divergent: with another value.
+  std::uint64_t keys = 0, misplaced = 0, duplicated = 0, divergent = 0;
   std::map<std::size_t, std::uint64_t> misplaced_on, duplicated_on;  // by the server where it does not belong
-  std::string guess;  // the client that explains them, if there is another
+  std::map<std::size_t, std::uint64_t> divergent_on;
+  std::string divergent_prefix;  // that those have in common, behind the namespace
+  std::string guess;             // the client that explains them, if there is another
   std::vector<StructureSeen> structures;
   std::vector<std::size_t> unlisted;   // servers that did not list keys
   std::vector<std::size_t> unwatched;  // and those that let nobody watch them

@@ -41,6 +41,7 @@ struct LiveOptions {
   std::string key_prefix = {};  // of our structures; empty: in any namespace
 };
 
-LiveKeysSeen look_at_keys(const Placement& placement, const Clock& clock, const LiveOptions& options);
+// Of keys that several servers list, the values are compared by `cluster`.
+LiveKeysSeen look_at_keys(Cluster& cluster, const Clock& clock, const LiveOptions& options);
 
 }  // namespace mcds::doctor

@@ -78,6 +78,13 @@ void duplicated(const Examination& seen, Diagnosis& diagnosis) {
                     by_share(*seen.live, seen.live->duplicated));
 }
 
+void divergent(const Examination& seen, Diagnosis& diagnosis) {
+  if (!seen.live || seen.live->divergent == 0) return;
+  JsonObject evidence = share_of_keys(*seen.live, "divergent", seen.live->divergent);
+  diagnosis.add_one(most_first(seen.live->divergent_on),
+                    evidence.bytes("prefix", seen.live->divergent_prefix), problem);
+}
+
 // The root of a journal or index is rewritten long before it is so large; what is larger cannot take a change
 // any more.
 void near_size_limit(const Examination& seen, Diagnosis& diagnosis) {

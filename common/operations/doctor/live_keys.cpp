@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <iterator>
+#include <set>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 
 #include "common/base/bytes.hpp"
+#include "common/cluster/keys/probe.hpp"
 #include "common/cluster/keys/watch.hpp"
 #include "common/operations/doctor/gather.hpp"
 #include "common/placement/guess.hpp"
@@ -16,6 +19,7 @@ namespace mcds::doctor {
 namespace {
 
 constexpr std::size_t guessed_by = 500;  // keys of each server
+constexpr std::size_t compared_together = 16;
 constexpr std::int64_t settled_s = 3;
 constexpr std::uint64_t index_shards = 16;  // mcds-layout(7)
 
@@ -73,8 +77,12 @@ class NeededKeys {
 
 class KeyReader {
  public:
-  KeyReader(const Placement& placement, const Clock& clock, const LiveOptions& options)
-      : placement_(placement), options_(options), counts_(placement.pool().size()), now_(clock.wall()) {}
+  KeyReader(Cluster& cluster, const Clock& clock, const LiveOptions& options)
+      : cluster_(cluster),
+        placement_(cluster.placement()),
+        options_(options),
+        counts_(placement_.pool().size()),
+        now_(clock.wall()) {}
 
   bool take(const LiveKey& key) {
     ++seen_.keys;
@@ -102,6 +110,7 @@ class KeyReader {
       if (!place.at_home) ++seen_.misplaced;
       ++(place.at_home ? seen_.duplicated_on : seen_.misplaced_on)[place.astray_on];
     }
+    compare();
     guess();
     return std::move(seen_);
   }
@@ -129,7 +138,7 @@ class KeyReader {
     const bool belongs = placement_.owners_of(part.placed_by()).has(key.server);
     const auto [found, is_new] = places_.try_emplace(key_hash::xxh3(name), Place{key.server, key.server});
     Place& place = found->second;
-    if (!is_new && place.first != key.server && !placement_.replicates()) ++seen_.duplicated;
+    if (!is_new && place.first != key.server && !placement_.replicates()) twice_.insert(name);
     if (belongs) place.at_home = true;
     if (!belongs) place.astray = true, place.astray_on = key.server;
     if (counts_[key.server] < guessed_by && part.with.empty()) sightings_.push_back({name, {key.server}});
@@ -158,12 +167,39 @@ class KeyReader {
     if (longer) one.ends_in = ends_in;
   }
 
+  // What is on several servers: the same value, or different ones.
+  void compare() {
+    const std::vector<std::string> keys(twice_.begin(), twice_.end());
+    for (std::size_t from = 0; from < keys.size(); from += compared_together) {
+      const auto batch = std::span(keys).subspan(from, std::min(compared_together, keys.size() - from));
+      const std::vector<KeyCopies> copies = probe_keys(cluster_, batch);
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        if (copies_differ(copies[i]) && batch[i].starts_with(options_.key_prefix))
+          note_divergent(batch[i], copies[i]);
+        else
+          ++seen_.duplicated;
+      }
+    }
+  }
+
+  void note_divergent(const std::string& key, const KeyCopies& copies) {
+    const std::string rest = key.substr(options_.key_prefix.size());
+    std::string& common = seen_.divergent_prefix;
+    if (seen_.divergent++ == 0) common = rest;
+    common.erase(std::ranges::mismatch(common, rest).in1, common.end());
+    const Owners owners = placement_.owners_of(key);
+    for (const KeyCopy& copy : copies) {
+      if (copy.found() && !owners.has(copy.server)) ++seen_.divergent_on[copy.server];
+    }
+  }
+
   void guess() {
     if (seen_.misplaced * 10 < seen_.keys || placement_.pool().size() < 2 || sightings_.empty()) return;
     const auto candidates = guess_profiles(placement_.pool(), options_.placing, sightings_);
     if (!candidates.empty() && is_certain(candidates)) seen_.guess = candidates.front().profiles.front();
   }
 
+  Cluster& cluster_;
   const Placement& placement_;
   const LiveOptions& options_;
   LiveKeysSeen seen_;
@@ -175,12 +211,14 @@ class KeyReader {
   std::map<Id, StructureSeen> structures_;
   std::map<Id, NeededKeys> parts_;
   std::vector<Sighting> sightings_;
+  std::set<std::string> twice_;  // on several servers
 };
 
 }  // namespace
 
-LiveKeysSeen look_at_keys(const Placement& placement, const Clock& clock, const LiveOptions& options) {
-  KeyReader reader(placement, clock, options);
+LiveKeysSeen look_at_keys(Cluster& cluster, const Clock& clock, const LiveOptions& options) {
+  const Placement& placement = cluster.placement();
+  KeyReader reader(cluster, clock, options);
   const auto read = read_live_keys(placement.pool(), options.reading, clock,
                                    [&](const LiveKey& key) { return reader.take(key); });
   LiveKeysSeen seen = reader.result(read);

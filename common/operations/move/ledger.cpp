@@ -85,11 +85,11 @@ Ledger::Ledger(const std::string& path, std::string_view move, Clock* clock) : p
   std::string found(std::min(size, title_size), '\0');
   if (pread(descriptor_, found.data(), found.size(), 0) != static_cast<ssize_t>(found.size())) fail("read");
   if (!title.starts_with(found))
-    throw Failure(
-        ErrorCode::bad_data,
-        found.starts_with(format)
-            ? "the journal " + path + " is of a move between other servers or profiles; give another file"
-            : path + " is not a journal of ring move; give another file");
+    throw Failure(ErrorCode::bad_data,
+                  found.starts_with(format)
+                      ? "the journal " + path +
+                            " is of a drop, or a move between other servers or profiles; give another file"
+                      : path + " is not a journal of ring move; give another file");
   if (size < title_size) {
     // New, or ended while it was begun.
     if (ftruncate(descriptor_, 0) != 0) fail("write");
@@ -133,7 +133,14 @@ void Ledger::read_history() {
 
 void Ledger::load(std::size_t part) {
   loaded_.clear();
-  if (part >= parts_.size()) return;
+  if (part < parts_.size()) add_part(part);
+}
+
+void Ledger::load_all() {
+  for (std::size_t part = 0; part < parts_.size(); ++part) add_part(part);
+}
+
+void Ledger::add_part(std::size_t part) {
   Spool& spool = parts_[part];
   spool.rewind();
   for (auto bytes = spool.next_bytes(sizeof(Remembered)); !bytes.empty();

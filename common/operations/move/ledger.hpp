@@ -67,6 +67,7 @@ class Ledger {
   std::size_t parts() const { return std::max<std::size_t>(parts_.size(), 1); }
   std::size_t part_of(const KeyHash& key) const { return parts_.empty() ? 0 : key.low % parts_.size(); }
   void load(std::size_t part);
+  void load_all();
   const Copied* find(const KeyHash& key) const;
   // Whether there was a run before this.
   bool has_history() const { return history_; }
@@ -88,6 +89,7 @@ class Ledger {
     std::size_t operator()(const KeyHash& key) const { return key.low ^ key.high; }
   };
   void read_history();
+  void add_part(std::size_t part);
   void add_settled(std::uint64_t first, std::uint64_t count);
   bool is_settled(std::uint64_t index) const;
   void fail(const char* what) const;

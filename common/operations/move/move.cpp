@@ -18,6 +18,8 @@ using moving::Map;
 using moving::Spool;
 using moving::Spooled;
 
+constexpr std::size_t sample_size = 2000;
+
 }  // namespace
 
 struct Move::Parts {
@@ -26,7 +28,9 @@ struct Move::Parts {
         to(to_cluster),
         statistics(by_others == nullptr ? to : *by_others),
         options(std::move(move_options)),
-        map(from.cluster.placement(), to.placement(), from.key_prefix, from.copies) {
+        map(from.cluster.placement(), to.placement(), from.key_prefix, from.copies),
+        sample(from.cluster.placement().pool().size(), from.key_prefix,
+               sample_size / from.cluster.placement().pool().size() + 1) {
     if (!options.journal.empty() && !options.dry_run)
       ledger = std::make_unique<moving::Ledger>(
           options.journal, moving::identity_of(from.cluster.placement(), to.placement(), from.key_prefix),
@@ -53,9 +57,11 @@ struct Move::Parts {
   std::unique_ptr<moving::Ledger> ledger;
   std::vector<Spool> spools;  // by pass and by part of the journal
   MoveReport report;
+  PlacementSample sample;
 };
 
 void Move::Parts::take(const LiveKey& key) {
+  sample.take(key);
   MovedServer& server = report.servers[key.server];
   ++server.keys;
   const Fate fate = map.of(key.key, key.server);
@@ -114,6 +120,10 @@ bool Move::continues() const {
 
 const MoveReport& Move::report() const {
   return parts_->report;
+}
+
+const std::vector<Sighting>& Move::sample() const {
+  return parts_->sample.keys();
 }
 
 std::uint64_t Move::list(const ReadKeys& read) {

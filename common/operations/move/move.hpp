@@ -13,6 +13,7 @@
 
 #include "common/cluster/keys/live.hpp"
 #include "common/cluster/keys/selection.hpp"
+#include "common/operations/sample.hpp"
 #include "common/primitives/context.hpp"
 
 namespace mcds {
@@ -25,7 +26,6 @@ struct MoveOptions {
   bool again = false;
   // Servers without cas are accepted: there a write between reading and writing is lost.
   bool without_cas = false;
-  bool even_different = false;  // OldPlaces: what differs goes, too
 };
 
 // Of one old server and one new.
@@ -97,6 +97,8 @@ class Move {
   };
   const MoveReport& copy(const Watch& watch);
   const MoveReport& report() const;
+  // Of the keys that were listed, with where they are: to judge the old placement by.
+  const std::vector<Sighting>& sample() const;
 
  private:
   struct Parts;

@@ -190,7 +190,7 @@ std::optional<OldPlaces::Parts::Stays> OldPlaces::Parts::compare(const Spooled& 
       return std::nullopt;
     return Stays{&Report::differs, "differs",
                  "it has the value of the one on its new server, but lasts longer: it was touched by the old "
-                 "list; --even-different removes it"};
+                 "list; ring move --again copies its end"};
   }
   if (not_written_since(record, here)) return std::nullopt;
   if (moving::Roots::is_of(record.kind, here.value) && moving::Roots::is_of(record.kind, there.value)) {
@@ -202,7 +202,7 @@ std::optional<OldPlaces::Parts::Stays> OldPlaces::Parts::compare(const Spooled& 
   return Stays{
       &Report::differs, "differs",
       "it differs from the one on its new server, and may be newer; give the move's --journal, which "
-      "tells, or compare them with mcds where --probe; --even-different removes it"};
+      "tells, or compare them with mcds where --probe"};
 }
 
 std::optional<OldPlaces::Parts::Stays> OldPlaces::Parts::judge(const Copies& copies, std::size_t i) const {
@@ -223,7 +223,7 @@ std::optional<OldPlaces::Parts::Stays> OldPlaces::Parts::judge(const Copies& cop
     return Stays{&Report::failed, "without_cas",
                  "its server runs without cas (-C), so a write at the same moment would be lost; stop the "
                  "writers and give --without-cas"};
-  if (only_there || root || options.even_different) return std::nullopt;
+  if (only_there || root) return std::nullopt;
   return compare(record, here, there, copies.took);
 }
 

@@ -38,10 +38,10 @@ std::set<std::string, std::less<>> names_in(const std::optional<std::string>& li
 using doctor::Severity;
 using doctor::Symptom;
 
-std::string with_server(std::string text, const std::string& server) {
-  for (std::size_t at = text.find("SERVER"); at != std::string::npos;
-       at = text.find("SERVER", at + server.size()))
-    text.replace(at, 6, server);
+// `word` wherever it stands in `text`, replaced.
+std::string with(std::string text, const std::string& word, const std::string& value) {
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + value.size()))
+    text.replace(at, word.size(), value);
   return text;
 }
 
@@ -181,8 +181,11 @@ class DoctorReport {
   std::string label(std::size_t server) const { return seen_.pool()[server].address(); }
 
   std::string advice(const Symptom& symptom) const {
-    return with_server(symptom.check->advice,
-                       symptom.servers.empty() ? "SERVER" : label(symptom.servers.front()));
+    const std::string prefix = seen_.live ? seen_.live->divergent_prefix : std::string();
+    std::string text = with(symptom.check->advice, "SERVER",
+                            symptom.servers.empty() ? "SERVER" : label(symptom.servers.front()));
+    text = with(text, " --prefix PREFIX", prefix.empty() ? "" : " --prefix " + shell_word(prefix));
+    return with(text, "PROFILE", std::string(seen_.placement->profile()));
   }
 
   JsonObject line_of(const Symptom& symptom) const {
@@ -334,7 +337,7 @@ ExitStatus run_doctor(Session& session, const DoctorOptions& options) {
                                              .connections = options.connections,
                                              .wait = [&](Duration left) { return pause.wait(left); }});
   if (options.live)
-    seen.live = doctor::look_at_keys(*placement, session.clock(),
+    seen.live = doctor::look_at_keys(*session.connect_to(placement), session.clock(),
                                      {.reading = LiveKeysOptions::of(session.connect_options()),
                                       .placing = placing,
                                       .key_prefix = session.key_prefix()});

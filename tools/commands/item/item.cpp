@@ -80,9 +80,10 @@ void declare_load(Command& command, const ItemOptionsPtr& options) {
       .answer("server @loaded")
       .answer("structure loaded:boolean reason")
       .answer(
-          "file items @loaded united structures_there expired:integer passed_over whole @speed unfinished?")
+          "file items @loaded united structures_there expired:integer astray passed_over whole @speed "
+          "unfinished?")
       .answer("server would_load")
-      .answer("file items would_load expired:integer passed_over whole @speed unfinished?")
+      .answer("file items would_load expired:integer astray passed_over whole @speed unfinished?")
       .answer("file items bytes whole about?")
       .example("mcds item load cache.saved --dry-run")
       .example("memcached-tool 10.0.0.1:11211 dump | mcds item load - --max-ttl 1h")
@@ -93,6 +94,7 @@ void declare_load(Command& command, const ItemOptionsPtr& options) {
       .option("--rate", "N/s", rate_help, &options->rate)
       .flag("--dry-run", "count what would be loaded, and where", options->dry_run)
       .flag("--verify", "only read the file, and say whether it is whole", options->verify)
+      .flag("--even-astray", "even if --as does not explain where the items were", options->even_astray)
       .flag("--strict", "load nothing from a file that is not known to be whole", options->strict);
 }
 

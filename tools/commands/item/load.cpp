@@ -1,4 +1,5 @@
 // mcds item load: parsing and printing; what is loaded, and how, stands in common/operations/load.hpp.
+#include "common/placement/gate.hpp"
 #include "tools/commands/item/saving.hpp"
 
 namespace mcds {
@@ -59,8 +60,56 @@ LoadOptions options_of(Session& session, const ItemOptions& options) {
     if (*load.max_ttl <= Duration::zero()) throw InvalidInput("--max-ttl must be longer than 0");
   }
   load.overwrite = options.overwrite;
+  load.even_astray = options.even_astray;
   load.dry_run = options.dry_run;
   return load;
+}
+
+// The servers of a key follow each other.
+void add_sighting(std::vector<Sighting>& sample, const std::string& key, std::size_t server) {
+  if (sample.empty() || sample.back().key != key) sample.push_back({key, {}});
+  sample.back().servers.push_back(server);
+}
+
+// Where the items were, by the file's first record; nullopt: it does not say, or nothing is to be placed.
+// Throws Failure(bad_data) if the profile does not explain it.
+std::optional<SavedPlaces> places_of(Session& session, const std::string& head, const LoadOptions& load,
+                                     const std::string& file) {
+  const Pool& pool = session.placement()->pool();
+  if (load.on || pool.size() < 2) return std::nullopt;
+  const auto words = [&](const char* name) {
+    std::vector<std::string> all;
+    for (const std::string& word :
+         json_elements(json_field(head, name).value_or("")).value_or(std::vector<std::string>()))
+      all.push_back(json_unquote(word).value_or(word));
+    return all;
+  };
+  const PlacementOptions placing = session.placement_options();
+  SavedPlaces places;
+  std::vector<Sighting> sample;
+  const auto read = attempt([&] {
+    Pool before;
+    for (const std::string& server : words("list")) before.push_back(parse_pool(server).front());
+    if (before.empty()) throw InvalidInput("it has no list");
+    places.before = make_placement(session.profile_name(), before, placing);
+    const auto keys = words("sample"), on = words("sample_on");
+    for (std::size_t i = 0; i < keys.size() && i < on.size(); ++i)
+      add_sighting(sample, keys[i], std::min<std::size_t>(parse_u64(on[i]).value_or(0), before.size() - 1));
+  });
+  if (read.failure()) {
+    session.output().warning((file == "-" ? "standard input" : file) +
+                             " does not say where its items were, so " +
+                             std::string(session.placement()->profile()) + " cannot be checked");
+    return std::nullopt;
+  }
+  const auto objection = load.even_astray ? std::nullopt : objection_to(*places.before, placing, sample);
+  if (objection)
+    throw Failure(ErrorCode::bad_data, "nothing was loaded: " + *objection + "; --even-astray loads anyway");
+  for (const Server& server : places.before->pool()) {
+    const auto same = std::ranges::find(pool, server.address(), &Server::address);
+    places.now.push_back(same == pool.end() ? std::nullopt : std::optional<std::size_t>(same - pool.begin()));
+  }
+  return places;
 }
 
 void print(Session& session, const ItemOptions& options, const LoadDone& done) {
@@ -81,7 +130,7 @@ void print(Session& session, const ItemOptions& options, const LoadDone& done) {
   const LoadedServer all = done.report.sum();
   add(line, all);
   if (!options.dry_run) add_structures(line, done.report);
-  line.number("expired", done.report.expired);
+  line.number("expired", done.report.expired).number("astray", done.report.astray);
   add_passed_over(line, done.report.passed_over);
   add_whole(line, done.file);
   add_speed(line, done.took, done.report.items);
@@ -118,12 +167,15 @@ SavedReader::End SavedFile::end() const {
 void load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file,
                 LoadDone& done, const HeldSignals* held) {
   SavedFile reader(file);
+  std::optional<SavedItem> first = reader.next();
+  LoadOptions placing = options;
+  if (first) placing.places = places_of(session, reader.head(), options, file);
   session.output().buffered(true);
   done.unfinished = true;
   Progress progress(session.clock(), "items", reader.size());
   const SteadyTime started = session.clock().steady();
   load_saved(
-      session.context_on(cluster), options,
+      session.context_on(cluster), placing,
       {[&](const std::string& key, const Failure& failure) {
          done.status = worse(done.status, session.output().failed(key, failure));
        },
@@ -131,7 +183,7 @@ void load_items(Session& session, Cluster& cluster, const LoadOptions& options, 
          progress.reach(count, reader.bytes_read());
          if (held != nullptr) held->check();
        }},
-      [&] { return reader.next(); }, done.report);
+      [&] { return first ? std::exchange(first, std::nullopt) : reader.next(); }, done.report);
   done.unfinished = false;
   done.took = session.clock().steady() - started;
   progress.hide();

@@ -18,7 +18,7 @@ struct ItemOptions {
   SelectedKeys selected;
   bool if_absent = false, if_present = false, everywhere = false, dry_run = false, yes = false,
        by_prefix = false, digest = false, structures = false, overwrite = false, verify = false,
-       strict = false, full_ttl = false;
+       strict = false, even_astray = false, full_ttl = false;
 };
 // The server of --on; unset: all. Throws InvalidInput for one that is not in the list.
 std::optional<std::size_t> server_of(Session& session, const ItemOptions& options);

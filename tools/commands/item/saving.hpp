@@ -38,6 +38,7 @@ class SavedFile {
   // Throws Failure(cannot_read).
   explicit SavedFile(const std::string& path);
   std::optional<SavedItem> next() { return reader_.next(); }
+  const std::string& head() const { return reader_.head(); }
   // After next() returned nullopt.
   SavedReader::End end() const;
   std::uint64_t items() const { return reader_.items(); }

@@ -1,6 +1,7 @@
 // mcds ring move: parsing and printing; what is copied, and how, stands in common/operations/move/move.hpp.
 #include "common/operations/move/move.hpp"
 
+#include "common/placement/gate.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/changed_pool.hpp"
 #include "tools/cli/left_items.hpp"
@@ -17,7 +18,7 @@ struct RingMoveOptions {
   std::optional<std::string> rate;
   SelectedKeys selected;
   MoveOptions move;
-  bool list = false;
+  bool list = false, even_astray = false;
 };
 
 MoveOptions options_of(Session& session, const RingMoveOptions& options) {
@@ -43,6 +44,7 @@ class Mover {
     session_.output().buffered(true);
     const std::uint64_t keys =
         move_.list([&](const TakeLiveKey& take) { return list_keys(session_, from_pool_, take); });
+    if (!options_.even_astray) expect_profile();
     warn();
     try {
       if (!options_.move.dry_run) copy(keys);
@@ -56,6 +58,13 @@ class Mover {
   }
 
  private:
+  // A profile that is wrong copies about as many keys as the right one, to where no client looks.
+  void expect_profile() {
+    const auto objection = objection_to(*session_.placement(), session_.placement_options(), move_.sample());
+    if (objection)
+      throw Failure(ErrorCode::bad_data, "nothing is copied: " + *objection + "; --even-astray moves anyway");
+  }
+
   void copy(std::uint64_t keys) {
     LeftItems left(session_.clock(), "items", keys, options_.list,
                    [this](const LeftItem& item) { print_left(item); });
@@ -248,6 +257,7 @@ void declare_ring_move(Verb& verb) {
             options->move.again)
       .flag("--without-cas", "also between servers that run without cas (-C): stop the writers first",
             options->move.without_cas)
+      .flag("--even-astray", "even if --as does not explain where the keys are", options->even_astray)
       .flag("--list", "print a line for each key that is left; default: the first 20", options->list)
       .action(run_move, options);
 }

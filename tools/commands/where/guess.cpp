@@ -16,18 +16,6 @@ constexpr std::size_t keys_per_trip = 16;
 constexpr std::size_t most_shown = 5;
 constexpr std::uint64_t usual_sample = 2000;
 
-// Two hundred profiles ask for the same few names, and a name server may be slow to say no.
-Resolver remembering(const Resolver& resolver) {
-  const auto once = [](std::function<std::optional<std::string>(const std::string&)> look_up) {
-    auto known = std::make_shared<std::map<std::string, std::optional<std::string>>>();
-    return [look_up = std::move(look_up), known](const std::string& name) {
-      const auto found = known->find(name);
-      return found != known->end() ? found->second : known->emplace(name, look_up(name)).first->second;
-    };
-  };
-  return {once(resolver.address_of), once(resolver.name_of)};
-}
-
 // Asks every server for the keys; those found nowhere say nothing.
 class Seeker {
  public:
@@ -203,8 +191,7 @@ std::string why_not(const std::vector<Candidate>& candidates, const std::vector<
 void warn_of_another_client(Session& session, const Placement& placement) {
   const Pool& pool = placement.pool();
   if (pool.size() < 2) return;
-  PlacementOptions placing = session.placement_options();
-  placing.resolver = remembering(placing.resolver);
+  const PlacementOptions placing = session.placement_options();
   const Sightings sightings = live_sample(session, pool, usual_sample, false);
   const auto candidates =
       sightings.empty() ? std::vector<Candidate>() : guess_profiles(pool, placing, sightings);
@@ -229,8 +216,7 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
     session.output().warning("no key was found on any server; give keys that the servers hold");
     return worse(read, ExitStatus::no);
   }
-  PlacementOptions placing = session.placement_options();
-  placing.resolver = remembering(placing.resolver);
+  const PlacementOptions placing = session.placement_options();
   auto candidates = guess_profiles(pool, placing, sightings);
   auto writers = writers_of(candidates);
   if (writers.empty() && is_certain(candidates))

@@ -28,12 +28,14 @@ class OldPlacePruner {
     const bool explained = (report.keys - report.astray) * 100 >= report.keys * 95;
     if (!explained) {
       // Numbers of keys that are not removed would look like an answer.
-      session_.output().warning(
-          "nothing is removed: only " + std::to_string(report.keys - report.astray) + " of " +
-          std::to_string(report.keys) +
-          " keys are where the old or the new list places them, and 95% are required; check --moved-from, "
-          "--as and --as-from, and select the keys of this move with --prefix, --match or -n");
-      return worse(status_, ExitStatus::problem);
+      session_.output().error(
+          Failure(ErrorCode::bad_data,
+                  "nothing is removed: only " + std::to_string(report.keys - report.astray) + " of " +
+                      std::to_string(report.keys) +
+                      " keys are where the old or the new list places them, and 95% are required; check "
+                      "--moved-from, --as and --as-from, and select the keys of this move with --prefix, "
+                      "--match or -n"));
+      return worse(status_, ExitStatus::bad_data);
     }
     summary_.around(
         selection(),
@@ -54,7 +56,6 @@ class OldPlacePruner {
     result.journal = options.journal.value_or("");
     result.dry_run = options.dry_run;
     result.without_cas = options.without_cas;
-    result.even_different = options.even_different;
     return result;
   }
 

@@ -11,8 +11,8 @@ struct WhereOptions {
   std::vector<std::string> keys;
   bool explain = false, profiles = false, guess = false;
   bool probe = false, prune = false, live = false, list = false, dry_run = false, yes = false;
-  bool even_last = false, even_replicas = false, even_different = false, without_cas = false;
-  std::optional<std::string> operation, down, moved_from, as_from, journal, audit;
+  bool even_last = false, even_replicas = false, without_cas = false;
+  std::optional<std::string> operation, down, moved_from, as_from, journal, audit, divergent;
   SelectedKeys selected;
   std::optional<std::uint64_t> sample;
 };

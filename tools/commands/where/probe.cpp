@@ -50,8 +50,12 @@ bool nobody_there(const KeyCopies& copies) {
 
 ExitStatus status_of(const Findings& findings) {
   if (nobody_there(findings.copies)) return ExitStatus::unavailable;
-  const ExitStatus status = status_of(
-      verdict_of(after_removal(findings.copies, findings.removed), findings.owners, findings.compares));
+  const Verdict after =
+      verdict_of(after_removal(findings.copies, findings.removed), findings.owners, findings.compares);
+  // Nothing is left, as was asked.
+  const bool emptied = after == Verdict::missing &&
+                       std::ranges::count(findings.removed, Removal::removed, &RemovedCopy::removal);
+  const ExitStatus status = emptied ? ExitStatus::ok : status_of(after);
   const bool unknown = std::ranges::count(findings.removed, Removal::unknown, &RemovedCopy::removal) > 0;
   return unknown ? ExitStatus::unknown_outcome : status;
 }
@@ -118,7 +122,8 @@ void print_rows(Session& session, const Findings& findings, const char* verdict)
       add_seconds(row, "idle_s", copy.age.idle);
       row.bytes("cas", std::to_string(copy.cas.value)).bytes("md5", copy.md5);
     }
-    if (!findings.strays.empty()) row.bytes("prune", pruning_of(findings, copy.server));
+    if (!findings.strays.empty() || !findings.removed.empty())
+      row.bytes("prune", pruning_of(findings, copy.server));
     row.bytes("verdict", verdict).bytes("profile", findings.placement.profile());
     if (copy.state == KeyCopy::State::unanswered) row.bytes("error", copy.error);
     session.output().answer(row, verdict);
@@ -157,7 +162,12 @@ Probe::Probe(Session& session, const WhereOptions& options, const Placements& pl
       placements_(placements),
       cluster_(session.connect_to(placements.front())),
       window_(std::clamp(copies_together / cluster_->placement().pool().size(), first_trip, longest_window)),
-      trip_(first_trip) {}
+      trip_(first_trip) {
+  if (!options_.divergent || !options_.journal || options_.dry_run) return;
+  const Placement& placement = *placements_.front();
+  journal_ =
+      std::make_unique<DropJournal>(*options_.journal, placement, session_.key_prefix(), session_.clock());
+}
 
 ExitStatus Probe::add(const std::string& key) {
   keys_.push_back(key);
@@ -256,7 +266,7 @@ void Probe::gather(std::span<const std::string> keys, PruneEvidence& evidence) {
     const std::vector<KeyCopies> copies = ask(some);
     for (std::size_t i = 0; i < some.size(); ++i) {
       const PlacedKey part = placed(some[i], session_.key_prefix());
-      evidence.add(copies[i], key_owners(session_, *placements_.front(), part));
+      evidence.add(some[i], copies[i], key_owners(session_, *placements_.front(), part));
     }
   }
 }
@@ -266,20 +276,63 @@ ExitStatus Probe::finish(const Placement& placement, const std::string& key, con
   const Placement::Place place = placement.place_of(part.placed_by());
   Findings findings{
       placement, place, key_owners(session_, placement, part), key, copies, !differ_by_nature(key), {}, {}};
-  if (options_.prune) findings.strays = strays_of(copies, findings.owners, options_.even_last);
-  const std::string wire_key = wire_key_of(placement.owners_of(key), key);
-  if (is_relied_on(key, session_.key_prefix())) {
-    for (const std::size_t server : std::exchange(findings.strays, {}))
-      findings.removed.push_back({server, Removal::held, {}});
-  }
-  if (!options_.dry_run && !findings.strays.empty()) {
-    findings.removed = remove_copies(*cluster_, wire_key, copies, findings.strays);
-  }
+  if (options_.prune) prune(findings, wire_key_of(placement.owners_of(key), key));
   strays_ += findings.strays.size();
   for (const RemovedCopy& copy : findings.removed) ++removals_[copy.removal];
   if (options_.live) return count(findings);
   print(session_, findings, false);
   return status_of(findings);
+}
+
+void Probe::prune(Findings& findings, const std::string& wire_key) {
+  if (auto servers = to_drop(findings); !servers.empty()) return drop(findings, wire_key, std::move(servers));
+  Strays strays = strays_of(findings.copies, findings.owners, options_.even_last);
+  findings.strays = std::move(strays.equal);
+  for (const std::size_t server : strays.different)
+    findings.removed.push_back({server, Removal::differs, {}});
+  if (is_relied_on(findings.key, session_.key_prefix())) {
+    for (const std::size_t server : std::exchange(findings.strays, {}))
+      findings.removed.push_back({server, Removal::held, {}});
+  }
+  if (!options_.dry_run && !findings.strays.empty()) {
+    std::ranges::move(remove_copies(*cluster_, wire_key, findings.copies, findings.strays),
+                      std::back_inserter(findings.removed));
+  }
+}
+
+// The servers whose copies --divergent drop removes: those that the journal of an ended run has, as they were
+// then; else all, if they differ. Of an application's keys alone, and only if every server answered.
+std::vector<std::size_t> Probe::to_drop(const Findings& findings) const {
+  if (!options_.divergent || structure_in(findings.key, session_.key_prefix()) ||
+      is_relied_on(findings.key, session_.key_prefix()))
+    return {};
+  std::vector<std::size_t> all, recorded;
+  for (const KeyCopy& copy : findings.copies) {
+    if (copy.state == KeyCopy::State::unanswered) return {};
+    if (!copy.found()) continue;
+    all.push_back(copy.server);
+    if (journal_ && journal_->has(findings.key, copy)) recorded.push_back(copy.server);
+  }
+  if (!recorded.empty()) return recorded;
+  return copies_differ(findings.copies) ? all : std::vector<std::size_t>();
+}
+
+// Where the client looks first: a run that is ended in between leaves no old value there. What was written
+// there meanwhile stays; if it cannot be removed, the others stay too, because one of them may be the newest.
+void Probe::drop(Findings& findings, const std::string& wire_key, std::vector<std::size_t> servers) {
+  if (options_.dry_run) {
+    findings.strays = std::move(servers);
+    return;
+  }
+  if (journal_) journal_->add(findings.key, findings.copies, servers);
+  const auto others =
+      std::ranges::stable_partition(servers, [&](std::size_t server) { return findings.owners.has(server); });
+  findings.removed = remove_copies(*cluster_, wire_key, findings.copies, {servers.begin(), others.begin()});
+  for (const RemovedCopy& owner : findings.removed) {
+    if (owner.removal == Removal::refused || owner.removal == Removal::unknown) return;
+  }
+  std::ranges::move(remove_copies(*cluster_, wire_key, findings.copies, {others.begin(), others.end()}),
+                    std::back_inserter(findings.removed));
 }
 
 ExitStatus Probe::count(const Findings& findings) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "common/cluster/keys/probe.hpp"
+#include "common/operations/move/drop_journal.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
@@ -49,6 +50,9 @@ class Probe {
   ExitStatus finish_window();
   ExitStatus finish_doubtful();
   ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies);
+  void prune(Findings& findings, const std::string& wire_key);
+  std::vector<std::size_t> to_drop(const Findings& findings) const;
+  void drop(Findings& findings, const std::string& wire_key, std::vector<std::size_t> servers);
   ExitStatus count(const Findings& findings);
 
   Session& session_;
@@ -61,6 +65,7 @@ class Probe {
   std::map<Verdict, std::uint64_t> counts_;
   std::map<Removal, std::uint64_t> removals_;
   std::uint64_t strays_ = 0;
+  std::unique_ptr<DropJournal> journal_;  // of --divergent drop
 };
 
 }  // namespace mcds

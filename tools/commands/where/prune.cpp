@@ -1,6 +1,7 @@
 // mcds where --prune and --live: copies that a client will never look at, and what speaks for removing them.
 #include <set>
 
+#include "common/placement/gate.hpp"
 #include "tools/commands/where/live_keys.hpp"
 #include "tools/commands/where/probe.hpp"
 
@@ -30,20 +31,25 @@ void check(const WhereOptions& options, const Placements& placements) {
         "--prune does not accept --operation: a copy that one operation never reads may be read by another");
 }
 
-std::string doubt_of(const PruneEvidence& evidence, const WhereOptions& options, std::string_view profile) {
+std::string doubt_of(Session& session, const PruneEvidence& evidence, const WhereOptions& options,
+                     const Placement& placement) {
   const std::string keys = std::to_string(evidence.keys());
   switch (evidence.doubt(options.even_replicas)) {
     case PruneEvidence::Doubt::none: break;
     case PruneEvidence::Doubt::unexplained:
       return "nothing is removed: only " + std::to_string(evidence.explained()) + " of " + keys +
-             " keys are where " + std::string(profile) +
+             " keys are where " + std::string(placement.profile()) +
              " places them, and 95% are required; mcds where --guess finds the profile";
     case PruneEvidence::Doubt::replicated:
       return "nothing is removed: " + std::to_string(evidence.keys_with_usual_copies()) + " of " + keys +
              " keys have " + std::to_string(evidence.usual_copies()) +
              " copies, which looks like replication; if they are leftovers, add --even-replicas";
   }
-  return "";
+  if (options.even_replicas) return "";
+  const std::string other = second_client(placement, session.placement_options(), evidence.strays());
+  if (other.empty()) return "";
+  return "nothing is removed: the copies elsewhere are where " + other +
+         " places them, so a second client reads them; if none does any more, add --even-replicas";
 }
 
 std::vector<std::string> other_keys(Session& session, const WhereOptions& options, const Pool& pool,
@@ -69,12 +75,11 @@ std::string doubt_of(Session& session, Probe& probe, const WhereOptions& options
     if (some.size() == probe.window()) probe.gather(std::exchange(some, {}), evidence);
   });
   probe.gather(some, evidence);
-  const std::string_view profile = placements.front()->profile();
+  const Placement& placement = *placements.front();
   if (evidence.keys() == 0) return "";
-  if (evidence.keys() >= enough_evidence) return doubt_of(evidence, options, profile);
-  const std::vector<std::string> others = other_keys(session, options, placements.front()->pool(), each);
-  probe.gather(others, evidence);
-  return doubt_of(evidence, options, profile);
+  if (evidence.keys() < enough_evidence)
+    probe.gather(other_keys(session, options, placement.pool(), each), evidence);
+  return doubt_of(session, evidence, options, placement);
 }
 
 EachKey all_keys(Session& session, const WhereOptions& options, const Placements& placements,
@@ -109,9 +114,9 @@ ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, co
   RemovalSummary summary(session, options.audit, options.dry_run);
   if (options.prune) {
     if (const std::string doubt = doubt_of(session, probe, options, placements, each); !doubt.empty()) {
-      session.output().warning(doubt);
-      if (!options.dry_run) return worse(status, ExitStatus::problem);
-      status = worse(status, ExitStatus::problem);
+      // Numbers by a profile that is wrong would look like an answer.
+      session.output().error(Failure(ErrorCode::bad_data, doubt));
+      return worse(status, ExitStatus::bad_data);
     }
   }
   const auto work = [&] {

@@ -146,8 +146,12 @@ void check_together(const WhereOptions& options) {
   if (options.selected.any() && !options.live) throw InvalidInput("--prefix and --match need --live");
   if (options.prune) options.selected.check();
   if (options.audit && !options.prune) throw InvalidInput("--audit needs --prune");
-  if ((options.journal || options.even_different || options.without_cas) && !options.moved_from)
-    throw InvalidInput("--journal, --even-different and --without-cas need --moved-from");
+  if (options.without_cas && !options.moved_from) throw InvalidInput("--without-cas needs --moved-from");
+  if (options.divergent && (!options.prune || options.moved_from))
+    throw InvalidInput("--divergent needs --prune, without --moved-from");
+  if (options.divergent && *options.divergent != "drop") throw InvalidInput("--divergent takes only drop");
+  if (options.journal && !options.moved_from && !options.divergent)
+    throw InvalidInput("--journal needs --moved-from or --divergent drop");
   const int asked =
       (options.probe || options.prune ? 1 : 0) + (options.down ? 1 : 0) + (options.guess ? 1 : 0);
   if (asked > 1) throw InvalidInput("give only one of --probe, --down and --guess");
@@ -188,10 +192,11 @@ void declare_pruning(Verb& verb, WhereOptions& options) {
               &options.moved_from)
       .option("--as-from", "P", "with --moved-from: the client profile before the move", &options.as_from)
       .option("--journal", "FILE",
-              "with --moved-from: the move's journal; also remove what was not written since it was copied",
+              "with --moved-from: the move's journal; also remove what was not written since it was copied; "
+              "with --divergent drop: record in it what goes, to continue an ended run",
               &options.journal)
-      .flag("--even-different", "with --moved-from: even if the new server has another value",
-            options.even_different)
+      .option("--divergent", "drop", "with --prune: of keys with different values remove every copy",
+              &options.divergent)
       .flag("--without-cas", "with --moved-from: also on servers that run without cas (-C)",
             options.without_cas)
       .flag("--dry-run", "with --prune: show what would be removed", options.dry_run)
