@@ -47,7 +47,8 @@ class RemovalSummary {
     JsonObject kept = {};    // how many were kept, by reason
   };
   // Does `work`, which a signal ends as a deadline does. The audit file is told when that begins, of whatever
-  // ends it; if it fails, `tell` is called all the same, and what it prints and keeps says `unfinished`. Throws what `work` throws.
+  // ends it; if it fails, `tell` is called all the same, and what it prints and keeps says `unfinished`.
+  // Throws what `work` throws.
   ExitStatus around(JsonObject selection, const std::function<ExitStatus()>& work,
                     const std::function<void()>& tell);
   // Prints `line` with what was removed as its end, and adds it to the audit file with the time and the user.

@@ -112,13 +112,21 @@ void Session::begin() {
 
 void Session::end_by_signals() {
   static std::shared_ptr<RunLimits> limits;  // of the one session that has such a command
+  if (limits == limits_) return;
   limits = limits_;
   limits->expect_signals();
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action {};
     if (sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
-    action.sa_handler = [](int signal) { limits->interrupt(signal); };
-    action.sa_flags = SA_RESETHAND;
+    // timeout(1) and a terminal may both send the first one, to us and to our group.
+    action.sa_handler = [](int signal) {
+      static SteadyTime first;
+      const SteadyTime now = SystemClock().steady();
+      if (limits->signal() == 0) first = now;
+      if (now - first < std::chrono::seconds(1)) return limits->interrupt(signal);
+      std::signal(signal, SIG_DFL);
+      std::raise(signal);
+    };
     sigaction(number, &action, nullptr);
   }
 }

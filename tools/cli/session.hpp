@@ -84,7 +84,7 @@ class Session {
   // Throws Failure(try_again) if it is too late.
   void expect_time() { limits_->check(clock().steady()); }
   // For a command that changes many things: from now on INT, TERM and HUP end it as its deadline does, so
-  // that it says what it did. A second one ends it at once.
+  // that it says what it did. One that comes a second later ends it at once.
   void end_by_signals();
   // The signal that has ended it, or 0.
   int signal() const { return limits_->signal(); }
