@@ -103,7 +103,7 @@ void declare_keep(Command& command, const ItemOptionsPtr& options) {
       .example("mcds item keep --on 10.0.0.1:11211 -- systemctl restart memcached")
       .answer(
           "server before:integer saved torn passed_over restarted away_s loaded written_meanwhile "
-          "united structures_there expired:integer failed no_room after unfinished? file?")
+          "united structures_there expired:integer failed no_room after file?")
       .field("before integer items on the server before")
       .example("mcds item keep --on 10.0.0.1:11211 --file kept.saved -- sh upgrade")
       .option("--on", "SERVER", "the server that the command restarts", &options->on)

@@ -162,7 +162,7 @@ class Keeper {
     LoadDone done;
     if (lost) {
       const auto loaded = attempt([&] { load_items(session_, *cluster_, load_, file_, done); });
-      if (const auto& failure = loaded.failure()) done.status = tell_left(*failure);
+      if (const auto& failure = loaded.failure()) return tell_left(*failure);
     } else {
       done.status = ExitStatus::problem;
       session_.output().warning(
@@ -175,7 +175,6 @@ class Keeper {
     line_.number("no_room", done.report.no_room);
     const auto after = Process::of(cluster_->execute(Request::stats(on_)));
     line_.raw("after", after ? std::to_string(after->items) : "null");
-    session_.add_unfinished(line_);
     if (done.report.no_room != 0)
       session_.output().warning(std::to_string(done.report.no_room) + " items had no room; they are in " +
                                 file_ + ": " + load_command());
