@@ -3,11 +3,12 @@
 #include <nss.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "common/base/process.hpp"
 #include "tools/cli/child.hpp"
 #include "tools/cli/describe.hpp"
 #include "tools/cli/fields.hpp"
@@ -60,8 +61,7 @@ int act(const Verb& verb, Session& session) {
     session.output().give_up();
     session.output().tell_errors();
     const bool late = failure.code() == ErrorCode::unavailable && session.is_too_late();
-    const Failure told =
-        late ? Failure(ErrorCode::try_again, "not finished before the deadline", failure.server()) : failure;
+    const Failure told = late ? session.too_late(failure.server()) : failure;
     session.output().error(told);
     return static_cast<int>(status_of(told.code()));
   }
@@ -75,7 +75,9 @@ int run(const std::vector<std::string>& arguments, Invocation& invocation) {
     session.output().raw(*invocation.text);
     return 0;
   }
-  return act(*invocation.verb, session);
+  const int status = act(*invocation.verb, session);
+  if (session.signal() != 0) throw Interrupted{session.signal()};
+  return status;
 }
 
 }  // namespace
@@ -83,19 +85,21 @@ int run(const std::vector<std::string>& arguments, Invocation& invocation) {
 int main(int count, char** words) {
   keep_standard_streams_open();
   load_no_modules();
-  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);  // the write says it
+  settle_signals();
   Invocation invocation;
   try {
     return run(std::vector<std::string>(words + 1, words + count), invocation);
   } catch (const Interrupted& interruption) {
     die_of(interruption);
   } catch (const ClosedPipe&) {
-    std::signal(SIGPIPE, SIG_DFL);
-    std::raise(SIGPIPE);
+    die_of(Interrupted{SIGPIPE});
   } catch (const Failure& failure) {
     return report(Session(invocation.globals), failure);
   } catch (const std::bad_alloc&) {
     return report(Session(invocation.globals), Failure(ErrorCode::system, "out of memory"));
+  } catch (const std::system_error& error) {
+    return report(Session(invocation.globals),
+                  refused_by_system(ErrorCode::system, "cannot start a thread", error.code().value()));
   } catch (const std::exception& error) {
     return report(Session(invocation.globals),
                   Failure(ErrorCode::internal, std::string("a bug in mcds: ") + error.what()));

@@ -1,5 +1,6 @@
 #include "common/base/descriptors.hpp"
 
+#include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -45,6 +46,11 @@ bool write_all(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t size = write(descriptor, bytes.data(), bytes.size());
     if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) {
+      pollfd until_it_takes_more{descriptor, POLLOUT, 0};
+      poll(&until_it_takes_more, 1, -1);
+      continue;
+    }
     if (size <= 0) return false;
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }

@@ -33,7 +33,7 @@ void restore_descriptor_limit();
 // The soft limit now in force.
 unsigned long descriptor_limit();
 
-// Whole; false, with errno, when the descriptor takes no more.
+// Whole, however long the descriptor makes it wait; false, with errno, when it takes no more.
 bool write_all(int descriptor, std::string_view bytes);
 
 }  // namespace mcds

@@ -5,12 +5,33 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 
 #include "common/base/errors.hpp"
 
 namespace mcds {
+
+namespace {
+
+struct SettledSignal {
+  int number;
+  void (*ours)(int);
+  void (*before)(int) = SIG_DFL;
+};
+std::array settled_signals{SettledSignal{SIGPIPE, SIG_IGN}, SettledSignal{SIGXFSZ, SIG_IGN},
+                           SettledSignal{SIGCHLD, SIG_DFL}};
+
+}  // namespace
+
+void settle_signals() {
+  for (SettledSignal& one : settled_signals) one.before = std::signal(one.number, one.ours);
+}
+
+void restore_signals() {
+  for (const SettledSignal& one : settled_signals) std::signal(one.number, one.before);
+}
 
 Pipe Pipe::make(int flags) {
   int ends[2];

@@ -1,4 +1,4 @@
-// Processes that are made here: pipes to them, and waiting for their end.
+// Processes that are made here: pipes to them, waiting for their end, and the signals they begin with.
 #pragma once
 
 #include <sys/types.h>
@@ -14,6 +14,13 @@ struct Pipe {
   // `flags`: those of pipe2(). Throws Failure(system).
   static Pipe make(int flags = 0);
 };
+
+// Sets the signals of which we rely on what they do: SIGPIPE and SIGXFSZ are ignored, as the write that fails
+// says it, and SIGCHLD is not, as the kernel would reap our children. Call it once, at the start.
+void settle_signals();
+// Sets them as they were when the program began: for a program that is run. May be called between fork and
+// exec.
+void restore_signals();
 
 // As fork(). Throws Failure(system).
 pid_t fork_process();

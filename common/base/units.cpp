@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <ctime>
 #include <optional>
 
 #include "common/base/bounds.hpp"
@@ -91,27 +92,47 @@ std::optional<std::chrono::microseconds> parse_fraction_and_zone(std::string_vie
   return rest[0] == '+' ? shift - offset : shift + offset;
 }
 
+// `2026-11-27`, `2026-11-27 23:00` or `2026-11-27T23:00:30`, in no zone.
+std::optional<std::tm> parse_date(std::string_view text) {
+  const std::size_t size = text.size();
+  if ((size != 10 && size != 16 && size != 19) || text[4] != '-' || text[7] != '-') return std::nullopt;
+  if (size > 10 && ((text[10] != 'T' && text[10] != 't' && text[10] != ' ') || text[13] != ':'))
+    return std::nullopt;
+  if (size > 16 && text[16] != ':') return std::nullopt;
+  std::tm date{};
+  date.tm_year = digits(text, 0, 4);
+  date.tm_mon = digits(text, 5, 2);
+  date.tm_mday = digits(text, 8, 2);
+  date.tm_hour = size > 10 ? digits(text, 11, 2) : 0;
+  date.tm_min = size > 10 ? digits(text, 14, 2) : 0;
+  date.tm_sec = size > 16 ? digits(text, 17, 2) : 0;
+  const std::chrono::year_month_day day{std::chrono::year(date.tm_year),
+                                        std::chrono::month(static_cast<unsigned>(date.tm_mon)),
+                                        std::chrono::day(static_cast<unsigned>(date.tm_mday))};
+  const auto within = [](int value, int most) { return value >= 0 && value <= most; };
+  const bool ok = date.tm_year >= 0 && day.ok() && within(date.tm_hour, 23) && within(date.tm_min, 59) &&
+                  within(date.tm_sec, 60);
+  return ok ? std::optional(date) : std::nullopt;
+}
+
 std::optional<WallTime> parse_rfc3339(std::string_view text) {
-  if (text.size() < 20 || text[4] != '-' || text[7] != '-' || text[13] != ':' || text[16] != ':')
-    return std::nullopt;
-  if (text[10] != 'T' && text[10] != 't' && text[10] != ' ') return std::nullopt;
-  const int year = digits(text, 0, 4);
-  const int month = digits(text, 5, 2);
-  const int day = digits(text, 8, 2);
-  const int hour = digits(text, 11, 2);
-  const int minute = digits(text, 14, 2);
-  const int second = digits(text, 17, 2);
-  const std::chrono::year_month_day date{std::chrono::year(year),
-                                         std::chrono::month(static_cast<unsigned>(month)),
-                                         std::chrono::day(static_cast<unsigned>(day))};
-  if (year < 0 || !date.ok() || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 ||
-      second > 60) {
-    return std::nullopt;
-  }
-  const auto shift = parse_fraction_and_zone(text.substr(19));
+  const auto date = text.size() < 20 ? std::nullopt : parse_date(text.substr(0, 19));
+  const auto shift = date ? parse_fraction_and_zone(text.substr(19)) : std::nullopt;
   if (!shift) return std::nullopt;
-  return WallTime(std::chrono::sys_days(date)) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
-         std::chrono::seconds(second) + *shift;
+  const std::chrono::year_month_day day{std::chrono::year(date->tm_year),
+                                        std::chrono::month(static_cast<unsigned>(date->tm_mon)),
+                                        std::chrono::day(static_cast<unsigned>(date->tm_mday))};
+  return WallTime(std::chrono::sys_days(day)) + std::chrono::hours(date->tm_hour) +
+         std::chrono::minutes(date->tm_min) + std::chrono::seconds(date->tm_sec) + *shift;
+}
+
+std::optional<WallTime> parse_local(std::string_view text) {
+  auto date = parse_date(text);
+  if (!date) return std::nullopt;
+  date->tm_year -= 1900;
+  date->tm_mon -= 1;
+  date->tm_isdst = -1;
+  return WallTime(std::chrono::seconds(std::mktime(&*date)));
 }
 
 }  // namespace
@@ -143,19 +164,25 @@ std::uint64_t parse_size(std::string_view text, std::string_view what) {
 }
 
 WallTime parse_time(std::string_view text, WallTime now, std::string_view what) {
-  const auto invalid = [&] {
-    return InvalidInput(std::string(what) + ": " + quoted(text) +
-                        " is not a time; write 2026-11-21T04:08:53Z, @1795234133 or 5m (that long ago)");
+  const auto invalid = [&](const char* why) {
+    return InvalidInput(std::string(what) + ": " + quoted(text) + why);
   };
-  if (text.starts_with('@')) {
-    const auto seconds = parse_double(text.substr(1));
-    if (!seconds || *seconds < 0 || *seconds > static_cast<double>(latest_second)) throw invalid();
-    return WallTime(std::chrono::microseconds(static_cast<std::int64_t>(*seconds * 1e6 + 0.5)));
-  }
+  constexpr const char* forms =
+      " is not a time; write 2026-11-21T04:08:53Z, 2026-11-21 04:08 (local time), 1795234133 (Unix time) or "
+      "5m (that long ago)";
+  constexpr double earliest_unix = 1e8, earliest_milliseconds = 1e11;
   if (const auto time = parse_rfc3339(text)) return *time;
-  const auto seconds = seconds_of(text);
-  if (!seconds || *seconds > longest_life_s) throw invalid();
-  return now - std::chrono::microseconds(static_cast<std::int64_t>(*seconds * 1e6 + 0.5));
+  if (const auto time = parse_local(text)) return *time;
+  const bool marked = text.starts_with('@');
+  const auto number = parse_double(text.substr(marked ? 1 : 0));
+  const auto seconds = number ? number : marked ? std::nullopt : seconds_of(text);
+  if (!seconds || *seconds < 0) throw invalid(forms);
+  if (number && *number >= earliest_milliseconds)
+    throw invalid(" is too large for a Unix time in seconds; are these milliseconds?");
+  const bool is_unix = marked || (number && *number >= earliest_unix);
+  if (!is_unix && *seconds > longest_life_s) throw invalid(forms);
+  const std::chrono::microseconds value(static_cast<std::int64_t>(*seconds * 1e6 + 0.5));
+  return is_unix ? WallTime(value) : now - value;
 }
 
 // Digit by digit: a log of a million lines has a million of these.

@@ -16,8 +16,14 @@ Duration parse_duration(std::string_view text, std::string_view what);
 // `64k 1M 2G` (powers of 1024) or a plain number of bytes. Throws InvalidInput.
 std::uint64_t parse_size(std::string_view text, std::string_view what);
 
-// RFC 3339 with zone, `@UNIX[.fraction]`, or a duration meaning 'that long before now'. Throws InvalidInput.
+// RFC 3339 with zone; `2026-11-27`, `2026-11-27 23:00` in local time; a Unix time in seconds, `@UNIX` or a
+// bare number from 10^8 to 10^11; or a duration meaning 'that long before now'. Throws InvalidInput.
 WallTime parse_time(std::string_view text, WallTime now, std::string_view what);
+
+// Of a Unix time, its fraction cut off.
+inline std::int64_t whole_seconds(WallTime time) {
+  return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
+}
 
 // RFC 3339 in UTC with milliseconds: 2026-11-21T04:08:53.945Z.
 std::string format_time(WallTime time);

@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <ctime>
+
 #include "common/base/bytes.hpp"
 #include "common/base/descriptors.hpp"
 #include "common/base/errors.hpp"
@@ -37,6 +40,25 @@ TEST_CASE("sizes are powers of 1024") {
   }
 }
 
+TEST_CASE("times: a day and a minute are those of the local clock") {
+  const char* before = std::getenv("TZ");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("TZ", "XST-3", 1);
+  tzset();
+  CHECK(format_time(parse_time("2026-11-21", {}, "--at")) == "2026-11-20T21:00:00.000Z");
+  CHECK(format_time(parse_time("2026-11-21 23:00", {}, "--at")) == "2026-11-21T20:00:00.000Z");
+  CHECK(format_time(parse_time("2026-11-21T23:00:30", {}, "--at")) == "2026-11-21T20:00:30.000Z");
+  before == nullptr ? unsetenv("TZ") : setenv("TZ", kept.c_str(), 1);
+  tzset();
+}
+
+TEST_CASE("times: milliseconds of Unix time are refused with a hint") {
+  CHECK_THROWS_WITH_AS(
+      parse_time("1795234133945", {}, "--first"),
+      "--first: \"1795234133945\" is too large for a Unix time in seconds; are these milliseconds?",
+      InvalidInput);
+}
+
 TEST_CASE("times: RFC 3339, @UNIX and 'that long ago' agree with what is printed") {
   const WallTime now{1795234133945ms};
   CHECK(format_time(now) == "2026-11-21T04:08:53.945Z");
@@ -46,9 +68,13 @@ TEST_CASE("times: RFC 3339, @UNIX and 'that long ago' agree with what is printed
   CHECK(parse_time("2026-11-21T04:08:53.945Z", now, "--at") == now);
   CHECK(parse_time("2026-11-21T05:08:53.945+01:00", now, "--at") == now);
   CHECK(parse_time("@1795234133.945", now, "--at") == now);
+  CHECK(parse_time("1795234133.945", now, "--at") == now);
+  CHECK(parse_time("100000000", now, "--at") == WallTime(100000000s));
+  CHECK(parse_time("99999999", now, "--at") == now - 99999999s);
   CHECK(parse_time("5m", now, "--at") == now - 5min);
   for (const char* bad :
-       {"", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-11-21", "@", "@-1", "now", "@1e9"}) {
+       {"", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-11-31", "2026-11-21 24:00",
+        "2026-11-21 7:00", "2026-11-21Z", "@", "@-1", "now", "@1e9", "1795234133945", "@1795234133945"}) {
     CAPTURE(bad);
     CHECK_THROWS_AS(parse_time(bad, now, "--at"), InvalidInput);
   }

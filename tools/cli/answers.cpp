@@ -109,8 +109,18 @@ Context context_with_one_copy(Session& session, const char* option, const std::s
   return session.context_with_copies().in_copies(1);
 }
 
-ExitStatus answer_dropped(Session& session, JsonObject line, bool dropped) {
-  return answer_yes(session, line.boolean("dropped", dropped), dropped);
+ExitStatus answer_dropped(Session& session, JsonObject line, const std::function<bool()>& drop) {
+  session.end_by_signals();
+  try {
+    const bool dropped = drop();
+    return answer_yes(session, line.boolean("dropped", dropped), dropped);
+  } catch (const Failure&) {
+    if (!session.is_too_late()) throw;
+    session.note_unfinished();
+    session.add_unfinished(line.boolean("dropped", false));
+    session.output().answer(line, "");
+    throw;
+  }
 }
 
 }  // namespace mcds

@@ -57,7 +57,8 @@ ExitStatus answer_missing(Session& session, JsonObject line, const AnswerFrom& f
 // for what has one.
 Context context_with_one_copy(Session& session, const char* option,
                               const std::string& what = "such a counter");
-// The answer of the verb drop: {…,"dropped":true}; exit 1 if there was nothing.
-ExitStatus answer_dropped(Session& session, JsonObject line, bool dropped);
+// The verb drop, with {…,"dropped":true}; exit 1 if there was nothing. If a deadline or a signal ends it, it
+// is unfinished. Throws what `drop` throws.
+ExitStatus answer_dropped(Session& session, JsonObject line, const std::function<bool()>& drop);
 
 }  // namespace mcds

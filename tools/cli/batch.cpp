@@ -50,6 +50,7 @@ BatchLines::BatchLines(Session& session, LineOptions options)
       lines_(options_.file, session.options().null ? '\0' : '\n'),
       started_(session.clock().steady()) {
   session.hold_for_the_sick();
+  session.end_by_signals();
   const bool shown = options_.answers_each && isatty(STDOUT_FILENO) != 0;
   if (!shown) progress_.emplace(session.clock(), "lines", lines_.size());
 }
@@ -63,6 +64,7 @@ LinesDone BatchLines::each(const std::function<void(std::string&&)>& take,
     if (failure.code() != ErrorCode::output_failed) finish(send);
     if (failure.code() != ErrorCode::try_again) throw;  // the deadline, while input was read
     session_.output().error(failure);
+    session_.note_unfinished();
     note(ExitStatus::try_again);
     return {worst_, lines_.number(), failed_};
   }
@@ -129,7 +131,9 @@ void BatchLines::fail(const Failure& failure, std::size_t line) {
   session_.output().failed_lines(failure, line);
   ++failed_;
   // What was not sent in time is to be tried again; what may have been applied is not.
-  const bool late = failure.code() == ErrorCode::unavailable && session_.is_too_late();
+  const bool over = session_.is_too_late();
+  if (over) session_.note_unfinished();
+  const bool late = failure.code() == ErrorCode::unavailable && over;
   note(late ? ExitStatus::try_again : status_of(failure.code()));
 }
 

@@ -107,8 +107,7 @@ class Run {
     }
     const bool lend = terminal_.lend_at_start();
     if (options_.max_run) max_run_at_ = clock_.steady() + *options_.max_run;
-    pid_ = fork();
-    if (pid_ < 0) fail("fork");
+    pid_ = fork_process();
     if (pid_ == 0) {
       setpgid(0, 0);
       if (lend) terminal_.lend(getpid());
@@ -139,7 +138,6 @@ class Run {
       dup2(error_output_.write_end, STDERR_FILENO);
     }
     for (const auto& [name, value] : options_.environment) setenv(name.c_str(), value.c_str(), 1);
-    for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);
     restore_descriptor_limit();
     pthread_sigmask(SIG_SETMASK, &held_.before(), nullptr);
     const int error = execute(options_.command);
@@ -236,25 +234,36 @@ class Run {
     int status = 0;
     pid_t reaped = 0;
     while ((reaped = waitpid(-pid_, &status, WNOHANG | WUNTRACED)) > 0) {
-      if (reaped != pid_) continue;
-      if (WIFSTOPPED(status)) {
-        child_stopped(WSTOPSIG(status));
-        continue;
-      }
-      // While we stood still its time may have passed, and the guardian may have ended it.
-      check_deadlines();
-      exited_ = true;
-      if (WIFSIGNALED(status))
-        result_.signal = WTERMSIG(status);
-      else
-        result_.code = WEXITSTATUS(status);
-      terminal_.take_back();
-      if (!options_.may_go_on && !group_is_gone() && !killed_) {
-        kill_at_ = std::min(kill_at_, clock_.steady() + options_.grace);
-        kill_group(SIGTERM);
-        kill_group(SIGCONT);
-      }
+      if (reaped == pid_) take_status(status);
     }
+    // It may have left its group, or have been reaped by another hand: a library, a debugger.
+    if (exited_ || (reaped = waitpid(pid_, &status, WNOHANG | WUNTRACED)) == 0) return;
+    if (reaped == pid_) return take_status(status);
+    if (!stopping_) {
+      result_.reason = ChildResult::Reason::unknown;
+      result_.message = "the command has ended, and its status is unknown: another process has taken it";
+    }
+    end();
+  }
+
+  void take_status(int status) {
+    if (WIFSTOPPED(status)) return child_stopped(WSTOPSIG(status));
+    if (WIFSIGNALED(status))
+      result_.signal = WTERMSIG(status);
+    else
+      result_.code = WEXITSTATUS(status);
+    end();
+  }
+
+  void end() {
+    // While we stood still its time may have passed, and the guardian may have ended it.
+    check_deadlines();
+    exited_ = true;
+    terminal_.take_back();
+    if (options_.may_go_on || group_is_gone() || killed_) return;
+    kill_at_ = std::min(kill_at_, clock_.steady() + options_.grace);
+    kill_group(SIGTERM);
+    kill_group(SIGCONT);
   }
 
   // Without a terminal no process waits for us to stop, and the lease must continue.
@@ -366,6 +375,7 @@ class Run {
 int ChildResult::exit_code() const {
   if (reason == Reason::not_found) return 127;
   if (reason == Reason::not_executable) return 126;
+  if (reason == Reason::unknown) return static_cast<int>(ErrorCode::system);
   return signal != 0 ? 128 + signal : code;
 }
 

@@ -3,8 +3,9 @@
 // The child has its own process group, and the terminal's foreground if we have it, so that Ctrl-C,
 // Ctrl-Z, a pager or an editor work as they do without us: when the child stops we stop too, and when we
 // continue, so does it. INT TERM HUP QUIT USR1 USR2 TSTP CONT WINCH sent to us go to the group; those ignored
-// when we were started stay ignored for both. When the child has exited, what is left of its group is ended
-// (TERM, grace, KILL). Whatever ends us, the guardian ends the group.
+// when we were started stay ignored for both, and the child ignores and blocks what we did then. When the
+// child has exited, what is left of its group is ended (TERM, grace, KILL). Whatever ends us, the guardian
+// ends the group.
 //
 // One loop waits for signals, the child's end, deadlines and the child's pipes alike; it does no other I/O,
 // so nothing can delay a deadline.
@@ -104,13 +105,14 @@ struct ChildOptions {
 };
 
 struct ChildResult {
-  enum class Reason { ended, max_run, watch, not_executable, not_found };
-  Reason reason = Reason::ended;  // max_run, watch: we stopped it
-  int code = 0;                   // of its exit, if `signal` is 0
-  int signal = 0;                 // that ended it
-  std::string message = {};       // why it could not be executed
+  // max_run, watch: we stopped it. unknown: it has ended, and another process has taken its status.
+  enum class Reason { ended, max_run, watch, not_executable, not_found, unknown };
+  Reason reason = Reason::ended;
+  int code = 0;              // of its exit, if `signal` is 0
+  int signal = 0;            // that ended it
+  std::string message = {};  // why it could not be executed, or why its status is unknown
 
-  // Of the child alone: its code, 128 + signal, 126 or 127.
+  // Of the child alone: its code, 128 + signal, 126 or 127; 71 if it is unknown.
   int exit_code() const;
 };
 

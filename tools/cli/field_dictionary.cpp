@@ -5,8 +5,8 @@ namespace mcds {
 constexpr std::string_view field_dictionary = R"(@placed key server index hash profile
 @where @placed copies:{server index}[]?
 @copies copies? degraded?
-@dropped dropped
-@lease token ttl_s expires_at fence?
+@dropped dropped unfinished?
+@lease token ttl_s expires_at expires_at_s fence?
 @result result exit_code signal?
 @age ttl_s:number|null expires:boolean|null idle_s:number|null
 @saved keys saved:integer expired:integer vanished failed
@@ -40,6 +40,7 @@ array bytes the array
 arrived integer keys that only clients of the new list look for here
 astray integer keys that are not where this client places them
 at time when it was
+at_s integer the same in whole seconds of Unix time
 away_s number how long the server did not answer
 before bytes the value before
 behind_after integer|null how many keys tell this client from the first
@@ -108,6 +109,7 @@ expired_tags bytes[] tags that were expired since
 expired_unfetched_per_s number items that expired unread
 expires boolean|null whether it will; null: this server does not report it
 expires_at time when it ends
+expires_at_s integer the same in whole seconds of Unix time
 explain {@explain} how the client finds the server
 explained integer keys that this client explains
 factor number the factor of the memory
@@ -277,7 +279,7 @@ torn integer structures that changed while they were read, and were left out
 touched boolean whether it has the new ttl
 trips integer most requests to one server
 ttl_s number time until it expires
-unfinished boolean true: it ended early, by a failure
+unfinished boolean true: it ended early, by a failure, a signal or --deadline
 united integer journals and logs to which the old lines were added
 unknown integer|object[] what is not known
 up boolean whether it answers

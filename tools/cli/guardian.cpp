@@ -96,6 +96,7 @@ int execute(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
+  restore_signals();
   execvp(pointers.front(), pointers.data());
   return errno;
 }

@@ -39,7 +39,7 @@ Descriptor open_file(const std::string& path) {
 // Until there is something to read, or the end.
 void wait_for_input(int descriptor, const std::string& what) {
   if (input_limits()->over(SystemClock().steady()) || !ready_in_time(descriptor, POLLIN, *input_limits()))
-    throw Failure(ErrorCode::try_again, "the deadline has passed while " + what + " was read");
+    throw Failure(ErrorCode::try_again, input_limits()->why_over() + " while " + what + " was read");
 }
 
 // 0 at the end.
@@ -77,8 +77,9 @@ bool ready_in_time(int descriptor, short events, const RunLimits& limits) {
   for (;;) {
     const SteadyTime now = clock.steady();
     if (limits.over(now)) return poll(&entry, 1, 0) > 0;
-    const Duration left = limits.earlier(now + std::chrono::minutes(1)) - now;
-    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    // A signal may come just before the poll, which it then does not end.
+    const Duration left = limits.earlier(now + std::chrono::seconds(1)) - now;
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(std::max(left, Duration::zero())).count();
     if (poll(&entry, 1, static_cast<int>(ms)) > 0) return true;
   }
 }

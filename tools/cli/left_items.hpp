@@ -8,6 +8,7 @@
 
 #include "common/operations/move/move.hpp"
 #include "tools/cli/progress.hpp"
+#include "tools/cli/session.hpp"
 
 namespace mcds {
 
@@ -18,13 +19,19 @@ class LeftItems {
  public:
   using Print = std::function<void(const LeftItem&)>;
   // `unit` and `total` are the progress line's. `all`: --list was given; else the first 20 are printed.
-  LeftItems(Clock& clock, std::string unit, std::uint64_t total, bool all, Print print)
-      : progress_(clock, std::move(unit), total), all_(all), print_(std::move(print)) {}
+  LeftItems(Session& session, std::string unit, std::uint64_t total, bool all, Print print)
+      : session_(session),
+        progress_(session.clock(), std::move(unit), total),
+        all_(all),
+        print_(std::move(print)) {}
 
-  // Valid as long as this object.
+  // Valid as long as this object. Throws Failure(try_again) between two batches when the run is over.
   Move::Watch watch() {
     return {[this](const LeftItem& item) { take(item); },
-            [this](std::uint64_t done) { progress_.reach(done, done); }};
+            [this](std::uint64_t done) {
+              progress_.reach(done, done);
+              session_.expect_time();
+            }};
   }
   std::uint64_t count() const { return count_; }
 
@@ -35,6 +42,7 @@ class LeftItems {
     print_(item);
   }
 
+  Session& session_;
   Progress progress_;
   bool all_;
   Print print_;

@@ -234,12 +234,15 @@ void Output::give_up() {
 }
 
 bool Output::write_answers(std::string_view bytes) const {
-  if (limits_ == nullptr || limits_->deadline() == SteadyTime::max()) return write_all(STDOUT_FILENO, bytes);
-  for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(bytes.size(), PIPE_BUF))) {
+  if (limits_ == nullptr || !limits_->may_be_cut()) return write_all(STDOUT_FILENO, bytes);
+  while (!bytes.empty()) {
     // Then it takes PIPE_BUF bytes without waiting for its reader.
     if (!ready_in_time(STDOUT_FILENO, POLLOUT, *limits_))
-      throw Failure(ErrorCode::try_again, "the deadline has passed, and standard output is not being read");
-    if (!write_all(STDOUT_FILENO, bytes.substr(0, PIPE_BUF))) return false;
+      throw Failure(ErrorCode::try_again, limits_->why_over() + ", and standard output is not being read");
+    const ssize_t size = write(STDOUT_FILENO, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
+    if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (size <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(size));
   }
   return true;
 }

@@ -34,7 +34,7 @@ bool Pause::wait(Duration duration) {
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(end - clock.steady()).count();
     if (poll(descriptors, 3, static_cast<int>(std::clamp<std::int64_t>(ms, 0, 1 << 30))) <= 0) {
       if (clock.steady() < deadline_) return true;
-      throw Failure(ErrorCode::try_again, "not finished before the deadline");
+      throw Failure(ErrorCode::try_again, "not finished: the deadline has passed");
     }
     if (descriptors[0].revents != 0) return false;
     if (descriptors[1].revents != 0) throw ClosedPipe{};

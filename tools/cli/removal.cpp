@@ -50,11 +50,12 @@ RemovalSummary::RemovalSummary(Session& session, const std::optional<std::string
 ExitStatus RemovalSummary::around(JsonObject selection, const std::function<ExitStatus()>& work,
                                   const std::function<void()>& tell) {
   selection_ = std::move(selection);
+  session_.end_by_signals();
   append(JsonObject().boolean("begins", true).object("selection", selection_));
   try {
     return work();
   } catch (...) {
-    unfinished_ = true;
+    session_.note_unfinished();
     try {
       tell();
     } catch (...) {  // nobody reads our output any more, or the disk is full
@@ -66,7 +67,7 @@ ExitStatus RemovalSummary::around(JsonObject selection, const std::function<Exit
 void RemovalSummary::finish(JsonObject& line, const Removed& removed) const {
   line.number(dry_run_ ? "would_remove" : "removed", removed.keys);
   line.object("kept", removed.kept).object("selection", selection_);
-  if (unfinished_) line.boolean("unfinished", true);
+  session_.add_unfinished(line);
 }
 
 void RemovalSummary::print(JsonObject line, const Removed& removed, std::string_view bare) {

@@ -46,8 +46,9 @@ class RemovalSummary {
     std::uint64_t keys = 0;  // with dry_run: that would be
     JsonObject kept = {};    // how many were kept, by reason
   };
-  // Does `work`. The audit file is told when that begins, of whatever ends it; if it fails, `tell` is called
-  // all the same, and what it prints and keeps says `unfinished`. Throws what `work` throws.
+  // Does `work`, which a signal ends as a deadline does. The audit file is told when that begins, of whatever
+  // ends it; if it fails, `tell` is called all the same, and what it prints and keeps says `unfinished`.
+  // Throws what `work` throws.
   ExitStatus around(JsonObject selection, const std::function<ExitStatus()>& work,
                     const std::function<void()>& tell);
   // Prints `line` with what was removed as its end, and adds it to the audit file with the time and the user.
@@ -63,7 +64,6 @@ class RemovalSummary {
   OutputFile audit_;
   const bool dry_run_;
   JsonObject selection_;
-  bool unfinished_ = false;
 };
 
 }  // namespace mcds

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <csignal>
+
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
 #include "common/cluster/decorators.hpp"
@@ -61,6 +63,9 @@ std::string trace_line(const TracedRequest& traced) {
   return line + (reply.opened ? ", meta, connection opened" : ", meta, connection reused");
 }
 
+// A signal is noticed within this time.
+constexpr Duration longest_sleep = std::chrono::milliseconds(100);
+
 // Waits for nothing beyond the deadline.
 class RunClock final : public Clock {
  public:
@@ -68,9 +73,11 @@ class RunClock final : public Clock {
   WallTime wall() const override { return clock_.wall(); }
   SteadyTime steady() const override { return clock_.steady(); }
   void sleep_for(Duration duration) override {
-    const Duration left = limits_.deadline() - steady();
-    clock_.sleep_for(std::min(duration, left));
-    if (limits_.over(steady())) throw Failure(ErrorCode::try_again, "not finished before the deadline");
+    const SteadyTime now = steady();
+    for (Duration left = duration; left > Duration::zero() && !limits_.over(steady());
+         left = duration - (steady() - now))
+      clock_.sleep_for(std::min({left, longest_sleep, limits_.deadline() - steady()}));
+    limits_.check(steady());
   }
 
  private:
@@ -101,6 +108,27 @@ void Session::begin() {
   output_.bound(limits_);
   settle_output();
   if (options_.errors) output_.keep_errors(*options_.errors);
+}
+
+void Session::end_by_signals() {
+  static std::shared_ptr<RunLimits> limits;  // of the one session that has such a command
+  if (limits == limits_) return;
+  limits = limits_;
+  limits->expect_signals();
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    if (sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    // timeout(1) and a terminal may both send the first one, to us and to our group.
+    action.sa_handler = [](int signal) {
+      static SteadyTime first;
+      const SteadyTime now = SystemClock().steady();
+      if (limits->signal() == 0) first = now;
+      if (now - first < std::chrono::seconds(1)) return limits->interrupt(signal);
+      std::signal(signal, SIG_DFL);
+      std::raise(signal);
+    };
+    sigaction(number, &action, nullptr);
+  }
 }
 
 const Config& Session::config() {

@@ -80,6 +80,21 @@ class Session {
   SteadyTime deadline() const { return limits_->deadline(); }
   void set_deadline(SteadyTime when) { limits_->set_deadline(when); }
   bool is_too_late() { return limits_->over(clock().steady()); }
+  Failure too_late(const std::string& server) const { return limits_->failure(server); }
+  // Throws Failure(try_again) if it is too late.
+  void expect_time() { limits_->check(clock().steady()); }
+  // For a command that changes many things: from now on INT, TERM and HUP end it as its deadline does, so
+  // that it says what it did. One that comes a second later ends it at once.
+  void end_by_signals();
+  // The signal that has ended it, or 0.
+  int signal() const { return limits_->signal(); }
+  // The run has ended before its work was done.
+  void note_unfinished() { unfinished_ = true; }
+  bool is_unfinished() const { return unfinished_; }
+  // Adds `unfinished` to its summary then.
+  void add_unfinished(JsonObject& line) const {
+    if (unfinished_) line.boolean("unfinished", true);
+  }
   // For the "server" field of answers: `10.0.0.1:11211`.
   const std::string& server_address(std::size_t server);
   // The field as it stands in an answer: `"server":"10.0.0.1:11211"`.
@@ -136,6 +151,7 @@ class Session {
   bool main_list_has_tls_ = false;
   Operation operation_ = Operation::any;
   std::set<std::size_t> failed_servers_;
+  bool unfinished_ = false;
 };
 
 // The run time of a child does not count: the command's deadline moves by it.

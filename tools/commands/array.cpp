@@ -141,6 +141,7 @@ ExitStatus change_lines(Session& session, const ArrayOptions& options, Change ki
       .number("deletes", adds ? 0 : changed)
       .number("failed", lines.failed);
   answer.boolean("created", created);
+  session.add_unfinished(answer);
   session.output().answer(answer, std::to_string(changed));
   return !adds && !found && lines.lines != 0 ? worse(lines.worst, ExitStatus::no) : lines.worst;
 }
@@ -282,7 +283,8 @@ ExitStatus count(Session& session, const ArrayOptions& options) {
 }
 
 ExitStatus drop(Session& session, const ArrayOptions& options) {
-  return answer_dropped(session, JsonObject("array", options.name), array_of(session, options).drop());
+  return answer_dropped(session, JsonObject("array", options.name),
+                        [&] { return array_of(session, options).drop(); });
 }
 
 ExitStatus where(Session& session, const ArrayOptions& options) {
@@ -310,7 +312,7 @@ void declare_changes(Command& command, const Options& options) {
   declare(command, options, add, "add", "append values")
       .example("mcds array add jobs backup report")
       .answer("array adds deletes created server")
-      .answer("array adds deletes failed created")
+      .answer("array adds deletes failed created unfinished?")
       .example("mcds array add hosts --json '{\"name\":\"web1\",\"up\":true}'")
       .example("find /data -name '*.csv' | mcds array add files -")
       .argument("VALUE", values_help, dash(&options->values))
@@ -328,7 +330,7 @@ void declare_changes(Command& command, const Options& options) {
   declare(command, options, remove, "remove", "remove every value that equals one of the given values")
       .example("mcds array remove jobs backup")
       .answer("array adds deletes created server")
-      .answer("array adds deletes failed created")
+      .answer("array adds deletes failed created unfinished?")
       .answer("array found server")
       .argument("VALUE", values_help, dash(&options->values))
       .with(with_values, options);

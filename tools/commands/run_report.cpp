@@ -8,7 +8,7 @@ namespace {
 
 const char* word_of(const ChildResult& result) {
   if (result.reason == ChildResult::Reason::ended) return result.signal != 0 ? "signaled" : "exited";
-  constexpr std::array words{"", "max_run", "lost", "not_executable", "not_found"};
+  constexpr std::array words{"", "max_run", "lost", "not_executable", "not_found", "unknown"};
   return words[static_cast<std::size_t>(result.reason)];
 }
 
@@ -44,7 +44,9 @@ void add_result(JsonObject& report, const ChildResult& result) {
 }
 
 void tell_failure(Output& output, const ChildResult& result) {
-  if (!result.message.empty()) {
+  if (result.reason == ChildResult::Reason::unknown) {
+    output.error(Failure(ErrorCode::system, result.message));
+  } else if (!result.message.empty()) {
     output.error(Failure(ErrorCode::usage, result.message + "; check the command after --"));
   } else if (result.reason == ChildResult::Reason::watch) {
     output.error(Failure(ErrorCode::lock_lost, "the lock was lost and the command was stopped"));

@@ -19,7 +19,7 @@
 #include "common/base/descriptors.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tools/cli/child.hpp"
-#include "tools/commands/commands.hpp"
+#include "tools/commands/run_report.hpp"
 
 namespace mcds {
 
@@ -291,14 +291,14 @@ class Sandbox {
                       const std::string& ports) {
     Pipe report = Pipe::make();
     const pid_t parent = getpid();
-    const pid_t pid = fork();
+    const pid_t pid = fork_process();
     if (pid == 0) become_server(line, log.c_str(), ports.c_str(), parent, report.write_end);
     report.write_end.reset();
-    if (pid > 0) guardian_.watch(pid);
-    int error = pid < 0 ? errno : 0;
+    guardian_.watch(pid);
+    int error = 0;
     static_cast<void>(!read(report.read_end, &error, sizeof error));
     if (error == 0) return pid;
-    if (pid > 0) reap(pid);
+    reap(pid);
     if (error == ENOENT) {
       throw Failure(ErrorCode::unavailable,
                     line.front() + " is not installed or not in PATH; apt-get install " + line.front());
@@ -372,7 +372,7 @@ ExitStatus run_sandbox(Session& session, const SandboxOptions& given) {
                           " memcached server(s) of its own; exit to leave it and remove them");
   const ChildTime its_own(session);
   const ChildResult result = run_child(child, session.clock(), guardian, held);
-  if (!result.message.empty()) session.output().error(Failure(ErrorCode::usage, result.message));
+  tell_failure(session.output(), result);
   return static_cast<ExitStatus>(result.exit_code());
 }
 

@@ -133,7 +133,7 @@ ExitStatus value(Session& session, const Options& options) {
 
 ExitStatus drop(Session& session, const Options& options) {
   return answer_dropped(session, JsonObject("visitors", options.name),
-                        Visitors::drop(context_of(session), options.name));
+                        [&] { return Visitors::drop(context_of(session), options.name); });
 }
 
 ExitStatus where(Session& session, const Options& options) {

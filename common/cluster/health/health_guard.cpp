@@ -25,7 +25,6 @@ using Kind = ReplyFailure::Kind;
 
 constexpr Duration between_trials = std::chrono::milliseconds(100);
 constexpr int most_doublings = 6;
-constexpr const char* deadline_passed = "not sent: the deadline has passed";
 
 bool of_the_server(const Reply& reply) {
   return reply.is(Kind::unreachable) || (reply.unknown() && !reply.failure->relayed);
@@ -88,7 +87,8 @@ class HealthGuard final : public Decorator {
     if (options_.run->over(clock_.steady())) {
       std::vector<Reply> replies;
       for (const Request& request : batch)
-        replies.push_back(Reply::failed_with(Kind::unreachable, deadline_passed, server_of(request)));
+        replies.push_back(Reply::failed_with(Kind::unreachable, "not sent: " + options_.run->why_over(),
+                                             server_of(request)));
       return replies;
     }
     std::vector<Reply> replies;

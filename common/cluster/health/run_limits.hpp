@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <string>
 
 #include "common/base/clock.hpp"
+#include "common/base/errors.hpp"
 
 namespace mcds {
 
@@ -19,15 +21,31 @@ class RunLimits {
   Sick sick() const { return sick_; }
   void treat(Sick sick) { sick_ = sick; }
 
-  // After it nothing is waited for, and nothing sent.
-  SteadyTime deadline() const { return SteadyTime(Duration(deadline_)); }
+  // After it nothing is waited for, and nothing sent. Once the run is interrupted, it has passed.
+  SteadyTime deadline() const { return signal_ != 0 ? SteadyTime() : SteadyTime(Duration(deadline_)); }
   void set_deadline(SteadyTime when) { deadline_ = when.time_since_epoch().count(); }
+  // A signal ends the run as its deadline does: what is under way is finished, nothing else is begun.
+  void expect_signals() { expects_signals_ = true; }
+  void interrupt(int signal) { signal_ = signal; }  // in a signal's handler
+  int signal() const { return signal_; }            // that has interrupted it, or 0
+  // Whether it may be over before its work is done.
+  bool may_be_cut() const { return expects_signals_ || deadline() != SteadyTime::max(); }
   bool over(SteadyTime now) const { return now >= deadline(); }
   SteadyTime earlier(SteadyTime when) const { return std::min(when, deadline()); }
+  std::string why_over() const { return signal_ != 0 ? "interrupted" : "the deadline has passed"; }
+  Failure failure(const std::string& server = {}) const {
+    return {ErrorCode::try_again, "not finished: " + why_over(), server};
+  }
+  // Throws it once it is over.
+  void check(SteadyTime now) const {
+    if (over(now)) throw failure();
+  }
 
  private:
   std::atomic<Sick> sick_ = Sick::skip;
   std::atomic<Duration::rep> deadline_ = Duration::max().count();
+  std::atomic<int> signal_ = 0;
+  std::atomic<bool> expects_signals_ = false;
 };
 
 }  // namespace mcds

@@ -14,8 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int late_attempts = 20;  // at an answer that comes in time
-
 }  // namespace
 
 // The uses that are asked for now.
@@ -44,6 +42,7 @@ class Counter::Limiting {
       return {use.cost <= rule_.max - used, used, end_ - now_, seen.server, std::move(seen.copies)};
     }
     const auto added = [&](bool, std::uint64_t used) {
+      if (is_late()) throw too_slow(use);
       return used + use.cost <= rule_.max ? std::optional(use.cost) : std::nullopt;
     };
     auto counted = copies()->count(added, {.ttl = end_of_key() - now_});
@@ -120,9 +119,17 @@ class Counter::Limiting {
 
   // An answer that took so long that the window's key may have expired before the request arrived allows
   // nothing.
+  bool is_late() const { return context_.clock.wall() >= end_ + period_ / 2; }
+  Contention too_slow(const LimitUse& use) const {
+    return Contention(
+        "the server answers too slowly for a window of this length; nothing is allowed",
+        context_.cluster.address_of(context_.cluster.placement().server_of(counter_.key_of(use.name))));
+  }
+
   LimitResult result(const LimitUse& use, CounterAnswer counted) const {
-    const bool late = context_.clock.wall() >= end_ + period_ / 2;
-    const bool allowed = counted.value <= rule_.max && !late;
+    const bool late = is_late();
+    const bool allowed = counted.value <= rule_.max;
+    if (allowed && late) throw too_slow(use);
     return {.allowed = allowed,
             .used = allowed ? counted.value : std::min(counted.value - use.cost, rule_.max),
             .retry_after = late ? Duration(0) : end_ - now_,
@@ -134,7 +141,8 @@ class Counter::Limiting {
     const SlidingLimit limit{rule_.max, period_};
     const std::string key = Counter(context_.in_copies(1)).key_of(use.name) + prefix_ + "sliding";
     std::optional<milliseconds> too_late;  // counted, and the answer came after that
-    for (int attempt = 0; attempt < late_attempts; ++attempt) {
+    const SteadyTime over = context_.clock.steady() + period_;
+    for (;;) {
       SlidingUses::Answer answer;
       SteadyTime asked;
       const auto decide = [&](const Observed& observed) -> std::optional<Write> {
@@ -147,6 +155,7 @@ class Counter::Limiting {
         const WallTime now = uses->corrected(limit, context_.clock.wall(), observed.ttl);
         answer = uses->ask(limit, now, use.cost);
         if (rule_.peek || (!answer.allowed && !too_late)) return std::nullopt;
+        if (answer.allowed && asked >= over) throw too_slow(use);
         const WallTime newest(uses->newest());
         return Write{uses->text(), Exptime::at(std::max(newest, now) + limit.kept(), now)};
       };
@@ -157,8 +166,6 @@ class Counter::Limiting {
         return {answer.allowed, answer.used, answer.retry_after, server};
       too_late = answer.stored_at;
     }
-    throw Contention("the server answers too slowly for a window of this length; nothing is allowed",
-                     context_.cluster.address_of(context_.cluster.placement().server_of(key)));
   }
 
   const Counter& counter_;

@@ -38,6 +38,15 @@ bool read_line(CursorState& state, std::string_view line) {
     state.seen = WallTime(std::chrono::microseconds(*time));
     return true;
   }
+  const auto event = words.size() < 2 ? std::nullopt : EventId::parse(words[1]);
+  if (words[0] == "until" && words.size() == 2) return (state.until = event).has_value();
+  if (words[0] == "failing" && words.size() == 4) {
+    const auto failures = parse_u64(words[2]);
+    const auto moved_to = EventId::parse(words[3]);
+    if (!event || !failures || (!moved_to && words[3] != "-")) return false;
+    state.failing = {*event, *failures, moved_to};
+    return true;
+  }
   const auto name = words.size() < 3 ? std::nullopt : PartName::parse(words[1]);
   if (!name || !parse_hex64(words[2])) return false;
   if (words[0] == "lost" && words.size() == 3) {
@@ -91,6 +100,10 @@ std::string CursorState::text() const {
     text += '\n';
   }
   for (const auto& [name, incarnation] : lost) text += "lost " + name.text() + ' ' + incarnation + '\n';
+  if (until) text += "until " + until->text() + '\n';
+  if (failing)
+    text += "failing " + failing->event.text() + ' ' + std::to_string(failing->failures) + ' ' +
+            (failing->moved_to ? failing->moved_to->text() : "-") + '\n';
   const std::string sum = checksum(text);
   return text + "end *" + sum + '\n';
 }

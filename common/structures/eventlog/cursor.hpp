@@ -22,10 +22,20 @@ struct CursorState {
     bool operator==(const Consumed&) const = default;
   };
 
+  // An event whose delivery failed, and its id in the log of failed ones once it is put there.
+  struct Failing {
+    EventId event;
+    std::uint64_t failures = 0;
+    std::optional<EventId> moved_to = {};
+    bool operator==(const Failing&) const = default;
+  };
+
   std::string ring;              // empty: a cursor that has read nothing yet
   std::optional<WallTime> seen;  // nothing that was there then is undelivered
   std::map<PartName, Consumed> parts;
   std::set<std::pair<PartName, std::string>> lost;
+  std::optional<EventId> until = {};  // events up to this one are delivered one by one
+  std::optional<Failing> failing = {};
   bool operator==(const CursorState&) const = default;
   std::string text() const;
   // Throws Failure(bad_data), naming `file`.
@@ -62,6 +72,9 @@ class CursorFile {
 //   part 29920568 5f3a9c0d1e2b4a67 1834 01a1fc4a-…  name, incarnation, bytes consumed, last id in them
 //                                                   (`-`: none)
 //   lost 29920568.1 0f1e2d3c4b5a6978                an incarnation whose loss has been reported
+//   until 01a1fc4a-…                                the last event of a batch whose delivery failed
+//   failing 01a1fc4a-… 2 -                          an event, how often its delivery failed, and its id in
+//                                                   the log of failed events, if it is being put there
 //   end *5d41402a
 // An empty file is a new cursor. Anything else that differs is not one of ours (Failure, bad_data); the
 // message tells cursors of logs that mcds 0.x kept in several copies, which began with mcds-eventlog-cursor

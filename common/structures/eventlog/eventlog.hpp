@@ -22,17 +22,22 @@ class LogWriter {
   LogWriter(const Context& context, std::string_view name, const std::optional<RingShape>& shape);
   ~LogWriter();
 
-  // One event, now or at `at`; throws InvalidInput for times outside [now - N C, now + C].
+  // One event, now or at `at`; throws InvalidInput for times outside [now - N C, now + C]. `id`: of that
+  // time, made by new_id(); put twice it is one event.
   struct Put {
     EventId id;
     std::size_t server;
   };
-  Put put(std::string_view data, EventData kind, std::optional<WallTime> at = std::nullopt);
+  Put put(std::string_view data, EventData kind, std::optional<WallTime> at = std::nullopt,
+          const std::optional<EventId>& id = std::nullopt);
+  // Returns an id of now.
+  EventId new_id();
 
   // Many events: lines are collected until stage() says that they must be flushed first (nullopt). A flush
   // that throws has dropped its lines: none is known to be stored.
   std::optional<EventId> stage(std::string_view data, EventData kind,
-                               std::optional<WallTime> at = std::nullopt);
+                               std::optional<WallTime> at = std::nullopt,
+                               const std::optional<EventId>& as = std::nullopt);
   std::size_t staged() const;
   struct Flushed {
     std::size_t server = 0;  // it went to

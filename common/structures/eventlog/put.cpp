@@ -127,19 +127,25 @@ LogWriter::LogWriter(const Context& context, std::string_view name, const std::o
     : parts_(std::make_unique<Parts>(context, name, shape)) {}
 LogWriter::~LogWriter() = default;
 
-LogWriter::Put LogWriter::put(std::string_view data, EventData kind, std::optional<WallTime> at) {
+LogWriter::Put LogWriter::put(std::string_view data, EventData kind, std::optional<WallTime> at,
+                              const std::optional<EventId>& as) {
   rely_on(parts_->events == 0, "what was staged is flushed before a single event is put");
-  const auto id = stage(data, kind, at);
+  const auto id = stage(data, kind, at, as);
   return {*id, flush().server};
 }
 
-std::optional<EventId> LogWriter::stage(std::string_view data, EventData kind, std::optional<WallTime> at) {
+EventId LogWriter::new_id() {
+  return parts_->ids.next(parts_->time_of(std::nullopt));
+}
+
+std::optional<EventId> LogWriter::stage(std::string_view data, EventData kind, std::optional<WallTime> at,
+                                        const std::optional<EventId>& as) {
   Parts& parts = *parts_;
   const WallTime time = parts.time_of(at);
   const std::int64_t of_time = parts.shape().chunk_of(time);
   if (parts.events != 0 && of_time != parts.chunk) return std::nullopt;
   const std::size_t before = parts.lines.size();
-  const EventId id = parts.ids.next(time);
+  const EventId id = as ? *as : parts.ids.next(time);
   rely_on(id != parts.last_id, "ids are unique");
   parts.last_id = id;
   append_event_line(parts.lines, id, data, kind);

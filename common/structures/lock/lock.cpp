@@ -45,6 +45,16 @@ auto act_on_all(const Context& context, const std::vector<Plan>& plans, const Ac
   return results;
 }
 
+// What is left of it for the holder, of what is left for the server.
+std::chrono::seconds holders_ttl(const std::string& holder, std::chrono::seconds left) {
+  const auto asked = ttl_of({{}, holder});
+  if (!asked) return left;
+  left =
+      std::max(left - std::chrono::floor<std::chrono::seconds>(server_holds_longer), std::chrono::seconds(0));
+  if (json_field(holder, "finished_at")) return left;
+  return std::min(left, std::chrono::floor<std::chrono::seconds>(*asked));
+}
+
 }  // namespace
 
 Lock::Lock(Context context, std::string_view name, Duration longest_ttl)
@@ -374,6 +384,7 @@ Lock::Shown Lock::shown(std::span<const Reply> replies) const {
     if (!outcome.failure) outcome.yes = holds;
     one.copies.push_back(std::move(outcome));
   }
+  if (one.ttl && one.ttl->count() > 0) one.ttl = holders_ttl(one.holder, *one.ttl);
   return one;
 }
 

@@ -148,7 +148,7 @@ class Lock {
     std::string name;
     bool held = false;
     std::string holder;                       // JSON, or empty
-    std::optional<std::chrono::seconds> ttl;  // until the key expires, if the server reports it
+    std::optional<std::chrono::seconds> ttl;  // of the holder, if the server reports it
     std::size_t server = 0;
     std::optional<Failure> failure;
     std::vector<CopyOutcome> copies = {};

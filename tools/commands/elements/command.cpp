@@ -91,8 +91,7 @@ ExitStatus check(Session& session, const ElementsOptions& options) {
 }
 
 ExitStatus drop(Session& session, const ElementsOptions& options) {
-  const bool dropped = elements_of(session, options).drop();
-  return answer_dropped(session, start_answer(options), dropped);
+  return answer_dropped(session, start_answer(options), [&] { return elements_of(session, options).drop(); });
 }
 
 ExitStatus where(Session& session, const ElementsOptions& options) {

@@ -46,6 +46,7 @@ class LinePutter {
     JsonObject answer("eventlog", log);
     answer.number("events", events_).number("failed", failed);
     if (first_) answer.bytes("first_id", first_->text()).bytes("last_id", last_->text());
+    session.add_unfinished(answer);
     answer_from(session, answer, {.server = {}, .or_one = true}, std::to_string(events_));
   }
 
@@ -102,6 +103,7 @@ ExitStatus put(Session& session, const EventlogOptions& options) {
   const auto put = log.put(value_of(*options.data), options.json ? EventData::json : EventData::text, at);
   JsonObject answer("eventlog", options.name);
   answer.bytes("id", put.id.text()).time("at", put.id.time());
+  answer.signed_number("at_s", whole_seconds(put.id.time()));
   answer_from(session, answer, {.server = put.server, .or_one = true}, put.id.text());
   return ExitStatus::ok;
 }
@@ -158,7 +160,7 @@ ExitStatus where(Session& session, const EventlogOptions& options) {
 
 ExitStatus drop(Session& session, const EventlogOptions& options) {
   return answer_dropped(session, JsonObject("eventlog", options.name),
-                        drop_log(log_context(session), options.name));
+                        [&] { return drop_log(log_context(session), options.name); });
 }
 
 using EventlogOptionsPtr = std::shared_ptr<EventlogOptions>;
@@ -167,8 +169,8 @@ constexpr const char* busy_help = "exit code if another run is using the cursor;
 
 void declare_put(Command& command, const EventlogOptionsPtr& options) {
   command.verb("put", "add an event, or one for each line of standard input", put, options)
-      .answer("eventlog id at server copies?")
-      .answer("eventlog events failed first_id? last_id? copies?")
+      .answer("eventlog id at at_s server copies?")
+      .answer("eventlog events failed first_id? last_id? unfinished? copies?")
       .example("mcds eventlog put deploys 'v1.4.2 ok'")
       .example("mcds eventlog put deploys --json '{\"version\":\"1.4.2\"}'")
       .example("tail -F app.log | mcds eventlog put app -")
@@ -187,7 +189,7 @@ void declare_put(Command& command, const EventlogOptionsPtr& options) {
 
 void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
   command.verb("fetch", "print events in the order of their time", eventlog_fetch, options)
-      .answer("id at data")
+      .answer("id at at_s data")
       .answer("gap from:time to:time reason")
       .example("mcds eventlog fetch deploys --first 15m")
       .example("mcds eventlog fetch deploys --cursor deploys.seen -- mail -s deploys ops")
@@ -198,6 +200,9 @@ void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
       .option("--after", "ID", "only events with a greater id", &options->after)
       .option("--limit", "N", "at most N events, the oldest ones", &options->limit)
       .option("--cursor", "FILE", "only events not yet delivered with this file", &options->cursor)
+      .option("--give-up", "N",
+              "with --cursor and a command: after N failures an event goes into the log NAME.failed",
+              &options->give_up)
       .option("-E,--busy-exit", "N", busy_help, &options->busy_status)
       .flag("--must-exist", "exit with 1 if there is no such log", options->must_exist)
       .child(options->child, false);
@@ -205,7 +210,7 @@ void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
 
 void declare_tail(Command& command, const EventlogOptionsPtr& options) {
   command.verb("tail", "print the last events, and new ones with -f", eventlog_tail, options)
-      .answer("eventlog? id at data")
+      .answer("eventlog? id at at_s data")
       .answer("eventlog? gap from:time to:time reason")
       .example("mcds eventlog tail deploys")
       .example("mcds eventlog tail deploys -f -o value")

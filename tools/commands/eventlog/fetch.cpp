@@ -1,5 +1,7 @@
 // mcds eventlog fetch: a range, or what a cursor has not delivered; to standard output or to a command's
 // input.
+#include <csignal>
+
 #include "tools/commands/eventlog/merged.hpp"
 #include "tools/commands/eventlog/options.hpp"
 #include "tools/commands/run_report.hpp"
@@ -25,29 +27,33 @@ LogRange range_of(Session& session, const EventlogOptions& options) {
   return range;
 }
 
-// The events are the child's standard input; its exit code is ours.
-ExitStatus run_with(Session& session, const EventlogOptions& options, std::string lines) {
-  ChildOptions child{.command = options.child};
-  child.input = std::move(lines);
-  const ChildResult result = run_alone(session, child);
-  if (!result.message.empty()) session.output().error(Failure(ErrorCode::usage, result.message));
-  return static_cast<ExitStatus>(result.exit_code());
-}
+// What became of the events that were read.
+struct Handed {
+  bool damage = false;  // in the log
+  ChildResult child = {};
 
-// Reads by `read` into what is printed, or given to the child if there is anything for it.
+  ExitStatus status() const {
+    if (child.exit_code() != 0) return static_cast<ExitStatus>(child.exit_code());
+    return damage ? ExitStatus::bad_data : ExitStatus::ok;
+  }
+};
+
+// Reads by `read` into what is printed, or into the child's standard input if there is anything for it.
 template <typename Read>
-ExitStatus hand_over(Session& session, const EventlogOptions& options, const Read& read) {
+Handed hand_over(Session& session, const EventlogOptions& options, const Read& read) {
   std::string lines;
   EventPrinter printer(session, options.child.empty() ? nullptr : &lines);
   session.output().buffered(true);
-  read(printer);
+  const bool wanted = read(printer);
   printer.release();
   session.output().flush();
-  if (!options.child.empty() && !lines.empty()) {
-    const ExitStatus status = run_with(session, options, std::move(lines));
-    if (status != ExitStatus::ok) return status;
-  }
-  return printer.saw_damage() ? ExitStatus::bad_data : ExitStatus::ok;
+  Handed handed{printer.saw_damage()};
+  if (options.child.empty() || lines.empty() || !wanted) return handed;
+  ChildOptions child{.command = options.child};
+  child.input = std::move(lines);
+  handed.child = run_alone(session, child);
+  tell_failure(session.output(), handed.child);
+  return handed;
 }
 
 // Of a log that is written with another shape than the usual one, or with several.
@@ -72,15 +78,152 @@ ExitStatus fetch_range(Session& session, const EventlogOptions& options) {
   ShapeFinder finder(session, options, std::nullopt);
   range.only_if_sole = true;
   bool missing = false;
-  const ExitStatus status = hand_over(session, options, [&](EventPrinter& printer) {
+  const Handed handed = hand_over(session, options, [&](EventPrinter& printer) {
     const LogSummary summary =
         finder.read([&](LogReader& log) { return log.fetch(range, printer); }, [&] { printer.drop_held(); });
-    if (summary.declined) return fetch_shapes(session, options, range, summary, printer);
-    missing = summary.found_nothing() && summary.shapes.empty();
+    if (summary.declined) fetch_shapes(session, options, range, summary, printer);
+    missing = !summary.declined && summary.found_nothing() && summary.shapes.empty();
     if (missing) warn_of_no_trace(session, options.name);
+    return true;
   });
-  return missing && options.must_exist ? worse(status, ExitStatus::no) : status;
+  return missing && options.must_exist ? worse(handed.status(), ExitStatus::no) : handed.status();
 }
+
+// The events on their way to the printer: which they were, and what the last one holds.
+class NotedEvents final : public LogSink {
+ public:
+  explicit NotedEvents(EventPrinter& to) : to_(to) {}
+  bool event(const EventLine& event) override {
+    ++count;
+    last = event.id;
+    kind = event.base64 || event.foreign || event.data.starts_with('"') ? EventData::text : EventData::json;
+    data = event.bytes();
+    return to_.event(event);
+  }
+  void gap(const LogGap& gap) override { to_.gap(gap); }
+  void damaged(const CorruptData& damage) override { to_.damaged(damage); }
+
+  std::uint64_t count = 0;
+  EventId last{};
+  EventData kind{};
+  std::string data;
+
+ private:
+  EventPrinter& to_;
+};
+
+// What a cursor has not delivered yet. With --give-up, events that fail again and again go into another log.
+class CursorFetch {
+ public:
+  CursorFetch(Session& session, const EventlogOptions& options, CursorFile& file)
+      : session_(session), options_(options), file_(file), saved_(file.load()) {
+    if (options.give_up) failed_.emplace(log_context(session), options.name + ".failed", shape_of_failed);
+  }
+
+  // A batch that failed is delivered one by one until past its end.
+  ExitStatus run() {
+    if (!options_.give_up || !saved_.until) return deliver(options_.limit);
+    ExitStatus status = ExitStatus::ok;
+    while (saved_.until && !stopped_) status = worse(status, deliver(1));
+    return status;
+  }
+
+ private:
+  // For a week: somebody has to look at them.
+  static constexpr RingShape shape_of_failed{.chunk_s = 3600, .chunks = 168};
+  // With an older id it would soon expire.
+  static constexpr auto oldest_id = std::chrono::hours(6 * 24);
+
+  ExitStatus deliver(std::optional<std::uint64_t> limit) {
+    CursorState state = saved_;
+    ShapeFinder finder(session_, options_, shape_of(saved_));
+    bool known = true;
+    std::optional<NotedEvents> events;
+    const Handed handed = hand_over(session_, options_, [&](EventPrinter& printer) {
+      events.emplace(printer);
+      const auto summary = finder.read([&](LogReader& log) { return log.deliver(state, *events, limit); },
+                                       [&] {
+                                         state = saved_;
+                                         printer.drop_held();
+                                         events.emplace(printer);
+                                       });
+      // A log that no one has written to yet: with which parameters will show.
+      known = !saved_.ring.empty() || !summary.found_nothing();
+      return !is_given_up(*events);
+    });
+    if (is_given_up(*events)) return give_up(state, *events);
+    const bool delivered = handed.child.exit_code() == 0;
+    if (!delivered && options_.give_up && events->count > 0) return note_failure(state, *events, handed);
+    stopped_ = !delivered;
+    if (delivered && known) move_to(state, *events);
+    return handed.status();
+  }
+
+  // Whether an earlier run had begun to put it into the other log.
+  bool is_given_up(const NotedEvents& events) const {
+    return options_.give_up && events.count == 1 && saved_.failing && saved_.failing->moved_to &&
+           saved_.failing->event == events.last;
+  }
+
+  void move_to(CursorState& state, const NotedEvents& events) {
+    if (state.failing && events.count > 0 && state.failing->event == events.last) state.failing.reset();
+    if (state.until && (events.count == 0 || events.last >= *state.until)) {
+      state.until.reset();
+      state.failing.reset();
+    }
+    save(state);
+  }
+
+  // Only the command's own failure counts: not that it is missing, nor that it was told to end.
+  ExitStatus note_failure(CursorState& state, const NotedEvents& events, const Handed& handed) {
+    stopped_ = true;
+    const int signal = handed.child.signal;
+    const bool counts = handed.child.reason == ChildResult::Reason::ended && signal != SIGINT &&
+                        signal != SIGTERM && signal != SIGHUP;
+    if (!counts) return handed.status();
+    CursorState next = saved_;
+    next.ring = state.ring;
+    if (!next.until) next.until = events.last;
+    if (events.count == 1) {
+      if (!next.failing || next.failing->event != events.last) next.failing = {events.last};
+      ++next.failing->failures;
+    }
+    save(next);
+    if (events.count > 1 || next.failing->failures < *options_.give_up) return handed.status();
+    stopped_ = false;
+    return give_up(state, events);
+  }
+
+  // Its id there is saved before it is put, so that a repetition puts the same.
+  ExitStatus give_up(CursorState& state, const NotedEvents& events) {
+    const WallTime now = session_.clock().wall();
+    auto& id = saved_.failing->moved_to;
+    if (!id || now - id->time() > oldest_id) {
+      id = failed_->new_id();
+      save(saved_);
+    }
+    failed_->put(events.data, events.kind, id->time(), *id);
+    session_.output().warning("the event " + events.last.text() + " failed " +
+                              std::to_string(saved_.failing->failures) + " times and is now in the log " +
+                              options_.name + ".failed as " + id->text());
+    state.until = saved_.until;
+    state.failing = saved_.failing;
+    move_to(state, events);
+    return ExitStatus::problem;
+  }
+
+  void save(const CursorState& state) {
+    file_.save(state);
+    saved_ = state;
+  }
+
+  Session& session_;
+  const EventlogOptions& options_;
+  CursorFile& file_;
+  CursorState saved_;
+  std::optional<LogWriter> failed_;
+  bool stopped_ = false;
+};
 
 ExitStatus fetch_cursor(Session& session, const EventlogOptions& options) {
   if (options.first || options.last || options.after) {
@@ -88,32 +231,17 @@ ExitStatus fetch_cursor(Session& session, const EventlogOptions& options) {
         "--cursor reads what was not delivered yet, not a range of time; omit --first, --last and --after");
   }
   const ExitStatus busy = busy_exit(options.busy_status);
-  std::optional<CursorFile> opened;
-  if (!open_cursor(session, options, opened)) return busy;
-  CursorFile& file = *opened;
-  const CursorState before = file.load();
-  CursorState state = before;
-  ShapeFinder finder(session, options, shape_of(before));
-  bool known = true;
-  const ExitStatus status = hand_over(session, options, [&](EventPrinter& printer) {
-    const auto summary =
-        finder.read([&](LogReader& log) { return log.deliver(state, printer, options.limit); },
-                    [&] {
-                      state = before;
-                      printer.drop_held();
-                    });
-    // A log that no one has written to yet: with which parameters will show.
-    known = !before.ring.empty() || !summary.found_nothing();
-  });
-  const bool delivered =
-      status == ExitStatus::ok || (status == ExitStatus::bad_data && options.child.empty());
-  if (delivered && known) file.save(state);
-  return status;
+  std::optional<CursorFile> file;
+  if (!open_cursor(session, options, file)) return busy;
+  return CursorFetch(session, options, *file).run();
 }
 
 }  // namespace
 
 ExitStatus eventlog_fetch(Session& session, const EventlogOptions& options) {
+  if (options.give_up && (!options.cursor || options.child.empty()))
+    throw InvalidInput("--give-up counts failures of a command in a cursor; give --cursor FILE and -- CMD");
+  if (options.give_up == 0) throw InvalidInput("--give-up must be at least 1");
   return options.cursor ? fetch_cursor(session, options) : fetch_range(session, options);
 }
 

@@ -14,7 +14,7 @@ struct EventlogOptions {
   std::vector<std::string> names;  // of tail
   std::optional<std::string> data, at, first, last, until, after, cursor;
   std::optional<Duration> chunk;
-  std::optional<std::uint64_t> chunks, limit, busy_status;
+  std::optional<std::uint64_t> chunks, limit, busy_status, give_up;
   std::uint64_t count = 10;
   Duration every = std::chrono::seconds(1);
   bool json = false, follow = false, must_exist = false;

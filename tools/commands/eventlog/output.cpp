@@ -13,6 +13,7 @@ JsonObject event_object(const EventLine& event, const std::string& log) {
   JsonObject object;
   if (!log.empty()) object.bytes("eventlog", log);
   object.bytes("id", event.id.text()).time("at", event.id.time());
+  object.signed_number("at_s", whole_seconds(event.id.time()));
   if (event.foreign) {
     object.bytes("data_b64", base64(event.data));
   } else if (event.base64) {

@@ -65,22 +65,27 @@ class Keeper {
   ExitStatus run() {
     save();
     const SteadyTime stopped = session_.clock().steady();
+    session_.end_by_signals();  // but while the command runs: then they are passed on
     const ChildResult child = run_alone(session_, {.command = options_.command, .may_go_on = true});
     if (child.exit_code() != 0) return tell_kept(child);
-    const HeldSignals held;
     try {
-      return restore(held, stopped);
-    } catch (const Interrupted&) {
-      session_.output().error(Failure(
-          ErrorCode::try_again, "interrupted; what was not loaded is in " + file_ + ": " + load_command(),
-          session_.server_address(on_)));
-      throw;
+      return restore(stopped);
+    } catch (const Failure& failure) {
+      return tell_left(failure);
     }
   }
 
  private:
-  ExitStatus restore(const HeldSignals& held, SteadyTime stopped) {
-    const std::optional<Process> after = wait(held);
+  ExitStatus tell_left(const Failure& failure) {
+    session_.output().error(
+        Failure(failure.code(),
+                std::string(failure.what()) + "; what was not loaded is in " + file_ + ": " + load_command(),
+                session_.server_address(on_)));
+    return status_of(failure.code());
+  }
+
+  ExitStatus restore(SteadyTime stopped) {
+    const std::optional<Process> after = wait();
     if (!after) {
       session_.output().error(
           Failure(ErrorCode::unavailable,
@@ -93,7 +98,7 @@ class Keeper {
     line_.boolean("restarted", restarted);
     line_.raw("away_s",
               format_fixed(std::chrono::duration<double>(session_.clock().steady() - stopped).count(), 3));
-    return load(restarted || after->flushes != before_.flushes, held);
+    return load(restarted || after->flushes != before_.flushes);
   }
 
   void save() {
@@ -139,7 +144,7 @@ class Keeper {
   }
 
   // Until it answers again. nullopt: it did not in time.
-  std::optional<Process> wait(const HeldSignals& held) {
+  std::optional<Process> wait() {
     session_.try_always();
     const SteadyTime began = session_.clock().steady();
     for (;;) {
@@ -149,21 +154,15 @@ class Keeper {
       const Duration waited = session_.clock().steady() - began;
       if (now && (!now->is(before_) || waited > may_linger)) return now;
       if (!now && waited > options_.wait.value_or(usual_wait)) return std::nullopt;
-      InterruptibleClock(session_.clock(), held).sleep_for(between_looks);
+      session_.clock().sleep_for(between_looks);
     }
   }
 
-  ExitStatus load(bool lost, const HeldSignals& held) {
+  ExitStatus load(bool lost) {
     LoadDone done;
     if (lost) {
-      const auto loaded = attempt([&] { load_items(session_, *cluster_, load_, file_, done, &held); });
-      if (const auto& failure = loaded.failure()) {
-        session_.output().error(Failure(
-            failure->code(),
-            std::string(failure->what()) + "; what was not loaded is in " + file_ + ": " + load_command(),
-            failure->server()));
-        return status_of(failure->code());
-      }
+      const auto loaded = attempt([&] { load_items(session_, *cluster_, load_, file_, done); });
+      if (const auto& failure = loaded.failure()) return tell_left(*failure);
     } else {
       done.status = ExitStatus::problem;
       session_.output().warning(

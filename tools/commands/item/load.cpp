@@ -134,7 +134,7 @@ void print(Session& session, const ItemOptions& options, const LoadDone& done) {
   add_passed_over(line, done.report.passed_over);
   add_whole(line, done.file);
   add_speed(line, done.took, done.report.items);
-  if (done.unfinished) line.boolean("unfinished", true);
+  session.add_unfinished(line);
   session.output().answer(line, std::to_string(all.loaded));
 }
 
@@ -165,26 +165,31 @@ SavedReader::End SavedFile::end() const {
 }
 
 void load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file,
-                LoadDone& done, const HeldSignals* held) {
+                LoadDone& done) {
   SavedFile reader(file);
   std::optional<SavedItem> first = reader.next();
   LoadOptions placing = options;
   if (first) placing.places = places_of(session, reader.head(), options, file);
   session.output().buffered(true);
-  done.unfinished = true;
+  session.end_by_signals();
   Progress progress(session.clock(), "items", reader.size());
   const SteadyTime started = session.clock().steady();
-  load_saved(
-      session.context_on(cluster), placing,
-      {[&](const std::string& key, const Failure& failure) {
-         done.status = worse(done.status, session.output().failed(key, failure));
-       },
-       [&](std::uint64_t count) {
-         progress.reach(count, reader.bytes_read());
-         if (held != nullptr) held->check();
-       }},
-      [&] { return first ? std::exchange(first, std::nullopt) : reader.next(); }, done.report);
-  done.unfinished = false;
+  const LoadWatch watch{[&](const std::string& key, const Failure& failure) {
+                          done.status = worse(done.status, session.output().failed(key, failure));
+                        },
+                        [&](std::uint64_t count) {
+                          progress.reach(count, reader.bytes_read());
+                          session.expect_time();
+                        }};
+  try {
+    load_saved(
+        session.context_on(cluster), placing, watch,
+        [&] { return first ? std::exchange(first, std::nullopt) : reader.next(); }, done.report);
+  } catch (...) {
+    done.took = session.clock().steady() - started;
+    session.note_unfinished();
+    throw;
+  }
   done.took = session.clock().steady() - started;
   progress.hide();
   session.output().tell_errors();
@@ -202,12 +207,10 @@ ExitStatus item_load(Session& session, const ItemOptions& options) {
     expect_whole(options.file);
   }
   LoadDone done;
-  const SteadyTime started = session.clock().steady();
   try {
     load_items(session, session.cluster(), load, options.file, done);
   } catch (...) {
-    done.took = session.clock().steady() - started;
-    if (done.unfinished) print(session, options, done);
+    if (session.is_unfinished()) print(session, options, done);
     throw;
   }
   print(session, options, done);

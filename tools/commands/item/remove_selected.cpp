@@ -40,6 +40,7 @@ class SelectionRemover {
  private:
   ExitStatus remove() {
     const auto take = [this](const LiveKey& key) {
+      session_.expect_time();
       removal_.take(key);
       return true;
     };
@@ -47,6 +48,7 @@ class SelectionRemover {
     status_ = worse(status_, report_unlisted(session_, session_.placement()->pool(), results));
     removal_.finish();
     const RemovalReport& report = removal_.report();
+    if (report.failed > 0) session_.expect_time();
     progress_.hide();
     session_.output().tell_errors();
     if (report.changed > 0) status_ = worse(status_, ExitStatus::no);

@@ -69,11 +69,10 @@ struct LoadDone {
   LoadReport report;
   SavedReader::End file;
   Duration took{};
-  bool unfinished = false;  // it threw on the way
 };
-// Throws Interrupted between two batches when a signal has come that is held.
+// Throws Failure(try_again) between two batches when the run is over, by its deadline or a signal.
 void load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file,
-                LoadDone& done, const HeldSignals* held = nullptr);
+                LoadDone& done);
 
 void add_structures(JsonObject& line, const LoadReport& report);
 void add_passed_over(JsonObject& line, const std::map<std::string, std::uint64_t>& passed_over);

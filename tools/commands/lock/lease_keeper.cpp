@@ -105,9 +105,9 @@ SteadyTime LeaseKeeper::renew_once() {
         publish();
         if (plan_.renewed) plan_.renewed();
         return lease_.deadline - plan_.ttl + plan_.ttl / 3;
-      case Lock::Renewal::not_owner: lose("another process has taken it"); break;
+      case Lock::Renewal::not_owner: lose("another process has taken it (after a release --force?)"); break;
       case Lock::Renewal::not_held:
-        lose("the server no longer has it (restarted, flushed or evicted?)");
+        lose("the server no longer has it (release --force, or restarted, flushed, evicted?)");
         break;
     }
     return SteadyTime::max();

@@ -19,7 +19,21 @@ void add_lease(JsonObject& answer, const Lease& lease, Duration ttl) {
   answer.bytes("token", lease.token);
   add_seconds(answer, "ttl_s", ttl);
   answer.time("expires_at", lease.expires_at);
+  answer.signed_number("expires_at_s", whole_seconds(lease.expires_at));
   if (lease.fence) answer.bytes("fence", std::to_string(*lease.fence));
+}
+
+// Of a holder whose time seems to be over: why its lock is busy all the same.
+std::string if_over(const std::string& holder, WallTime now) {
+  const auto since = json_field(holder, "acquired_at");
+  const auto ttl = parse_double(json_field(holder, "ttl_s").value_or(""));
+  const auto time = since ? json_unquote(*since) : std::nullopt;
+  const auto began = attempt([&] { return parse_time(time.value_or(""), now, "acquired_at"); });
+  if (!ttl || !(*ttl < 1e9) || began.failure()) return {};
+  const WallTime end = began.value() + std::chrono::microseconds(static_cast<std::int64_t>(*ttl * 1e6));
+  if (now < end || now > end + std::chrono::seconds(3)) return {};
+  return "unless it was renewed, it ended at " + format_time(end) +
+         ", and its key lives up to two seconds longer on purpose";
 }
 
 Duration longest_ttl(Session& session) {
@@ -41,6 +55,8 @@ ExitStatus acquire(Session& session, const LockOptions& options) {
     add_lease(line, *answer.lease, ttl);
   else
     add_holder(line, answer.holder);
+  const std::string over = answer.lease ? "" : if_over(answer.holder, session.clock().wall());
+  if (!over.empty()) line.bytes("message", over);
   const AnswerFrom from{answer.server, answer.copies, "held"};
   if (!answer.lease) {
     if (session.output().mode() == OutputMode::value) {
@@ -210,7 +226,7 @@ void declare_held(Command& command, const std::shared_ptr<LockOptions>& options)
   command.verb("acquire", "take a lock and print its token", acquire, options)
       .with(declare_taking, options, "time until the lock expires; default 60s")
       .answer("lock acquired slot? slots? @lease server @copies")
-      .answer("lock acquired slot? slots? holder? server @copies")
+      .answer("lock acquired slot? slots? holder? message? server @copies")
       .example("mcds lock acquire nightly --ttl 10m")
       .example("token=$(mcds lock acquire deploy -w 30s -o value) || exit")
       .example("mcds lock acquire ledger --fence --note \"month end\"")
@@ -273,8 +289,10 @@ ExitStatus tell_busy(Session& session, const LockOptions& options, const Lock::A
                                ? "the lock " + options.name + " is held by " + holder
                                : "all " + std::to_string(*options.slots) + " slots of the lock " +
                                      options.name + " are held, one of them by " + holder;
-  session.output().error(
-      Failure(ErrorCode::try_again, held + "; wait for it with -w", session.server_address(answer.server)));
+  const std::string over = if_over(answer.holder, session.clock().wall());
+  session.output().error(Failure(ErrorCode::try_again,
+                                 held + "; " + over + (over.empty() ? "" : "; ") + "wait for it with -w",
+                                 session.server_address(answer.server)));
   return status;
 }
 

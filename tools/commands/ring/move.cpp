@@ -46,10 +46,11 @@ class Mover {
         move_.list([&](const TakeLiveKey& take) { return list_keys(session_, from_pool_, take); });
     if (!options_.even_astray) expect_profile();
     warn();
+    session_.end_by_signals();
     try {
       if (!options_.move.dry_run) copy(keys);
     } catch (...) {
-      unfinished_ = true;
+      session_.note_unfinished();
       print();
       throw;
     }
@@ -66,7 +67,7 @@ class Mover {
   }
 
   void copy(std::uint64_t keys) {
-    LeftItems left(session_.clock(), "items", keys, options_.list,
+    LeftItems left(session_, "items", keys, options_.list,
                    [this](const LeftItem& item) { print_left(item); });
     began_copying_ = session_.clock().steady();
     move_.copy(left.watch());
@@ -203,11 +204,12 @@ class Mover {
       line.boolean("dry_run", true);
       return session_.output().answer(line, std::to_string(all.keys));
     }
-    const auto lost = unfinished_ ? std::nullopt : evicted();
+    const bool cut = session_.is_unfinished();
+    const auto lost = cut ? std::nullopt : evicted();
     line.raw("evicted", lost ? std::to_string(*lost) : "null");
     const Duration so_far = session_.clock().steady() - began_copying_;
-    add_speed(line, unfinished_ ? so_far : move_.report().copying, move_.report().done);
-    if (unfinished_) line.boolean("unfinished", true);
+    add_speed(line, cut ? so_far : move_.report().copying, move_.report().done);
+    session_.add_unfinished(line);
     session_.output().answer(line, std::to_string(all.copied + all.updated + all.united));
   }
 
@@ -220,7 +222,6 @@ class Mover {
   Move move_;
   ExitStatus status_ = ExitStatus::ok;
   SteadyTime began_copying_;
-  bool unfinished_ = false;
 };
 
 ExitStatus run_move(Session& session, const RingMoveOptions& options) {

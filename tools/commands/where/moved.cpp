@@ -60,8 +60,7 @@ class OldPlacePruner {
   }
 
   void remove(std::uint64_t keys) {
-    LeftItems left(session_.clock(), "keys", keys, options_.list,
-                   [this](const LeftItem& item) { print_left(item); });
+    LeftItems left(session_, "keys", keys, options_.list, [this](const LeftItem& item) { print_left(item); });
     places_.remove(options_.even_last, left.watch());
   }
 

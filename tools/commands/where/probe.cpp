@@ -224,6 +224,7 @@ void Probe::look_again(std::span<const std::string> keys, const Answer& answer) 
 }
 
 ExitStatus Probe::finish_window() {
+  if (options_.prune) session_.expect_time();
   ExitStatus status = ExitStatus::ok;
   std::vector<KeyCopies> copies = ask(keys_);
   std::vector<std::size_t> places;  // of those that are looked at again now

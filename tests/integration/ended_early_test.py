@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""A command that changes many things and is ended early by SIGINT, SIGTERM or --deadline says what it did, with "unfinished":true.
+And what waits for somebody waits: a standard output that blocks, slow servers.
+
+Usage: ended_early_test.py BUILD_DIR
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from checks import check, finish
+from real_servers import connected, start_memcached
+
+MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+KEYS = 5000
+HANGS_S = 60
+
+
+def environment():
+    return {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
+
+
+def start(words, **more):
+    return subprocess.Popen([MCDS, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), **more)
+
+
+def fill(path, prefix):
+    with connected(path) as file:
+        for number in range(KEYS):
+            file.write(f"set {prefix}{number} 0 0 1 noreply\r\nx\r\n".encode())
+        file.write(b"version\r\n")
+        file.flush()
+        file.readline()
+
+
+def count(server, prefix):
+    done = subprocess.run([MCDS, "-s", server, "item", "list", "--prefix", prefix, "-o", "value"], capture_output=True, text=True, check=True,
+                          env=environment())
+    return len(done.stdout.split())
+
+
+def wait_until_begun(process, begun):
+    while process.poll() is None and not begun():
+        pass
+
+
+def summary_of(process):
+    try:
+        output, errors = process.communicate(timeout=HANGS_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        output, errors = process.communicate()
+        return {"hangs": True}, errors
+    lines = [json.loads(line) for line in output.splitlines()]
+    return (lines[-1] if lines else {}), errors
+
+
+def by_what_ends():
+    """(name, options, signal, exit status)"""
+    yield "SIGINT", [], signal.SIGINT, -signal.SIGINT
+    yield "SIGTERM", [], signal.SIGTERM, -signal.SIGTERM
+    yield "--deadline", ["--deadline", "700ms"], None, 75
+
+
+def removals(paths):
+    server, other = ("unix:" + path for path in paths[:2])
+    for name, options, number, status in by_what_ends():
+        for kind in ("selection", "moved"):
+            fill(paths[0], "p:")
+            words = {"selection": ["-s", server, "item", "remove", "--prefix", "p:", "--rate", "1000/s", "--yes"],
+                     "moved": ["-s", server, "ring", "move", "--to", other, "--rate", "1000/s"]}[kind]
+            before = count(server, "p:")
+            process = start([*options, *words])
+            where = server if kind == "selection" else other
+            wait_until_begun(process, lambda: count(where, "p:") != (before if kind == "selection" else 0))
+            if number:
+                process.send_signal(number)
+            summary, errors = summary_of(process)
+            done = before - count(server, "p:") if kind == "selection" else count(other, "p:")
+            told = summary.get("removed" if kind == "selection" else "copied", KEYS)
+            on_its_way = 0 if kind == "selection" else 100  # a move writes the next batch while it reads what became of the last
+            check(process.returncode == status and summary.get("unfinished") is True and told <= done <= told + on_its_way and 0 < done < KEYS,
+                  f"{kind} ended by {name}: {process.returncode}, {done} done, {summary}, {errors}")
+            with connected(paths[1]) as file:
+                file.write(b"flush_all\r\n")
+                file.flush()
+                file.readline()
+
+
+def loads(paths, directory):
+    server = "unix:" + paths[0]
+    fill(paths[0], "p:")
+    saved = os.path.join(directory, "saved")
+    subprocess.run([MCDS, "-s", server, "item", "save", saved, "-q"], check=True, env=environment())
+    for name, options, number, status in by_what_ends():
+        with connected(paths[0]) as file:
+            file.write(b"flush_all\r\n")
+            file.flush()
+            file.readline()
+        process = start([*options, "-s", server, "item", "load", saved, "--rate", "1000/s"])
+        wait_until_begun(process, lambda: count(server, "p:"))
+        if number:
+            process.send_signal(number)
+        summary, errors = summary_of(process)
+        done = count(server, "p:")
+        check(process.returncode == status and summary.get("unfinished") is True
+              and summary["loaded"] <= done <= summary["loaded"] + summary["unknown"] and 0 < done < KEYS,
+              f"a load ended by {name}: {process.returncode}, {done} there, {summary}, {errors}")
+
+
+def lines(paths):
+    """Lines that come for as long as they are read: what was acknowledged is counted."""
+    server = "unix:" + paths[0]
+    reads = {"eventlog": ["eventlog", "fetch", "log", "-o", "value"], "array": ["array", "fetch", "log", "-o", "value"]}
+    for kind, words, field in (("eventlog", ["eventlog", "put", "log", "-"], "events"), ("array", ["array", "add", "log", "-"], "adds")):
+        for name, options, number, status in by_what_ends():
+            subprocess.run([MCDS, "-s", server, kind, "drop", "log", "-q"], check=False, env=environment())
+            reading, writing = os.pipe()
+            process = start([*options, "-s", server, *words], stdin=reading)
+            os.close(reading)
+            os.write(writing, b"a\nb\nc\n")
+            read = lambda: subprocess.run([MCDS, "-s", server, *reads[kind]], capture_output=True, check=False, env=environment()).stdout.split()
+            wait_until_begun(process, lambda: len(read()) == 3)
+            if number:
+                process.send_signal(number)
+            summary, errors = summary_of(process)
+            os.close(writing)
+            check(process.returncode == status and summary.get("unfinished") is True and summary.get(field) == 3,
+                  f"{kind} lines ended by {name}: {process.returncode}, {summary}, {errors}")
+
+
+def second_signal(paths):
+    """While a server is frozen: the first signal waits for what is under way, the second for nothing."""
+    memcached = start_memcached(paths[2])
+    fill(paths[2], "p:")
+    process = start(["-s", "unix:" + paths[2], "--timeout", "1h", "item", "remove", "--prefix", "p:", "--rate", "1000/s", "--yes"])
+    wait_until_begun(process, lambda: count("unix:" + paths[2], "p:") < KEYS)
+    memcached.send_signal(signal.SIGSTOP)
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(timeout=0.5)
+        except subprocess.TimeoutExpired:
+            pass
+    process.communicate()
+    memcached.kill()
+    memcached.wait()
+    check(process.returncode == -signal.SIGINT, f"two signals, and a frozen server: {process.returncode}")
+
+
+def non_blocking_output(paths):
+    """What shares its description with a shell's may be set so by any other program."""
+    server = "unix:" + paths[0]
+    fill(paths[0], "p:")
+    for words in (["item", "list", "--prefix", "p:"], ["--deadline", "60s", "item", "list", "--prefix", "p:"]):
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        with subprocess.Popen([MCDS, "-s", server, *words], stdout=writing, stderr=subprocess.PIPE, env=environment()) as process:
+            os.close(writing)
+            process.poll()
+            threading.Event().wait(0.3)  # the pipe is full meanwhile
+            with open(reading, "rb") as file:
+                got = file.read().count(b"\n")
+            errors = process.communicate()[1]
+        check(process.returncode == 0 and got == KEYS, f"a non-blocking output, {words}: {process.returncode}, {got} lines, {errors!r}")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        paths = [os.path.join(directory, f"m{number}") for number in range(3)]
+        servers = [start_memcached(path) for path in paths[:2]]
+        try:
+            removals(paths)
+            loads(paths, directory)
+            lines(paths)
+            second_signal(paths)
+            non_blocking_output(paths)
+        finally:
+            for server in servers:
+                server.kill()
+                server.wait()
+    finish()
+
+
+if __name__ == "__main__":
+    main()

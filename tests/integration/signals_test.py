@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Signals that are ignored or blocked when mcds is started: every verb with a child ends when the child does, and the child has
+them as its parent's parent had. A status that another process has taken, and a process that cannot be made, are 71.
+
+Usage: signals_test.py BUILD_DIR
+"""
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from checks import check, finish
+from real_servers import start_memcached
+
+MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+HANGS_S = 30
+ALL = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+MASKS = ["grep", "-E", "^Sig(Blk|Ign):", "/proc/self/status"]
+# The child, and what mcds exits with.
+ENDS = {"0": (["true"], 0), "7": (["sh", "-c", "exit 7"], 7), "killed": (["sh", "-c", "kill -KILL $$"], 137),
+        "missing": (["/nowhere/command"], 127), "leaves another": (["sh", "-c", "sleep 1000 & exit 3"], 3)}
+# Takes the status of a child before the program asks for it, as a debugger or a library may.
+THIEF = r"""
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/wait.h>
+pid_t waitpid(pid_t pid, int* status, int options) {
+  pid_t (*next)(pid_t, int*, int) = dlsym(RTLD_NEXT, "waitpid");
+  int taken = 0;
+  if ((options & WUNTRACED) == 0) return next(pid, status, options);
+  if (next(pid, &taken, options) == 0) return 0;
+  errno = ECHILD;
+  return -1;
+}
+"""
+
+
+def run(words, server, numbers=(), how="ignored", **more):
+    def prepare():
+        for number in numbers:
+            if how == "ignored":
+                signal.signal(number, signal.SIG_IGN)
+        if how == "blocked":
+            signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          preexec_fn=prepare, restore_signals=False, start_new_session=True,
+                          env={**environment, "MCDS_SERVERS": server, "HOME": "/nowhere", **more}) as process:
+        try:
+            output, errors = process.communicate(timeout=HANGS_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return "hangs", "", ""
+        return process.returncode, output, errors
+
+
+def verbs(directory, server, number):
+    return {"lock run": [MCDS, "lock", "run", f"l{number}", "--ttl", "4s"],
+            "cache run": [MCDS, "cache", "run", "--key", f"k{number}"],
+            "eventlog fetch": [MCDS, "eventlog", "fetch", "log"],
+            "item keep": [MCDS, "item", "keep", "--on", server, "--file", os.path.join(directory, "kept")],
+            "sandbox": [MCDS, "sandbox", "-N", "1"]}
+
+
+def every_signal(directory, server):
+    number = 0
+    for how in ("ignored", "blocked"):
+        for numbers in [(), *((one,) for one in ALL), tuple(ALL)]:
+            wanted = run(MASKS, server, numbers, how)[1]
+            for name in verbs(directory, server, 0):
+                alone = len(numbers) == 1 and numbers[0] not in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGTERM)
+                if name in ("item keep", "sandbox") and alone:
+                    continue  # they run their child as eventlog fetch does
+                number += 1
+                status, output, errors = run([*verbs(directory, server, number)[name], "--", *MASKS], server, numbers, how)
+                ended = (0, 2) if name == "item keep" else (0,)
+                check(status in ended and output.startswith(wanted), f"{name}, {how} {numbers}: {status}, {output!r} for {wanted!r}, {errors}")
+
+
+def every_end(directory, server):
+    number = 10000
+    for how in ("ignored", "blocked"):
+        for numbers in ((signal.SIGCHLD,), tuple(ALL)):
+            for end, (command, code) in ENDS.items():
+                for name in verbs(directory, server, 0):
+                    number += 1
+                    status, _, errors = run([*verbs(directory, server, number)[name], "--", *command], server, numbers, how)
+                    wanted = 2 if name == "item keep" and code == 0 else code  # the server was not restarted
+                    check(status == wanted, f"{name} -- {end}, {how} {numbers}: {status}, {errors}")
+
+
+def status_taken(directory, server):
+    source, library = (os.path.join(directory, name) for name in ("thief.c", "thief.so"))
+    with open(source, "w", encoding="ascii") as file:
+        file.write("#define _GNU_SOURCE\n" + THIEF)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    for name, words in verbs(directory, server, 20000).items():
+        if name == "sandbox":
+            words = [*words[:2], "-N", "1"]
+        status, _, errors = run([*words, "--", "true"], server, LD_PRELOAD=library,
+                                ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0")
+        check(status == 71, f"{name}, its child's status taken by another: {status}, {errors}")
+
+
+def no_more_processes(server):
+    """As a user that may have none: root is not bound by the limit."""
+    if os.geteuid() != 0:
+        return
+
+    def prepare():
+        resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+        os.setgid(65534)
+        os.setuid(65534)
+
+    for words in (["lock", "run", "full", "--", "true"], ["eventlog", "fetch", "log", "--", "true"], ["cache", "run", "--", "true"]):
+        with tempfile.TemporaryDirectory() as directory:
+            program = os.path.join(directory, "mcds")
+            os.chmod(directory, 0o755)
+            with open(MCDS, "rb") as original, open(program, "wb") as copy:
+                copy.write(original.read())
+            os.chmod(program, 0o755)
+            with subprocess.Popen(["sleep", "1000"], user=65534) as other:
+                done = subprocess.run([program, "-s", server, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                                      timeout=HANGS_S, preexec_fn=prepare)
+                other.kill()
+        check(done.returncode == 71, f"no more processes, {words}: {done}")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "m")
+        server = "unix:" + path
+        memcached = start_memcached(path)
+        try:
+            os.chmod(directory, 0o755)
+            os.chmod(path, 0o777)
+            check(run([MCDS, "eventlog", "put", "log", "event"], server)[0] == 0, "an event is put")
+            every_signal(directory, server)
+            every_end(directory, server)
+            status_taken(directory, server)
+            no_more_processes(server)
+        finally:
+            memcached.kill()
+            memcached.wait()
+    finish()
+
+
+if __name__ == "__main__":
+    main()
