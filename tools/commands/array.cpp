@@ -95,6 +95,7 @@ ExitStatus answer_step(Session& session, const ArrayOptions& options, const Arra
   JsonObject answer("array", options.name);
   answer.number("adds", adds).number("deletes", deletes).boolean("created", changed.created);
   if (deleted != nullptr) add_values(answer, "deleted", *deleted);
+  add_lost(answer, session);
   answer_from(session, answer, {changed.server}, std::to_string(adds + deletes));
   return ExitStatus::ok;
 }
@@ -140,7 +141,7 @@ ExitStatus change_lines(Session& session, const ArrayOptions& options, Change ki
   answer.number("adds", adds ? changed : 0)
       .number("deletes", adds ? 0 : changed)
       .number("failed", lines.failed);
-  answer.boolean("created", created);
+  add_lost(answer.boolean("created", created), session);
   session.output().answer(answer, std::to_string(changed));
   return !adds && !found && lines.lines != 0 ? worse(lines.worst, ExitStatus::no) : lines.worst;
 }
@@ -309,15 +310,15 @@ void with_values(Verb& verb, const Options& options) {
 void declare_changes(Command& command, const Options& options) {
   declare(command, options, add, "add", "append values")
       .example("mcds array add jobs backup report")
-      .answer("array adds deletes created server")
-      .answer("array adds deletes failed created")
+      .answer("array adds deletes created lost_or_dropped? server")
+      .answer("array adds deletes failed created lost_or_dropped?")
       .example("mcds array add hosts --json '{\"name\":\"web1\",\"up\":true}'")
       .example("find /data -name '*.csv' | mcds array add files -")
       .argument("VALUE", values_help, dash(&options->values))
       .with(with_values, options);
   declare(command, options, change, "change", "remove and append values in one atomic step")
       .example("mcds array change jobs --remove backup --add restore")
-      .answer("array adds deletes created deleted? server")
+      .answer("array adds deletes created lost_or_dropped? deleted? server")
       .answer("array found server")
       .option("--add", "V", "append V; can be repeated", dash(&options->add))
       .option("--remove", "V", "remove every value that equals V, before values are added; can be repeated",
@@ -327,8 +328,8 @@ void declare_changes(Command& command, const Options& options) {
       .with(with_values, options);
   declare(command, options, remove, "remove", "remove every value that equals one of the given values")
       .example("mcds array remove jobs backup")
-      .answer("array adds deletes created server")
-      .answer("array adds deletes failed created")
+      .answer("array adds deletes created lost_or_dropped? server")
+      .answer("array adds deletes failed created lost_or_dropped?")
       .answer("array found server")
       .argument("VALUE", values_help, dash(&options->values))
       .with(with_values, options);

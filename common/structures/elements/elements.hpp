@@ -75,6 +75,8 @@ class Elements {
     std::vector<Failure> unreachable = {};  // of a partial fetch: servers that did not answer, each once
     std::size_t unknown = 0;                // … listed elements that are on them
     std::size_t unread_shards = 0;          // … and parts of the index
+    // Listed and not there: removed, expired or evicted.
+    std::size_t missing() const { return names - present - unknown; }
     bool complete() const { return lost.empty() && unreachable.empty(); }
   };
   // Every present element, in no order; one shard's names and two windows' values are in memory: while one
