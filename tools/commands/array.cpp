@@ -95,7 +95,6 @@ ExitStatus answer_step(Session& session, const ArrayOptions& options, const Arra
   JsonObject answer("array", options.name);
   answer.number("adds", adds).number("deletes", deletes).boolean("created", changed.created);
   if (deleted != nullptr) add_values(answer, "deleted", *deleted);
-  add_lost(answer, session);
   answer_from(session, answer, {changed.server}, std::to_string(adds + deletes));
   return ExitStatus::ok;
 }
@@ -310,7 +309,7 @@ void with_values(Verb& verb, const Options& options) {
 void declare_changes(Command& command, const Options& options) {
   declare(command, options, add, "add", "append values")
       .example("mcds array add jobs backup report")
-      .answer("array adds deletes created lost_or_dropped? server")
+      .answer("array adds deletes created server")
       .answer("array adds deletes failed created lost_or_dropped?")
       .example("mcds array add hosts --json '{\"name\":\"web1\",\"up\":true}'")
       .example("find /data -name '*.csv' | mcds array add files -")
@@ -318,7 +317,7 @@ void declare_changes(Command& command, const Options& options) {
       .with(with_values, options);
   declare(command, options, change, "change", "remove and append values in one atomic step")
       .example("mcds array change jobs --remove backup --add restore")
-      .answer("array adds deletes created lost_or_dropped? deleted? server")
+      .answer("array adds deletes created deleted? server")
       .answer("array found server")
       .option("--add", "V", "append V; can be repeated", dash(&options->add))
       .option("--remove", "V", "remove every value that equals V, before values are added; can be repeated",
@@ -328,8 +327,8 @@ void declare_changes(Command& command, const Options& options) {
       .with(with_values, options);
   declare(command, options, remove, "remove", "remove every value that equals one of the given values")
       .example("mcds array remove jobs backup")
-      .answer("array adds deletes created lost_or_dropped? server")
-      .answer("array adds deletes failed created lost_or_dropped?")
+      .answer("array adds deletes created server")
+      .answer("array adds deletes failed created")
       .answer("array found server")
       .argument("VALUE", values_help, dash(&options->values))
       .with(with_values, options);

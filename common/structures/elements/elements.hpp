@@ -197,7 +197,7 @@ class Elements {
 //   crash          see the steps; remove is one step.
 //   lost reply     set, remove and drop: UnknownOutcome if it may have been applied. Repeating each is
 //                  harmless.
-//   eviction, restart, flush   of an element: it is gone as if removed, undetected. Of a part of the index:
+//   eviction, restart, flush   of an element: it counts as missing, as if removed. Of a part of the index:
 //                  fetch says complete: false, while has and get stay right. Setting the elements again,
 //                  several at once, then accept(), repairs it.
 //   skew           harmless below half the grace.
