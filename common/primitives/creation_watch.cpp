@@ -23,12 +23,20 @@ void CreationWatch::note(std::span<const Request> batch, std::span<const Reply> 
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const Request& request = batch[i];
     const bool appends = request.op == Op::append || request.op == Op::append_or_create;
-    const bool creates = replies[i].created && (appends || request.op == Op::incr_or_create);
-    if (replies[i].outcome != Outcome::stored || !(creates || appends)) continue;
+    if (replies[i].outcome != Outcome::stored) continue;
+    const bool creates = (replies[i].created && (appends || request.op == Op::incr_or_create)) ||
+                         (request.op == Op::add && is_counter(request));
+    if (!creates && !appends) continue;
     const std::size_t hash = std::hash<std::string>()(request.key) + replies[i].server;
     const bool is_new = known_.size() < most_known ? known_.insert(hash).second : !known_.contains(hash);
     if (creates && !is_new && is_judged(request)) lost_.insert(request.key);
   }
+}
+
+// Elements and claims are added, too, and may be removed at any time.
+bool CreationWatch::is_counter(const Request& request) const {
+  const auto ours = structure_in(request.key, key_prefix_);
+  return ours && ours->name.structure == "counter";
 }
 
 bool CreationWatch::is_judged(const Request& request) const {

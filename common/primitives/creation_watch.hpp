@@ -27,6 +27,7 @@ class CreationWatch final : public Decorator {
 
  private:
   void note(std::span<const Request> batch, std::span<const Reply> replies);
+  bool is_counter(const Request& request) const;
   bool is_judged(const Request& request) const;
 
   // What a batch touches first is remembered, about 4 MB of hashes; beyond that, losses go unnoticed.
