@@ -13,10 +13,9 @@ std::vector<Reply> CreationWatch::execute(std::span<const Request> batch) {
 }
 
 std::unique_ptr<Pending> CreationWatch::begin(std::vector<Request> batch) {
-  return settled_later(inner().begin(std::move(batch)),
-                       [this](std::span<const Request> sent, std::vector<Reply>& replies) {
-                         note(sent, replies);
-                       });
+  return settled_later(
+      inner().begin(std::move(batch)),
+      [this](std::span<const Request> sent, std::vector<Reply>& replies) { note(sent, replies); });
 }
 
 void CreationWatch::note(std::span<const Request> batch, std::span<const Reply> replies) {

@@ -135,7 +135,7 @@ class Session {
   std::vector<std::string> server_fields_;
   std::unique_ptr<Cluster> cluster_;
   std::unique_ptr<DistinctServers> several_;  // the same servers
-  std::optional<CreationWatch> watch_;          // of what structures create on either
+  std::optional<CreationWatch> watch_;        // of what structures create on either
   std::optional<Config> config_;
   std::optional<std::string> key_prefix_;
   std::optional<std::size_t> copies_;
