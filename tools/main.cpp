@@ -54,12 +54,14 @@ int act(const Verb& verb, Session& session) {
     session.output().flush();
     if (session.output().hid_names()) status = worse(status, ExitStatus::bad_data);
     session.output().tell_errors();
+    if (session.tell_lost()) status = worse(status, ExitStatus::problem);
     // What could not be asked for in time is to be tried again, whatever else is wrong.
     const bool late = status == ExitStatus::unavailable && session.is_too_late();
     return static_cast<int>(late ? ExitStatus::try_again : status);
   } catch (const Failure& failure) {
     session.output().give_up();
     session.output().tell_errors();
+    session.tell_lost();
     const bool late = failure.code() == ErrorCode::unavailable && session.is_too_late();
     const Failure told = late ? session.too_late(failure.server()) : failure;
     session.output().error(told);

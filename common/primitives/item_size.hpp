@@ -13,19 +13,21 @@
 namespace mcds {
 
 // Calls send(first, last) for pieces that together are 0 … count, in order: all at once, then half as many
-// whenever send throws that a server refused them. A server without memory refuses, too: what it does not
-// take of one is thrown, with nothing sent behind it.
+// whenever send throws that a server refused them. A server without memory or cas refuses, too: so one alone
+// comes first after each refusal, and if that is refused it is thrown, with nothing sent behind it.
 template <typename Send>
 void in_pieces(std::size_t count, const Send& send) {
-  std::size_t most = count;
+  std::size_t most = count, next = count;
   for (std::size_t first = 0; first < count;) {
-    const std::size_t last = std::min(count, first + most);
+    const std::size_t last = std::min(count, first + next);
     try {
       send(first, last);
       first = last;
+      next = most;
     } catch (const Failure& refusal) {
       if (refusal.code() != ErrorCode::refused || last - first == 1) throw;
       most = (last - first) / 2;
+      next = 1;
     }
   }
 }

@@ -45,11 +45,21 @@ Texts numbered(std::size_t count) {
 TEST_CASE("item size: pieces are sent in order, and nothing behind what is refused") {
   CHECK(sent(0, 1, 9).empty());
   CHECK(sent(5, 9, 9) == Pieces{{0, 5}});
-  CHECK(sent(5, 2, 9) == Pieces{{0, 2}, {2, 4}, {4, 5}});
-  CHECK(sent(8, 4, 6) == Pieces{{0, 4}, {4, 6}});
+  CHECK(sent(5, 2, 9) == Pieces{{0, 1}, {1, 3}, {3, 5}});
+  CHECK(sent(8, 4, 6) == Pieces{{0, 1}, {1, 5}, {5, 6}});
   CHECK(sent(3, 1, 0).empty());
   const auto lost = [](std::size_t, std::size_t) { throw UnknownOutcome("no reply"); };
   CHECK_THROWS_AS(in_pieces(4, lost), UnknownOutcome);
+}
+
+TEST_CASE("item size: a server that refuses one alone is asked no more") {
+  int asked = 0;
+  const auto refuse = [&](std::size_t, std::size_t) {
+    ++asked;
+    throw NotApplied(ErrorCode::refused, "out of memory");
+  };
+  CHECK_THROWS_AS(in_pieces(30'000, refuse), NotApplied);
+  CHECK(asked == 2);
 }
 
 TEST_CASE("item size: an array is replaced, emptied and compacted, and dropped") {

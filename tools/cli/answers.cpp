@@ -62,6 +62,11 @@ JsonObject& add_degraded(JsonObject& line, Session& session) {
   return line;
 }
 
+JsonObject& add_lost(JsonObject& line, const Session& session) {
+  if (session.has_lost()) line.boolean("lost_or_dropped", true);
+  return line;
+}
+
 void warn_if_degraded(Session& session) {
   if (session.output().mode() == OutputMode::value && session.is_degraded())
     session.output().warning("one of the two copies does not answer; the other alone was read");

@@ -32,6 +32,8 @@ struct AnswerFrom {
 void add_copies(JsonObject& line, Session& session, const AnswerFrom& from);
 // The same of an answer that lists no copies, and perhaps has many lines.
 JsonObject& add_degraded(JsonObject& line, Session& session);
+// "lost_or_dropped":true: so was what the command changes, while it ran.
+JsonObject& add_lost(JsonObject& line, const Session& session);
 // Where the answer has no room for them (-o value), a failed copy is a warning, once for each server.
 void warn_of_copies(Session& session, std::span<const CopyOutcome> copies);
 void warn_if_degraded(Session& session);

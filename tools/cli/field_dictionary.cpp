@@ -173,6 +173,7 @@ login string|null the user to log in as
 login_in_clear boolean whether the password is sent without encryption
 lost string[] lost parts
 lost_items integer lost parts of it
+lost_or_dropped boolean true: it was lost or dropped while the command ran, and begun again
 low number lower end of the estimate
 made_at time when the output was made
 max integer uses allowed in one period
@@ -183,6 +184,7 @@ member bytes the member
 memory_bytes integer memory for items
 message string what it is about
 method string how the share was computed: arcs or counted
+missing integer listed elements that are not there: removed, expired or evicted
 misses_per_s number reads of what was not there
 moved integer keys that move
 moved_bytes integer bytes of them

@@ -9,6 +9,7 @@
 #include "common/cluster/decorators.hpp"
 #include "common/primitives/key_names.hpp"
 #include "common/primitives/several/number.hpp"
+#include "common/primitives/structure_names.hpp"
 #include "tools/cli/here.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/servers_from.hpp"
@@ -270,7 +271,22 @@ std::optional<Duration> Session::longest_lock_ttl() {
 
 Context Session::context_with_copies() {
   const std::size_t number = copies();
-  return {is_only(number) ? cluster() : distinct_servers(), *clock_, random_, key_prefix(), number};
+  if (!watch_) watch_.emplace(is_only(number) ? cluster() : distinct_servers(), key_prefix());
+  return {*watch_, *clock_, random_, key_prefix(), number};
+}
+
+bool Session::tell_lost() {
+  if (!has_lost()) return false;
+  std::set<std::string> names;
+  for (const std::string& key : watch_->lost()) {
+    const auto ours = structure_in(key, key_prefix());
+    names.insert(ours ? std::string(ours->name.structure) + ' ' + std::string(ours->name.name) : key);
+  }
+  output_.warning(*names.begin() +
+                  (names.size() > 1 ? " and " + std::to_string(names.size() - 1) + " more were" : " was") +
+                  " lost or dropped while this command ran, and begun again: what was acknowledged before "
+                  "that may be gone");
+  return true;
 }
 
 Cluster& Session::distinct_servers() {

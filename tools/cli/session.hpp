@@ -11,6 +11,7 @@
 #include "common/cluster/distinct.hpp"
 #include "common/placement/pools/files.hpp"
 #include "common/primitives/context.hpp"
+#include "common/primitives/creation_watch.hpp"
 #include "tools/cli/access.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/output.hpp"
@@ -100,6 +101,12 @@ class Session {
   // The field as it stands in an answer: `"server":"10.0.0.1:11211"`.
   const std::string& server_field(std::size_t server);
 
+  // Whether this key, or any, was lost or dropped while the command used it.
+  bool has_lost(const std::string& key) const { return watch_ && watch_->lost().contains(key); }
+  bool has_lost() const { return watch_ && !watch_->lost().empty(); }
+  // Says what was; false: nothing.
+  bool tell_lost();
+
   // Whether one of the servers of two copies has not answered.
   bool is_degraded() { return several_ && copies() == 2 && several_->has_been_silent(); }
 
@@ -143,6 +150,7 @@ class Session {
   std::vector<std::string> server_fields_;
   std::unique_ptr<Cluster> cluster_;
   std::unique_ptr<DistinctServers> several_;  // the same servers
+  std::optional<CreationWatch> watch_;        // of what structures create on either
   std::optional<Config> config_;
   std::optional<std::string> key_prefix_;
   std::optional<std::size_t> copies_;

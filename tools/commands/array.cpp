@@ -140,7 +140,7 @@ ExitStatus change_lines(Session& session, const ArrayOptions& options, Change ki
   answer.number("adds", adds ? changed : 0)
       .number("deletes", adds ? 0 : changed)
       .number("failed", lines.failed);
-  answer.boolean("created", created);
+  add_lost(answer.boolean("created", created), session);
   session.add_unfinished(answer);
   session.output().answer(answer, std::to_string(changed));
   return !adds && !found && lines.lines != 0 ? worse(lines.worst, ExitStatus::no) : lines.worst;
@@ -312,7 +312,7 @@ void declare_changes(Command& command, const Options& options) {
   declare(command, options, add, "add", "append values")
       .example("mcds array add jobs backup report")
       .answer("array adds deletes created server")
-      .answer("array adds deletes failed created unfinished?")
+      .answer("array adds deletes failed created lost_or_dropped? unfinished?")
       .example("mcds array add hosts --json '{\"name\":\"web1\",\"up\":true}'")
       .example("find /data -name '*.csv' | mcds array add files -")
       .argument("VALUE", values_help, dash(&options->values))

@@ -54,10 +54,11 @@ ExitStatus answer_value(Session& session, JsonObject& line, const CounterAnswer&
   return ExitStatus::ok;
 }
 
-ExitStatus answer_increment(Session& session, const std::string& name, std::uint64_t delta,
-                            const CounterAnswer& answer) {
+ExitStatus answer_increment(Session& session, const Counter& counter, const std::string& name,
+                            std::uint64_t delta, const CounterAnswer& answer) {
   JsonObject line = value_line(name, answer);
   line.number("delta", delta).boolean("created", answer.created);
+  if (session.has_lost() && session.has_lost(counter.key_of(name))) line.boolean("lost_or_dropped", true);
   return answer_value(session, line, answer);
 }
 
@@ -66,9 +67,10 @@ IncrOptions incr_options(const CounterOptions& options) {
   return {options.ttl, options.initial, options.exact};
 }
 
-void answer_increments(Session& session, const Window<Increment>& window, const IncrementResults& results) {
+void answer_increments(Session& session, const Counter& counter, const Window<Increment>& window,
+                       const IncrementResults& results) {
   for (const IncrementResult& result : results.of_names) {
-    if (!result.answer.failure) answer_increment(session, result.name, result.delta, result.answer);
+    if (!result.answer.failure) answer_increment(session, counter, result.name, result.delta, result.answer);
   }
   for (std::size_t i = 0; i < results.of_lines.size(); ++i) {
     const auto& failure = results.of_names[results.of_lines[i]].answer.failure;
@@ -88,8 +90,8 @@ ExitStatus incr_lines(Session& session, const CounterOptions& options) {
     return Increment{std::move(increment.name), increment.number};
   };
   batch.begin = [&](const Window<Increment>& window) -> Answers {
-    return [&session, &window, finish = counter.begin_incr(window.items, how)] {
-      answer_increments(session, window, finish());
+    return [&session, &counter, &window, finish = counter.begin_incr(window.items, how)] {
+      answer_increments(session, counter, window, finish());
     };
   };
   return batch.of_lines(session, {}).worst;
@@ -103,8 +105,8 @@ ExitStatus incr(Session& session, const CounterOptions& options) {
   }
   const std::uint64_t delta = options.delta.value_or(1);
   const IncrOptions how = incr_options(options);
-  return answer_increment(session, options.name, delta,
-                          counter_of(session, options).incr(options.name, delta, how));
+  Counter counter = counter_of(session, options);
+  return answer_increment(session, counter, options.name, delta, counter.incr(options.name, delta, how));
 }
 
 ExitStatus not_found(Session& session, const std::string& name, const CounterAnswer& answer) {
@@ -198,7 +200,7 @@ void declare_values(Command& counter, const std::shared_ptr<CounterOptions>& opt
       .option("--init", "N", "the value from which a missing counter starts; default 0", &options->initial)
       .flag("--exact", "create an exact counter, which can look up the outcome after a lost reply",
             options->exact)
-      .answer("counter value value_str? delta created exact? server @copies")
+      .answer("counter value value_str? delta created lost_or_dropped? exact? server @copies")
       .flag("--key", key_help, options->whole_key);
   counter.verb("decr", "subtract from a counter; stops at 0", decr, options)
       .example("mcds counter decr stock:44")

@@ -57,6 +57,7 @@ void answer_hit(Session& session, const Options& options, const Visitors& visito
   answer.boolean("counted", hit.counted);
   if (hit.counted) answer.number("current", hit.current);
   period_fields(answer, visitors, hit.period_started_at);
+  add_lost(answer, session);
   const std::string bare = id ? (hit.counted ? "1" : "0") : std::to_string(hit.current);
   answer_from(session, answer, {hit.server}, bare);
 }
@@ -145,7 +146,7 @@ ExitStatus where(Session& session, const Options& options) {
 void declare_visitors(Command& command) {
   auto options = std::make_shared<Options>();
   command.verb("hit", "count one visit in the running period", hit, options)
-      .answer("visitors id? counted current? period_s period_started_at server")
+      .answer("visitors id? counted current? period_s period_started_at lost_or_dropped? server")
       .field("id bytes the visitor")
       .example("mcds visitors hit site")
       .example("mcds visitors hit shop --id \"$SESSION\" --period 1h")

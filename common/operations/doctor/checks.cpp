@@ -149,6 +149,16 @@ constexpr std::array checks{
     Check{"evicts_structures", problem, "memory", Needs::live_keys, evicts_structures,
           "A server evicts what was idle for less time than locks, logs or caches kept there are to live.",
           "keep them on servers with -M, or with more memory"},
+    Check{
+        "evicted_before", warning, "memory", Needs::items, evicted_before,
+        "Items were evicted since the server was started; with --live it says which structures of ours have "
+        "items of those sizes: what they had may be among them.",
+        "keep structures on servers with -M, or on an instance of their own"},
+    Check{
+        "one_page", warning, "memory", Needs::live_keys, one_page,
+        "A server that evicts keeps items of our structures in a slab class with one page: about a megabyte "
+        "of them survives, whatever its memory.",
+        "keep structures on servers with -M, or on an instance of their own"},
     Check{"refuses_stores", problem, "memory", Needs::items, refuses_stores,
           "Stores are refused for lack of memory; a refused set also removes the old value.",
           "more memory (-m), or let it evict (without -M): mcds -s SERVER servers --stats items"},

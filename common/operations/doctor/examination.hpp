@@ -97,6 +97,7 @@ struct StructureSeen {
   std::size_t largest_on = 0;           // the server that has it
   std::optional<std::int64_t> ends_in;  // seconds to the last expiry of its keys; negative: never
   std::set<std::size_t> servers;
+  std::map<std::size_t, std::set<std::uint64_t>> sizes;  // of its items, in bytes, by server
   bool in_namespace = false;  // ours; in another it may be an application's key of such a name
   bool lost_parts = false;    // keys are missing that its others need
 };

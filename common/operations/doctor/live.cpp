@@ -1,5 +1,6 @@
 // What the keys show that the servers hold now.
 #include <algorithm>
+#include <iterator>
 
 #include "common/operations/doctor/tests.hpp"
 
@@ -34,6 +35,21 @@ void add_structures(const Examination& seen, Diagnosis& diagnosis, Severity seve
   if (count > 0)
     diagnosis.add_one({servers.begin(), servers.end()},
                       JsonObject().strings("names", names).number("count", count), severity);
+}
+
+// Whether `is` holds for a slab class of a server in which items of this structure are.
+template <typename Is>
+bool any_class(const Examination& seen, const StructureSeen& one, std::size_t server, const Is& is) {
+  const auto sizes = one.sizes.find(server);
+  if (sizes == one.sizes.end()) return false;
+  std::map<std::uint64_t, const SlabClass*> by_chunk;
+  for (const auto& [number, figures] : seen.patients[server].second.classes)
+    by_chunk.emplace(figure_of(figures, "chunk_size"), &figures);
+  if (by_chunk.empty()) return false;
+  return std::ranges::any_of(sizes->second, [&](std::uint64_t size) {
+    const auto holds = by_chunk.lower_bound(size);
+    return is(*(holds == by_chunk.end() ? std::prev(holds) : holds)->second);
+  });
 }
 
 double share_in(const LiveKeysSeen& live, std::uint64_t keys) {
@@ -128,6 +144,34 @@ void evicts_structures(const Examination& seen, Diagnosis& diagnosis) {
     return std::ranges::any_of(one.servers, [&](std::size_t server) {
       return one.ends_in && idle[server] &&
              (*one.ends_in < 0 || static_cast<std::uint64_t>(*one.ends_in) > *idle[server]);
+    });
+  });
+}
+
+// What a server has evicted since its start, and whether it was of sizes that our structures have.
+void evicted_before(const Examination& seen, Diagnosis& diagnosis) {
+  const auto was_hit = [](const SlabClass& one) { return figure_of(one, "evicted") > 0; };
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    const std::uint64_t evicted = patient.count("evictions");
+    if (!patient.comparable() || evicted == 0) continue;
+    std::set<std::string> names;
+    for (const StructureSeen& one : seen.live.value_or(LiveKeysSeen()).structures) {
+      if (names.size() < shown_names && any_class(seen, one, i, was_hit))
+        names.insert(one.structure + ' ' + one.name);
+    }
+    JsonObject evidence = JsonObject().number("evicted", evicted).number("uptime_s", patient.count("uptime"));
+    if (!names.empty()) evidence.strings("structures", {names.begin(), names.end()});
+    diagnosis.add(i, evidence, names.empty() ? note : warning, static_cast<double>(evicted));
+  }
+}
+
+// Where memory is used up a class gets one page, so all that is in it is about a megabyte.
+void one_page(const Examination& seen, Diagnosis& diagnosis) {
+  const auto is_small = [](const SlabClass& one) { return figure_of(one, "total_pages") == 1; };
+  add_structures(seen, diagnosis, warning, [&](const StructureSeen& one) {
+    return std::ranges::any_of(one.servers, [&](std::size_t server) {
+      return seen.patients[server].count("evictions") > 0 && any_class(seen, one, server, is_small);
     });
   });
 }

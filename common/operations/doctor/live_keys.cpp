@@ -154,6 +154,7 @@ class KeyReader {
     one.structure = structure, one.name = shown, one.in_namespace = in_namespace;
     one.copies = name.copies;
     one.servers.insert(key.server);
+    one.sizes[key.server].insert(key.size_bytes);
     if (name.is_root && key.size_bytes > one.largest_bytes)
       one.largest_bytes = key.size_bytes, one.largest_on = key.server;
     const auto now = std::chrono::duration_cast<std::chrono::seconds>(now_.time_since_epoch()).count();

@@ -31,7 +31,7 @@ TestServer connections_high, connections_ran_out, yields, idle_connections, logi
 TestPool load_uneven, hit_ratio_differs;
 // live.cpp
 TestPool misplaced, duplicated, divergent, near_size_limit, lost_parts, two_numbers_of_copies, endless_lock,
-    evicts_structures, unlisted, watch_off;
+    evicts_structures, evicted_before, one_page, unlisted, watch_off;
 // Of the check's own name: what `ring check` found.
 TestPool ring_finding;
 

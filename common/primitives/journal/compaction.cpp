@@ -107,6 +107,7 @@ bool Journal::seal(const Reply& reply) const {
       context_.cluster.execute(Request::compare_and_set(key_, encode(root), Exptime::never(), reply.cas));
   const bool done = swapped.outcome == Outcome::stored;
   if (!done && !swapped.unknown()) remove_segments(added);
+  if (swapped.is(ReplyFailure::Kind::refused)) expect(context_.cluster, swapped);  // without memory
   return done;
 }
 

@@ -75,6 +75,8 @@ class Elements {
     std::vector<Failure> unreachable = {};  // of a partial fetch: servers that did not answer, each once
     std::size_t unknown = 0;                // … listed elements that are on them
     std::size_t unread_shards = 0;          // … and parts of the index
+    // Listed and not there: removed, expired or evicted.
+    std::size_t missing() const { return names - present - unknown; }
     bool complete() const { return lost.empty() && unreachable.empty(); }
   };
   // Every present element, in no order; one shard's names and two windows' values are in memory: while one
@@ -195,7 +197,7 @@ class Elements {
 //   crash          see the steps; remove is one step.
 //   lost reply     set, remove and drop: UnknownOutcome if it may have been applied. Repeating each is
 //                  harmless.
-//   eviction, restart, flush   of an element: it is gone as if removed, undetected. Of a part of the index:
+//   eviction, restart, flush   of an element: it counts as missing, as if removed. Of a part of the index:
 //                  fetch says complete: false, while has and get stay right. Setting the elements again,
 //                  several at once, then accept(), repairs it.
 //   skew           harmless below half the grace.

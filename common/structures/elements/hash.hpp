@@ -13,7 +13,7 @@
 //   get, remove 1; set of existing ones 1, of new ones 3 (4 with a new shard); fetch 2, one more per window.
 // When things fail
 //   crash, lost reply, skew   as in elements.hpp: a field has its old or its new value, nothing in between.
-//   eviction, restart, flush  of a field: as if removed, undetected; of the index: complete: false.
+//   eviction, restart, flush  of a field: missing, as if removed; of the index: complete: false.
 //   full item                 a value of more than max_value_size is refused before anything is sent.
 // Source
 //   The article's hash: a table with values.

@@ -13,7 +13,7 @@
 // When things fail
 //   crash, lost reply, skew   as in elements.hpp: nothing acknowledged is missing, nothing removed comes
 //   back.
-//   eviction, restart, flush  of a member: as if removed, undetected; of the index: complete: false.
+//   eviction, restart, flush  of a member: missing, as if removed; of the index: complete: false.
 // Source
 //   The article's table, whose index was one list that readers and writers locked.
 #pragma once

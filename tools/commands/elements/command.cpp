@@ -20,6 +20,12 @@ ExitStatus status_of(const Elements::Listing& listing) {
   return listing.complete() ? ExitStatus::ok : ExitStatus::problem;
 }
 
+// How many there are, and what the index lists beyond them.
+void add_numbers(JsonObject& answer, const Elements::Listing& listing) {
+  answer.number("count", listing.present).number("listed", listing.names);
+  answer.number("missing", listing.missing());
+}
+
 // What was lost, behind what is left.
 void add_losses(JsonObject& answer, const Elements::Listing& listing) {
   answer.boolean("complete", listing.complete());
@@ -63,7 +69,7 @@ ExitStatus count(Session& session, const ElementsOptions& options) {
   JsonObject answer = start_answer(options);
   const bool missing = is_missing(listing);
   if (missing) answer.boolean("found", false);
-  answer.number("count", listing.present);
+  add_numbers(answer, listing);
   if (!listing.complete()) add_losses(answer, listing);
   if (!listing.complete() && session.output().mode() == OutputMode::value)
     session.output().warning(loss_message(options, listing));
@@ -78,7 +84,7 @@ ExitStatus check(Session& session, const ElementsOptions& options) {
   const auto listing = elements.fetch([](Elements::Found&) {});
   JsonObject answer = start_answer(options);
   add_losses(answer, listing);
-  answer.number("count", listing.present).number("listed", listing.names);
+  add_numbers(answer, listing);
   answer.number("lines", listing.lines).number("shards", listing.shards);
   if (listing.healed) answer.number("healed", *listing.healed).boolean("copies_whole", listing.copies_whole);
   std::vector<JsonObject> divergent;
@@ -128,6 +134,11 @@ class Printer {
     if (progress_) progress_->hide();
     warn_if_degraded(session_);
     if (is_missing(listing)) return missing_name();
+    if (listing.missing() > 0)
+      session_.output().warning(std::to_string(listing.missing()) + " of " + std::to_string(listing.names) +
+                                " listed " + options_.element +
+                                "s are not there: removed, expired or evicted; see mcds-" +
+                                options_.structure + "(1), LOSS");
     if (listing.complete()) return ExitStatus::ok;
     if (options_.partial) {
       session_.output().flush();
@@ -205,6 +216,7 @@ void answer_setting(Session& session, JsonObject& answer, const ElementsOptions&
                     const ElementResult& result) {
   answer.fields({session.server_field(result.server)});
   if (options.ttl) add_seconds(answer, "ttl_s", *options.ttl);
+  add_lost(answer, session);
   answer_from(session, answer, {{}, result.copies, "", options.ttl.has_value()}, result.yes ? "1" : "0");
 }
 
@@ -292,12 +304,12 @@ void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options) {
       .argument(words, "any bytes; - reads one per line", dash(&options->words));
   declare("count", "print the number of " + element + "s", count)
       .example("mcds " + structure + " count " + name)
-      .answer(structure + " found? count complete? lost? degraded?")
+      .answer(structure + " found? count listed missing complete? lost? degraded?")
       .flag("--must-exist", "exit with 1 if there is no such " + structure, options->must_exist);
   declare("check", "print whether the index is complete, and its size", check)
       .example("mcds " + structure + " check " + name)
       .answer(structure +
-              " complete lost? count listed lines shards healed? copies_whole? divergent? degraded?")
+              " complete lost? count listed missing lines shards healed? copies_whole? divergent? degraded?")
       .flag("--accept", "first declare what is left of a damaged index to be complete", options->accept);
   declare("drop", "end the " + structure + ": nothing of it remains on the servers", drop)
       .example("mcds " + structure + " drop " + name)

@@ -119,7 +119,7 @@ ExitStatus watch(Session& session, const ElementsOptions& options) {
 void declare_hash(Command& command) {
   const auto options = std::make_shared<ElementsOptions>(ElementsOptions{"hash", "field"});
   command.verb("set", "set fields to values", set, options)
-      .answer("hash field created server ttl_s? @copies")
+      .answer("hash field created server ttl_s? lost_or_dropped? @copies")
       .example("mcds hash set cfg color blue size L")
       .example("mcds hash set cfg logo @logo.png")
       .example("mcds hash fetch cfg | mcds hash set copy - --json")

@@ -42,7 +42,7 @@ ExitStatus has(Session& session, const ElementsOptions& options) {
 void declare_table(Command& command) {
   const auto options = std::make_shared<ElementsOptions>(ElementsOptions{"table", "member"});
   command.verb("add", "add members", add, options)
-      .answer("table member added server ttl_s? @copies")
+      .answer("table member added server ttl_s? lost_or_dropped? @copies")
       .example("mcds table add blocked 10.1.2.3 10.1.2.4")
       .example("cut -f1 offenders | mcds table add blocked - --ttl 1h")
       .argument("NAME", "the table", &options->name)

@@ -46,6 +46,7 @@ class LinePutter {
     JsonObject answer("eventlog", log);
     answer.number("events", events_).number("failed", failed);
     if (first_) answer.bytes("first_id", first_->text()).bytes("last_id", last_->text());
+    add_lost(answer, session);
     session.add_unfinished(answer);
     answer_from(session, answer, {.server = {}, .or_one = true}, std::to_string(events_));
   }
@@ -170,7 +171,7 @@ constexpr const char* busy_help = "exit code if another run is using the cursor;
 void declare_put(Command& command, const EventlogOptionsPtr& options) {
   command.verb("put", "add an event, or one for each line of standard input", put, options)
       .answer("eventlog id at at_s server copies?")
-      .answer("eventlog events failed first_id? last_id? unfinished? copies?")
+      .answer("eventlog events failed first_id? last_id? lost_or_dropped? unfinished? copies?")
       .example("mcds eventlog put deploys 'v1.4.2 ok'")
       .example("mcds eventlog put deploys --json '{\"version\":\"1.4.2\"}'")
       .example("tail -F app.log | mcds eventlog put app -")
