@@ -196,7 +196,7 @@ bool SavedReader::take_note(const SavedItem& note) {
     return true;
   }
   if (const auto from = parse_u64(json_field(note.value, "from").value_or("")); from && note.key == id_) {
-    from_ = *from;
+    from_ = from;
     return true;
   }
   const auto items = parse_u64(json_field(note.value, "items").value_or(""));

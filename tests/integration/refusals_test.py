@@ -27,10 +27,10 @@ REFUSED = [
     (["item", "list", "--sort", "size"], "-X", NO_LIST, "key"),
     (["item", "list", "--by-prefix"], "-X", NO_LIST, "prefix"),
     (["item", "list", "--names", "counter"], "-X", NO_LIST, "counter"),
-    (["ring", "move", "--as-to", "gomemcache", "--dry-run"], "-X", NO_LIST, "server"),
-    (["ring", "move", "--as-to", "gomemcache"], "-X", NO_LIST, "server"),
+    (["ring", "move", "--as-to", "gomemcache", "--even-astray", "--dry-run"], "-X", NO_LIST, "server"),
+    (["ring", "move", "--as-to", "gomemcache", "--even-astray"], "-X", NO_LIST, "server"),
     (["where", "--probe", "--live"], "-X", NO_LIST, "verdicts"),
-    (["where", "--prune", "--live", "--dry-run"], "-X", NO_LIST, "verdicts"),
+    (["where", "--prune", "--live", "--even-replicas", "--dry-run"], "-X", NO_LIST, "verdicts"),
     (["item", "hot", "--for", "100ms"], "-W", NO_WATCH, "coverage"),
 ]
 # What none of them refuses.

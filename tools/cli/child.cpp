@@ -237,7 +237,9 @@ class Run {
       if (reaped == pid_) take_status(status);
     }
     // It may have left its group, or have been reaped by another hand: a library, a debugger.
-    if (exited_ || (reaped = waitpid(pid_, &status, WNOHANG | WUNTRACED)) == 0) return;
+    if (exited_) return;
+    reaped = waitpid(pid_, &status, WNOHANG | WUNTRACED);
+    if (reaped == 0) return;
     if (reaped == pid_) return take_status(status);
     if (!stopping_) {
       result_.reason = ChildResult::Reason::unknown;

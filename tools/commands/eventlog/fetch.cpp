@@ -202,7 +202,7 @@ class CursorFetch {
       id = failed_->new_id();
       save(saved_);
     }
-    failed_->put(events.data, events.kind, id->time(), *id);
+    failed_->put(events.data, events.kind, id->time(), id);
     session_.output().warning("the event " + events.last.text() + " failed " +
                               std::to_string(saved_.failing->failures) + " times and is now in the log " +
                               options_.name + ".failed as " + id->text());

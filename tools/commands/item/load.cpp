@@ -91,7 +91,9 @@ std::optional<SavedPlaces> places_of(Session& session, const std::string& head, 
     Pool before;
     for (const std::string& server : words("list")) before.push_back(parse_pool(server).front());
     if (before.empty()) throw InvalidInput("it has no list");
-    places.before = make_placement(session.profile_name(), before, placing);
+    // Whoever loads for another client than it was saved for says so with --even-astray.
+    const auto saved_as = load.even_astray ? json_bytes(head, "profile") : std::nullopt;
+    places.before = make_placement(saved_as.value_or(session.profile_name()), before, placing);
     const auto keys = words("sample"), on = words("sample_on");
     for (std::size_t i = 0; i < keys.size() && i < on.size(); ++i)
       add_sighting(sample, keys[i], std::min<std::size_t>(parse_u64(on[i]).value_or(0), before.size() - 1));
