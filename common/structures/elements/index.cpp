@@ -303,7 +303,8 @@ void ElementIndex::compact(std::size_t shard, std::size_t most_segments, Removed
   static_cast<void>(journal(shard_key(shard)).compact(rewrite, false, most_segments));
 }
 
-// Names are sampled by their digests, so that the lines of a name that is listed again and again come together.
+// Names are sampled by their digests, so that all lines of a name that is listed again and again come
+// together.
 bool ElementIndex::may_be_half_dead(std::size_t shard) const {
   constexpr std::size_t most_sampled = 128;
   const std::string key = shard_key(shard);

@@ -157,8 +157,8 @@ class ElementIndex {
   // those in `removed` that no other line lists. Leaves a shard of more than `most_segments`, and one that
   // has lost something. Throws Contention.
   void compact(std::size_t shard, std::size_t most_segments, RemovedNames removed = {}) const;
-  // Returns whether compacting a shard may pay, judged by a sample of the names that were listed long ago. Two
-  // trips, and those of its segments. A shard that only grows is not rewritten.
+  // Returns whether compacting a shard may pay, judged by a sample of the names that were listed long ago.
+  // Two trips, and those of its segments. A shard that only grows is not rewritten.
   bool may_be_half_dead(std::size_t shard) const;
   // Declares the index complete as it is. False: there is none.
   bool accept();
