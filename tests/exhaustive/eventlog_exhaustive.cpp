@@ -259,7 +259,8 @@ Bounds small_items(int faults) {
 
 TEST_CASE("exhaustive eventlog: puts against puts, fetches and a cursor") {
   using exhaustive::holds;
-  holds("eventlog: p | p", parties({"p", "p"}), small_items(1));
+  holds("eventlog: p | p, nobody is disturbed", parties({"p", "p"}), small_items(0));
+  exhaustive::holds_in_full("eventlog: p | p", parties({"p", "p"}), small_items(1));  // 600,000 schedules
   holds("eventlog: p | f", parties({"p", "f"}), small_items(1));
   holds("eventlog: p p | f", parties({"pp", "f"}), small_items(1));
   holds("eventlog: p | d d", parties({"p", "dd"}), small_items(1));
@@ -285,6 +286,7 @@ TEST_CASE("exhaustive eventlog: what is lost is told") {
     // Two may be a part and the directory that names it.
     holds("eventlog, an item is evicted: " + name,
           parties(lives, {.loss = exhaustive::full() ? Loss::of_everything : Loss::of_items}), losing);
+    if (lives[0] == "p" && lives[1] == "pf" && !exhaustive::full()) continue;  // 270,000 schedules
     holds("eventlog, the server restarts: " + name, parties(lives, {.loss = Loss::of_everything}),
           restarting);
   }
