@@ -22,7 +22,7 @@ SUITE_TIMEOUT = int(os.environ.get("MCDS_TEST_SUITE_SECONDS", 6 * 3600 if FULL e
 SHORT_RUN_SEED = "26"
 COMPUTING = {"simulation", "exhaustive", "unit", "contract", "fuzz", "lint", "full"}
 FULL_AMOUNTS = {"MCDS_TEST_SCHEDULES": "400000", "MCDS_TEST_SECONDS": "120", "MCDS_TEST_LOCK_SECONDS": "60",
-                "MCDS_TEST_EVENTS": "1000", "MCDS_TEST_INCREMENTS": "2000"}
+                "MCDS_TEST_EVENTS": "1000", "MCDS_TEST_ROUNDS": "5000", "MCDS_TEST_INCREMENTS": "2000"}
 FULL_SUITES = {"full/interop": ["tests/interop/run"], "full/bench": ["tests/bench/run", "--quick"], "full/fuzz": ["tests/fuzz/run", "600"],
                "full/sanitize": ["tests/sanitize/run"]}
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The fuzz targets under AddressSanitizer and UndefinedBehaviorSanitizer, fed their corpora and mutations of them.
 
-Usage: fuzz_test.py BUILD_DIR; MCDS_TEST_SEED chooses the mutations, MCDS_TEST_ROUNDS how many of each example (2000). What
+Usage: fuzz_test.py BUILD_DIR; MCDS_TEST_SEED chooses the mutations, MCDS_TEST_ROUNDS how many of each example (600). What
 is built goes to build-fuzz/; tests/fuzz/run lets libFuzzer look for hours.
 """
 import concurrent.futures
@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from checks import check, finish
 
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
-ROUNDS = os.environ.get("MCDS_TEST_ROUNDS", "2000")
+ROUNDS = os.environ.get("MCDS_TEST_ROUNDS", "600")
 FOLDER = "build-fuzz/replay"
 FLAGS = ["-std=c++20", "-O0", "-g1", "-I.", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fpch-preprocess"]
 # ccache looks into a precompiled header only when told how much may differ.

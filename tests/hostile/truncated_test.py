@@ -121,7 +121,7 @@ def main():
                 check(whole.status in (0, 1, 75) or protocol != "auto", f"{verb}, {protocol}: {whole}")
                 if whole.status not in (0, 1, 75):
                     continue
-                for left in range(said) if FULL else [*range(min(said, 40)), *range(40, said, 7)]:
+                for left in range(said) if FULL else [*range(min(said, 30)), *range(30, said, 11)]:
                     done = run(verb, protocol, left)
                     judged(done, f"{verb}, {protocol}, cut after {left} of {said} bytes")
                     check(done.status in HONEST | {whole.status}, f"{verb}, {protocol}, cut after {left} of {said} bytes: {done}")

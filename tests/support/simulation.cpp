@@ -264,7 +264,7 @@ std::optional<std::string> violation(const Schedule& schedule, std::uint64_t see
 void check_schedules(const Schedule& schedule, double share) {
   const std::uint64_t first = environment_number("MCDS_TEST_SEED", 0);
   const auto count = static_cast<std::uint64_t>(
-      static_cast<double>(environment_number("MCDS_TEST_SCHEDULES", 20'000)) * share);
+      static_cast<double>(environment_number("MCDS_TEST_SCHEDULES", 10'000)) * share);
   const std::uint64_t end =
       std::getenv("MCDS_TEST_SEED") != nullptr ? first + 1 : std::max<std::uint64_t>(count, 1);
   for (std::uint64_t seed = first; seed < end; ++seed) {

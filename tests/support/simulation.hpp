@@ -141,7 +141,7 @@ bool finds_violation(const Schedule& schedule, std::uint64_t limit = 20000);
 //   TEST_CASE("counter: …") { check_schedules(schedule); }
 //   TEST_CASE("counter: the simulation catches …") { CHECK(finds_violation(broken_schedule)); }
 //
-// MCDS_TEST_SCHEDULES sets how many seeds a test tries (20 000), MCDS_TEST_SEED repeats one. Failure that
+// MCDS_TEST_SCHEDULES sets how many seeds a test tries (10 000), MCDS_TEST_SEED repeats one. Failure that
 // leaves a client's body ends that client as a crash of its program would; any other exception is a
 // violation. A client is killed by unwinding its stack: destructors that talk to servers must be
 // noexcept(false); they reach none.
