@@ -20,7 +20,7 @@ std::uint64_t parse_size(std::string_view text, std::string_view what);
 // bare number from 10^8 to 10^11; or a duration meaning 'that long before now'. Throws InvalidInput.
 WallTime parse_time(std::string_view text, WallTime now, std::string_view what);
 
-// Of a Unix time, its fraction cut off.
+// Returns the Unix time in whole seconds, rounded down.
 inline std::int64_t whole_seconds(WallTime time) {
   return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
 }

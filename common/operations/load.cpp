@@ -233,7 +233,7 @@ class Loading {
     return Exptime::at(WallTime(std::chrono::seconds(ends_s)), now);
   }
 
-  // Of the client, or of our structures; all in which the item must be. None: it was astray.
+  // Returns all servers on which the item must be; none if it was astray and its server is gone.
   std::vector<Owner> places_of(const SavedItem& item) const {
     if (options_.on) return {{*options_.on}};
     const Placement& placement = context_.cluster.placement();

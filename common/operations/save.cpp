@@ -439,7 +439,7 @@ class Saving {
     return about.number("format", 2).time("started", started_).strings("servers", servers);
   }
 
-  // What item load judges a profile by, and says where each item was.
+  // Adds the list of servers and the sample by which item load judges a profile.
   JsonObject with_places(JsonObject about) const {
     std::vector<std::string> list, keys, on;
     for (const Server& server : context_.cluster.placement().pool()) list.push_back(entry_of(server));

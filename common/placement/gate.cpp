@@ -18,8 +18,8 @@ bool has_one_server(const Pool& pool) {
   return without_repeats(pool).size() < 2;
 }
 
-// What a profile makes of the keys, and how many it would explain if it had nothing to do with them: keys are
-// as unevenly on their servers as they are.
+// Counts the keys that a profile explains, and estimates how many it would explain by chance, given how
+// unevenly the keys lie on their servers.
 class Explained {
  public:
   Explained(const Placement& placement, const std::vector<Sighting>& sightings) {
@@ -38,7 +38,7 @@ class Explained {
   }
 
   std::size_t count() const { return static_cast<std::size_t>(std::ranges::count(matches_, true)); }
-  // Whether of the keys that `other` does not explain, or of all, it explains no more than chance.
+  // Returns whether it explains no more than chance, of all keys or of those that `other` does not explain.
   bool is_luck(const std::vector<bool>* other = nullptr) const {
     std::size_t met = 0, keys = 0;
     for (std::size_t i = 0; i < matches_.size(); ++i) {

@@ -28,7 +28,7 @@ class RunLimits {
   void expect_signals() { expects_signals_ = true; }
   void interrupt(int signal) { signal_ = signal; }  // in a signal's handler
   int signal() const { return signal_; }            // that has interrupted it, or 0
-  // Whether it may be over before its work is done.
+  // Returns whether a deadline or a signal may end the run before its work is done.
   bool may_be_cut() const { return expects_signals_ || deadline() != SteadyTime::max(); }
   bool over(SteadyTime now) const { return now >= deadline(); }
   SteadyTime earlier(SteadyTime when) const { return std::min(when, deadline()); }

@@ -41,7 +41,7 @@ struct LiveOptions {
   std::string key_prefix = {};  // of our structures; empty: in any namespace
 };
 
-// Of keys that several servers list, the values are compared by `cluster`.
+// Lists keys of every server, and compares the values of those that several servers list.
 LiveKeysSeen look_at_keys(Cluster& cluster, const Clock& clock, const LiveOptions& options);
 
 }  // namespace mcds::doctor

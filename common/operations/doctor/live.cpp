@@ -37,7 +37,7 @@ void add_structures(const Examination& seen, Diagnosis& diagnosis, Severity seve
                       JsonObject().strings("names", names).number("count", count), severity);
 }
 
-// Whether `is` holds for a slab class of a server in which items of this structure are.
+// Returns whether `is` holds for a slab class of the server that has items of this structure.
 template <typename Is>
 bool any_class(const Examination& seen, const StructureSeen& one, std::size_t server, const Is& is) {
   const auto sizes = one.sizes.find(server);
@@ -148,7 +148,7 @@ void evicts_structures(const Examination& seen, Diagnosis& diagnosis) {
   });
 }
 
-// What a server has evicted since its start, and whether it was of sizes that our structures have.
+// Tells which servers have evicted since their start, and whether from slab classes of our structures.
 void evicted_before(const Examination& seen, Diagnosis& diagnosis) {
   const auto was_hit = [](const SlabClass& one) { return figure_of(one, "evicted") > 0; };
   for (std::size_t i = 0; i < seen.size(); ++i) {

@@ -168,7 +168,7 @@ class KeyReader {
     if (longer) one.ends_in = ends_in;
   }
 
-  // What is on several servers: the same value, or different ones.
+  // Reads the keys that several servers list, and counts equal and different values.
   void compare() {
     const std::vector<std::string> keys(twice_.begin(), twice_.end());
     for (std::size_t from = 0; from < keys.size(); from += compared_together) {

@@ -22,7 +22,8 @@ class DropJournal {
               Clock& clock);
   ~DropJournal();
 
-  // Whether it has this copy, which was not written since.
+  // Returns whether the journal has this copy, and it was not written since.
+  // add() stores the copies on these servers before they are removed.
   bool has(const std::string& key, const KeyCopy& copy) const;
   void add(const std::string& key, const KeyCopies& copies, std::span<const std::size_t> servers);
 

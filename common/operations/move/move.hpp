@@ -97,7 +97,7 @@ class Move {
   };
   const MoveReport& copy(const Watch& watch);
   const MoveReport& report() const;
-  // Of the keys that were listed, with where they are: to judge the old placement by.
+  // Returns a sample of the listed keys with their servers, by which the old placement is judged.
   const std::vector<Sighting>& sample() const;
 
  private:
