@@ -4,6 +4,7 @@ them as its parent's parent had. A status that another process has taken, and a 
 
 Usage: signals_test.py BUILD_DIR
 """
+import contextlib
 import os
 import resource
 import signal
@@ -21,7 +22,7 @@ ALL = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 MASKS = ["grep", "-E", "^Sig(Blk|Ign):", "/proc/self/status"]
 # The child, and what mcds exits with.
 ENDS = {"0": (["true"], 0), "7": (["sh", "-c", "exit 7"], 7), "killed": (["sh", "-c", "kill -KILL $$"], 137),
-        "missing": (["/nowhere/command"], 127), "leaves another": (["sh", "-c", "sleep 1000 & exit 3"], 3)}
+        "missing": (["/nowhere/command"], 127), "leaves another": (["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $! >>left; exit 3"], 3)}
 # Takes the status of a child before the program asks for it, as a debugger or a library may.
 THIEF = r"""
 #include <dlfcn.h>
@@ -38,6 +39,10 @@ pid_t waitpid(pid_t pid, int* status, int options) {
 """
 
 
+def directory_of(server):
+    return os.path.dirname(server.removeprefix("unix:"))
+
+
 def run(words, server, numbers=(), how="ignored", **more):
     def prepare():
         for number in numbers:
@@ -48,20 +53,19 @@ def run(words, server, numbers=(), how="ignored", **more):
 
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          preexec_fn=prepare, restore_signals=False, start_new_session=True,
+                          preexec_fn=prepare, restore_signals=False, start_new_session=True, cwd=directory_of(server),
                           env={**environment, "MCDS_SERVERS": server, "HOME": "/nowhere", **more}) as process:
         try:
             output, errors = process.communicate(timeout=HANGS_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
             return "hangs", "", ""
         return process.returncode, output, errors
 
 
 def verbs(directory, server, number):
     return {"lock run": [MCDS, "lock", "run", f"l{number}", "--ttl", "4s"],
-            "cache run": [MCDS, "cache", "run", "--key", f"k{number}"],
+            "cache run": [MCDS, "cache", "run", f"k{number}"],
             "eventlog fetch": [MCDS, "eventlog", "fetch", "log"],
             "item keep": [MCDS, "item", "keep", "--on", server, "--file", os.path.join(directory, "kept")],
             "sandbox": [MCDS, "sandbox", "-N", "1"]}
@@ -82,6 +86,18 @@ def every_signal(directory, server):
                 check(status in ended and output.startswith(wanted), f"{name}, {how} {numbers}: {status}, {output!r} for {wanted!r}, {errors}")
 
 
+def end_left(directory):
+    """Ends what children of `leaves another` left, if mcds has not."""
+    path = os.path.join(directory, "left")
+    if not os.path.exists(path):
+        return
+    with open(path, encoding="ascii") as left:
+        for line in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(line), signal.SIGKILL)
+    os.unlink(path)
+
+
 def every_end(directory, server):
     number = 10000
     for how in ("ignored", "blocked"):
@@ -90,6 +106,7 @@ def every_end(directory, server):
                 for name in verbs(directory, server, 0):
                     number += 1
                     status, _, errors = run([*verbs(directory, server, number)[name], "--", *command], server, numbers, how)
+                    end_left(directory)
                     wanted = 2 if name == "item keep" and code == 0 else code  # the server was not restarted
                     check(status == wanted, f"{name} -- {end}, {how} {numbers}: {status}, {errors}")
 
@@ -126,7 +143,7 @@ def no_more_processes(server):
             os.chmod(program, 0o755)
             with subprocess.Popen(["sleep", "1000"], user=65534) as other:
                 done = subprocess.run([program, "-s", server, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                                      timeout=HANGS_S, preexec_fn=prepare)
+                                      env={"HOME": "/nowhere"}, timeout=HANGS_S, preexec_fn=prepare)
                 other.kill()
         check(done.returncode == 71, f"no more processes, {words}: {done}")
 
