@@ -8,6 +8,7 @@ is tried cell by cell.
 """
 import json
 import os
+import random
 import shlex
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from contextlib import ExitStack
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 sys.path.append("/usr/lib/python3/dist-packages")
 from checks import check, finish
+from proxy import Proxy
 from pymemcache.client.hash import HashClient
 from real_servers import connected, items, start_memcached
 
@@ -30,6 +32,13 @@ def end(process):
     process.send_signal(signal.SIGCONT)
     process.kill()
     process.wait()
+
+
+def store(path, key, value, flags=0):
+    with connected(path) as file:
+        file.write(f"set {key} {flags} 0 {len(value)}\r\n{value}\r\n".encode())
+        file.flush()
+        check(file.readline() == b"STORED\r\n", f"{key} is not stored")
 
 
 class Pool:
@@ -88,10 +97,7 @@ class Pool:
         return done.returncode, [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")], done.stderr
 
     def store(self, number, key, value, flags=0):
-        with connected(self.paths[number]) as file:
-            file.write(f"set {key} {flags} 0 {len(value)}\r\n{value}\r\n".encode())
-            file.flush()
-            check(file.readline() == b"STORED\r\n", f"{key} is not stored")
+        store(self.paths[number], key, value, flags)
 
     def copies(self, value):
         return sum(found.startswith(value.encode() + b"\r\n") for _, found in items(self.paths).values())
@@ -201,6 +207,75 @@ def interrupted_drop():
     check({0, 3} < seen, f"killed with {seen} older values left: not in between")
 
 
+def owner_written_while_it_is_dropped():
+    """Between the read of the copies and the removal where clients look: what they wrote stays, and the older ones go."""
+    with ExitStack() as stack:
+        pool = Pool(stack, 3)
+        keys = outage(pool, 3)
+        real = pool.paths[2] + ".real"
+        os.rename(pool.paths[2], real)
+        proxy = Proxy(random.Random(1))
+        stack.callback(proxy.close)
+        link = proxy.link(pool.paths[2], real)
+        removals = 0
+        for piece in range(1, 50):
+            for key in keys:
+                store(real, key, "v1")
+                pool.store(1, key, "v2")
+            proxy.plan(link, "hold", piece)
+            with subprocess.Popen([mcds, "-s", pool.list, "--as", PROFILE, "where", "--prune", "--yes", "--divergent", "drop", *keys],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=pool.directory) as drop:
+                while not link.held and drop.poll() is None:
+                    time.sleep(0.005)
+                ended = not link.held
+                removal = not ended and link.held[0][1].startswith((b"md ", b"delete "))
+                if removal:
+                    for key in keys:
+                        store(real, key, "v3")
+                proxy.let_go(link)
+                drop.communicate(timeout=60)
+            if removal:
+                removals += 1
+                check(pool.copies("v3") == len(keys) and pool.copies("v2") == 0, f"{piece}: {pool.copies('v3')} of what was written is left")
+            if ended:
+                break
+            time.sleep(0.1)
+        check(removals > 0, "no removal was held")
+
+
+def written_between_a_drop_and_its_repetition():
+    drop = ["where", "--prune", "--live", "--yes", "--divergent", "drop", "--journal", "j"]
+    with ExitStack() as stack:
+        pool = Pool(stack, 3)
+        keys = outage(pool, 6)
+        # Frozen, the server of the newer values keeps them: the owner's copies are gone, and the drop is not done.
+        real = pool.paths[1] + ".real"
+        os.rename(pool.paths[1], real)
+        proxy = Proxy(random.Random(1))
+        stack.callback(proxy.close)
+        link = proxy.link(pool.paths[1], real)
+        elsewhere = [key for key in keys if (1, key.encode()) in items([pool.paths[0], real, pool.paths[2]])]
+        for piece in range(1, 50):
+            for key in keys:
+                pool.store(2, key, "v1")
+            for key in elsewhere:
+                store(real, key, "v2")
+            proxy.plan(link, "cut", piece)
+            pool.run("--timeout", "150ms", *drop)
+            proxy.plan(link)
+            if (2, keys[0].encode()) not in items([pool.paths[0], real, pool.paths[2]]):
+                break
+            os.unlink(os.path.join(pool.directory, "j"))
+        pool.store(2, keys[0], "v3")
+        written = elsewhere[-1]
+        store(real, written, "v4")
+        status, _, error = pool.run(*drop)
+        left = items([pool.paths[0], real, pool.paths[2]])
+        check(left.get((2, keys[0].encode()), (b"", b""))[1].startswith(b"v3"), f"what was written at the owner went: {status} {error}")
+        check(left.get((1, written.encode()), (b"", b""))[1].startswith(b"v4"), f"what was written elsewhere went: {status} {error}")
+        check(pool.copies("v2") + pool.copies("v1") == 0, f"{pool.copies('v2')} and {pool.copies('v1')} older values are left: {status} {error}")
+
+
 def without_its_journal():
     with ExitStack() as stack:
         pool = Pool(stack)
@@ -305,7 +380,8 @@ def a_second_client_shares_keys():
 
 def main():
     for test in (prune_keeps_the_newest, advice_of_the_doctor, duplicates_are_pruned_as_advised, without_its_journal, cells,
-                 a_server_that_does_not_answer, ours_stay, without_cas, a_second_client_shares_keys, interrupted_drop):
+                 a_server_that_does_not_answer, ours_stay, without_cas, a_second_client_shares_keys, interrupted_drop,
+                 owner_written_while_it_is_dropped, written_between_a_drop_and_its_repetition):
         test()
     finish()
 

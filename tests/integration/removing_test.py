@@ -5,6 +5,7 @@ Usage: removing_test.py BUILD_DIR
 """
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,8 +30,9 @@ class Pools:
     def __init__(self, stack, *flags):
         directory = stack.enter_context(tempfile.TemporaryDirectory())
         self.paths = [os.path.join(directory, name) for name in ("m1", "m2", "m3")]
-        for path in self.paths:
-            stack.callback(end, start_memcached(path, *flags))
+        self.servers = [start_memcached(path, *flags) for path in self.paths]
+        for server in self.servers:
+            stack.callback(end, server)
         self.old = ",".join("unix:" + path for path in self.paths[:2])
         self.new = ",".join("unix:" + path for path in self.paths)
         self.journal = os.path.join(directory, "journal")
@@ -146,7 +148,95 @@ def no_cas():
         check(pools.count("newer") == ITEMS, "not all are left")
 
 
+class Cell:
+    """One key, which an old server has where clients of the old list look and the third one where those of the new list do."""
+
+    def __init__(self, pools):
+        self.pools = pools
+        keys = [f"cell:{number}" for number in range(100)]
+        places = [{line["key"]: line["server"].removeprefix("unix:") for line in pools.run(servers, "where", "-", stdin="\n".join(keys))[1]}
+                  for servers in (pools.old, pools.new)]
+        self.key = next(key for key in keys if places[1][key] == pools.paths[2])
+        self.places = [places[0][self.key], pools.paths[2]]
+
+    def set(self, letters):
+        """A letter is a value, a capital the same bytes with other flags, "-" nothing."""
+        for path, letter in zip(self.places, letters):
+            with connected(path) as file:
+                file.write(f"delete {self.key}\r\n".encode() if letter == "-" else
+                           f"set {self.key} {int(letter.isupper())} 0 1\r\n{letter.lower()}\r\n".encode())
+                file.flush()
+                file.readline()
+
+    def read(self):
+        found = items(self.pools.paths)
+        letters = ""
+        for path in self.places:
+            flags, value = found.get((self.pools.paths.index(path), self.key.encode()), (b"0", b"-"))
+            letters += value[:1].decode().upper() if flags == b"1" else value[:1].decode()
+        return letters
+
+
+def try_cells(pools, cell, cells, run):
+    """What is left of each state of the two servers, with the exit code; with one of them frozen nothing of it changes."""
+    for before, expected in cells.items():
+        cell.set(before)
+        status, _, error = run()
+        check((cell.read(), status) == expected, f"{before}: {cell.read()} and {status}, not {expected} {error}")
+    for before in cells:
+        for path in cell.places:
+            cell.set(before)
+            server = pools.servers[pools.paths.index(path)]
+            server.send_signal(signal.SIGSTOP)
+            try:
+                status, _, error = run("--timeout", "100ms")
+            finally:
+                server.send_signal(signal.SIGCONT)
+            left = cell.read()
+            kept = cells[before][0] if status == 0 else before
+            check(left == kept, f"{before}, {path} is frozen: {left} and {status}, not {kept} {error}")
+
+
+def cells_of_a_move():
+    with ExitStack() as stack:
+        pools = Pools(stack)
+        try_cells(pools, Cell(pools), {"aa": ("aa", 0), "ab": ("ab", 2), "aA": ("aA", 2), "a-": ("aa", 0), "-b": ("-b", 0)},
+                  lambda *words: pools.run(pools.old, *words, "ring", "move", "--to", pools.new))
+
+
+def cells_of_a_prune_after_a_move():
+    with ExitStack() as stack:
+        pools = Pools(stack)
+        try_cells(pools, Cell(pools), {"aa": ("-a", 0), "ab": ("ab", 2), "aA": ("aA", 2), "a-": ("a-", 2), "-b": ("-b", 0)},
+                  lambda *words: pools.run(pools.new, *words, "where", "--prune", "--live", "--moved-from", pools.old, "--yes"))
+
+
+def cells_of_a_load():
+    """What was saved lay where the old list's clients look; it is loaded by the new list, whose third server has another letter."""
+    with ExitStack() as stack:
+        pools = Pools(stack)
+        cell = Cell(pools)
+        file = pools.journal + ".saved"
+        cell.set("-a")
+        check(pools.run(pools.new, "item", "save", file)[0] == 0, "not saved")
+        try_cells(pools, cell, {"-a": ("-a", 0), "-b": ("-b", 0), "-A": ("-A", 0), "--": ("-a", 0)},
+                  lambda *words: pools.run(pools.new, *words, "item", "load", file))
+        # Saved from a server where the profile does not look: back to that one, and to none if it is not listed any more.
+        cell.set("a-")
+        os.unlink(file)
+        check(pools.run(pools.new, "item", "save", file)[0] == 0, "not saved")
+        try_cells(pools, cell, {"a-": ("a-", 0), "b-": ("b-", 0), "A-": ("A-", 0), "--": ("a-", 0), "-b": ("ab", 0)},
+                  lambda *words: pools.run(pools.new, *words, "item", "load", file))
+        others = ",".join("unix:" + path for path in pools.paths if path != cell.places[0])
+        cell.set("--")
+        status, lines, error = pools.run(others, "item", "load", file)
+        check(status == 0 and lines[-1]["astray"] == 1 and cell.read() == "--", f"its server is not listed: {status} {lines} {error}")
+
+
 def main():
+    cells_of_a_move()
+    cells_of_a_prune_after_a_move()
+    cells_of_a_load()
     newer_ones_stay()
     journal_of_a_former_life()
     old_ones_go_by_the_journal()

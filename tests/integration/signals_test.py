@@ -18,7 +18,11 @@ from real_servers import start_memcached
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 HANGS_S = 30
+AT_ONCE = 6
+FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 ALL = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+# A sandbox takes a third of a second of the processor: the other signals are for full runs.
+USUAL_OF_SANDBOX = {(), (signal.SIGCHLD,), (signal.SIGPIPE,), (signal.SIGTERM,), (signal.SIGINT,), tuple(ALL)}
 MASKS = ["grep", "-E", "^Sig(Blk|Ign):", "/proc/self/status"]
 # The child, and what mcds exits with.
 ENDS = {"0": (["true"], 0), "7": (["sh", "-c", "exit 7"], 7), "killed": (["sh", "-c", "kill -KILL $$"], 137),
@@ -43,7 +47,7 @@ def directory_of(server):
     return os.path.dirname(server.removeprefix("unix:"))
 
 
-def run(words, server, numbers=(), how="ignored", **more):
+def start(words, server, numbers=(), how="ignored", **more):
     def prepare():
         for number in numbers:
             if how == "ignored":
@@ -52,9 +56,13 @@ def run(words, server, numbers=(), how="ignored", **more):
             signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
 
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          preexec_fn=prepare, restore_signals=False, start_new_session=True, cwd=directory_of(server),
-                          env={**environment, "MCDS_SERVERS": server, "HOME": "/nowhere", **more}) as process:
+    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            preexec_fn=prepare, restore_signals=False, start_new_session=True, cwd=directory_of(server),
+                            env={**environment, "MCDS_SERVERS": server, "HOME": "/nowhere", **more})
+
+
+def end_of(process):
+    with process:
         try:
             output, errors = process.communicate(timeout=HANGS_S)
         except subprocess.TimeoutExpired:
@@ -63,27 +71,47 @@ def run(words, server, numbers=(), how="ignored", **more):
         return process.returncode, output, errors
 
 
+def run(words, server, numbers=(), how="ignored", **more):
+    return end_of(start(words, server, numbers, how, **more))
+
+
+def run_all(jobs, server):
+    """Runs (name, words, signals, how) several at a time; yields each with its status, output and errors."""
+    jobs, begun = list(jobs), []
+    for _, words, numbers, how in jobs[:AT_ONCE]:
+        begun.append(start(words, server, numbers, how))
+    for number, job in enumerate(jobs):
+        ended = end_of(begun[number])
+        if number + AT_ONCE < len(jobs):
+            begun.append(start(jobs[number + AT_ONCE][1], server, *jobs[number + AT_ONCE][2:]))
+        yield *job, *ended
+
+
 def verbs(directory, server, number):
     return {"lock run": [MCDS, "lock", "run", f"l{number}", "--ttl", "4s"],
             "cache run": [MCDS, "cache", "run", f"k{number}"],
             "eventlog fetch": [MCDS, "eventlog", "fetch", "log"],
-            "item keep": [MCDS, "item", "keep", "--on", server, "--file", os.path.join(directory, "kept")],
+            "item keep": [MCDS, "item", "keep", "--on", server, "--file", os.path.join(directory, f"kept{number}")],
             "sandbox": [MCDS, "sandbox", "-N", "1"]}
 
 
-def every_signal(directory, server):
-    number = 0
+def settings():
     for how in ("ignored", "blocked"):
         for numbers in [(), *((one,) for one in ALL), tuple(ALL)]:
-            wanted = run(MASKS, server, numbers, how)[1]
-            for name in verbs(directory, server, 0):
-                alone = len(numbers) == 1 and numbers[0] not in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGTERM)
-                if name in ("item keep", "sandbox") and alone:
-                    continue  # they run their child as eventlog fetch does
-                number += 1
-                status, output, errors = run([*verbs(directory, server, number)[name], "--", *MASKS], server, numbers, how)
-                ended = (0, 2) if name == "item keep" else (0,)
-                check(status in ended and output.startswith(wanted), f"{name}, {how} {numbers}: {status}, {output!r} for {wanted!r}, {errors}")
+            yield numbers, how
+
+
+def every_signal(directory, server):
+    inherited = {(numbers, how): output for _, _, numbers, how, _, output, _ in
+                 run_all(((None, MASKS, *setting) for setting in settings()), server)}
+    names = list(verbs(directory, server, 0))
+    jobs = [(name, [*verbs(directory, server, number)[name], "--", *MASKS], *setting)
+            for number, (setting, name) in enumerate((setting, name) for setting in settings() for name in names)
+            if FULL or name != "sandbox" or setting[0] in USUAL_OF_SANDBOX]
+    for name, _, numbers, how, status, output, errors in run_all(jobs, server):
+        wanted = inherited[numbers, how]
+        ended = (0, 2) if name == "item keep" else (0,)
+        check(status in ended and output.startswith(wanted), f"{name}, {how} {numbers}: {status}, {output!r} for {wanted!r}, {errors}")
 
 
 def end_left(directory):
@@ -99,16 +127,16 @@ def end_left(directory):
 
 
 def every_end(directory, server):
-    number = 10000
+    jobs, wanted = [], []
     for how in ("ignored", "blocked"):
         for numbers in ((signal.SIGCHLD,), tuple(ALL)):
             for end, (command, code) in ENDS.items():
                 for name in verbs(directory, server, 0):
-                    number += 1
-                    status, _, errors = run([*verbs(directory, server, number)[name], "--", *command], server, numbers, how)
-                    end_left(directory)
-                    wanted = 2 if name == "item keep" and code == 0 else code  # the server was not restarted
-                    check(status == wanted, f"{name} -- {end}, {how} {numbers}: {status}, {errors}")
+                    jobs.append((f"{name} -- {end}", [*verbs(directory, server, 10000 + len(jobs))[name], "--", *command], numbers, how))
+                    wanted.append(2 if name == "item keep" and code == 0 else code)  # the server was not restarted
+    for code, (name, _, numbers, how, status, _, errors) in zip(wanted, run_all(jobs, server)):
+        check(status == code, f"{name}, {how} {numbers}: {status}, {errors}")
+    end_left(directory)
 
 
 def status_taken(directory, server):
