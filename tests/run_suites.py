@@ -5,6 +5,7 @@ A suite is a doctest program in BUILD_DIR/tests or a script that ends with a lin
 for suites that fail. MCDS_TEST_JOBS sets how many of those that compute run at a time, beside one more of those that wait for
 servers and for time; MCDS_TEST_SUITE_SECONDS how long one may take.
 MCDS_TEST_SEED chooses the random numbers: the same in each short run, others in each full one. --targets prints what ninja must build for them instead.
+Suite lint, which takes minutes of the processor, runs where it is named and in full runs.
 With MCDS_TEST_FULL=1 all that take an amount from the environment get a larger one, and the suites full/… run too: those
 of FULL, and every script tests/*/*_full.py.
 """
@@ -103,7 +104,9 @@ def main():
     if not arguments or arguments[0].startswith("-"):
         sys.exit(__doc__)
     build, wanted = arguments[0], arguments[1:]
-    chosen = [suite for suite in suites(build) if not wanted or {suite[0], suite[0].split("/")[0]} & set(wanted)]
+    by_name = set() if FULL else {"lint/lint"}
+    chosen = [suite for suite in suites(build)
+              if {suite[0], suite[0].split("/")[0]} & set(wanted) or not wanted and suite[0] not in by_name]
     unknown = set(wanted) - {word for name, _ in chosen for word in (name, name.split("/")[0])}
     if unknown:
         sys.exit(f"no such suite: {' '.join(sorted(unknown))}")
@@ -114,8 +117,7 @@ def main():
         os.environ.setdefault(variable, amount)
     total = failures = 0
     jobs = int(os.environ.get("MCDS_TEST_JOBS", "2"))
-    # What takes longest and cannot be divided begins first.
-    chosen.sort(key=lambda suite: not suite[0].startswith(("lint", "fuzz")))
+    chosen.sort(key=lambda suite: not suite[0].startswith("lint"))  # takes longest and cannot be divided
     with concurrent.futures.ThreadPoolExecutor(jobs) as computing, concurrent.futures.ThreadPoolExecutor(jobs + 1) as waiting:
         begun = [(computing if suite[0].split("/")[0] in COMPUTING else waiting).submit(run, suite) for suite in chosen]
         for done in concurrent.futures.as_completed(begun):

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <array>
@@ -97,18 +98,22 @@ void Fiber::Unmap::operator()(char* bottom) const {
 
 Fiber::Fiber(std::function<void()> body) : body_(std::move(body)), stack_(take_stack()) {
   tell_new_use(stack_.get() + guard_size(), stack_size);
-  getcontext(&own_);
-  own_.uc_stack.ss_sp = stack_.get() + guard_size();
-  own_.uc_stack.ss_size = stack_size;
-  own_.uc_link = nullptr;
-  const auto self = reinterpret_cast<std::uintptr_t>(this);
-  makecontext(&own_, reinterpret_cast<void (*)()>(&Fiber::enter), 2, static_cast<unsigned>(self),
-              static_cast<unsigned>(static_cast<std::uint64_t>(self) >> 32));
 }
 
 Fiber::~Fiber() {
   assert(finished_ || !started_);
   idle_stacks().push_back(std::move(stack_));
+}
+
+void Fiber::begin() {
+  ucontext_t context{};
+  getcontext(&context);
+  context.uc_stack.ss_sp = stack_.get() + guard_size();
+  context.uc_stack.ss_size = stack_size;
+  const auto self = reinterpret_cast<std::uintptr_t>(this);
+  makecontext(&context, reinterpret_cast<void (*)()>(&Fiber::enter), 2, static_cast<unsigned>(self),
+              static_cast<unsigned>(static_cast<std::uint64_t>(self) >> 32));
+  setcontext(&context);
 }
 
 void Fiber::enter(unsigned low, unsigned high) {
@@ -117,29 +122,41 @@ void Fiber::enter(unsigned low, unsigned high) {
   tell_end_of_switch(nullptr, &self->owner_stack_.bottom, &self->owner_stack_.size);
   self->body_();
   self->finished_ = true;
-  self->swap(self->own_, self->owner_, self->owner_stack_, true);
+  self->swap(self->own_, self->owner_, self->owner_stack_);
 }
 
-void Fiber::swap(ucontext_t& from, ucontext_t& to, const Bounds& onto, bool for_good) {
+// A jump restores no registers: the function it returns to must do nothing else.
+void Fiber::jump(Point& to) {
+  __builtin_longjmp(to.data(), 1);
+}
+
+void Fiber::leave(Point& from, Point& to) {
+  if (__builtin_setjmp(from.data()) != 0) return;
+  if (&to == &own_ && !started_) {
+    started_ = true;
+    begin();
+  }
+  jump(to);
+}
+
+void Fiber::swap(Point& from, Point& to, const Bounds& onto) {
   const ExceptionState mine = exchange_exceptions({});
   void* shadow = nullptr;
-  tell_start_of_switch(for_good ? nullptr : &shadow, onto.bottom, onto.size);
-  swapcontext(&from, &to);
+  tell_start_of_switch(finished_ ? nullptr : &shadow, onto.bottom, onto.size);
+  leave(from, to);
   Bounds before;
   tell_end_of_switch(shadow, &before.bottom, &before.size);
-  if (&to == &own_) return static_cast<void>(exchange_exceptions(mine));
-  owner_stack_ = before;
+  if (&to == &owner_) owner_stack_ = before;
   exchange_exceptions(mine);
 }
 
 void Fiber::resume() {
   assert(!finished_);
-  started_ = true;
-  swap(owner_, own_, {stack_.get() + guard_size(), stack_size}, false);
+  swap(owner_, own_, {stack_.get() + guard_size(), stack_size});
 }
 
 void Fiber::pause() {
-  swap(own_, owner_, owner_stack_, false);
+  swap(own_, owner_, owner_stack_);
 }
 
 }  // namespace mcds

@@ -1,8 +1,7 @@
 // Cooperative threads on one kernel thread: what runs, when, is the owner's choice alone.
 #pragma once
 
-#include <ucontext.h>
-
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -32,18 +31,24 @@ class Fiber {
   bool started() const { return started_; }
 
  private:
-  static void enter(unsigned low, unsigned high);
+  // A place in a function that a jump returns to. libc's setjmp refuses to jump to another stack, and
+  // swapcontext makes a system call for the signal mask at each switch. AddressSanitizer must not look at
+  // functions that a jump leaves: what it marks in their frames would stay.
+  using Point = std::array<void*, 5>;
   struct Bounds {
     const void* bottom = nullptr;
     std::size_t size = 0;
   };
-  // `for_good`: what is left will never run again.
-  void swap(ucontext_t& from, ucontext_t& to, const Bounds& onto, bool for_good);
+  [[gnu::noinline, gnu::no_sanitize_address]] void begin();
+  static void enter(unsigned low, unsigned high);
+  [[noreturn, gnu::noinline, gnu::no_sanitize_address]] static void jump(Point& to);
+  [[gnu::noinline, gnu::no_sanitize_address]] void leave(Point& from, Point& to);
+  void swap(Point& from, Point& to, const Bounds& onto);
 
   std::function<void()> body_;
   Stack stack_;
-  ucontext_t own_{};
-  ucontext_t owner_{};
+  Point own_{};
+  Point owner_{};
   Bounds owner_stack_;  // the one resume() was called on, as far as a sanitizer tells
   bool started_ = false;
   bool finished_ = false;

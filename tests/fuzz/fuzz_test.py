@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The fuzz targets under AddressSanitizer and UndefinedBehaviorSanitizer, fed their corpora and mutations of them.
+"""The fuzz targets, fed their corpora and mutations of them: those of BUILD_DIR's libraries, or, in full runs, with all that they
+need compiled under AddressSanitizer and UndefinedBehaviorSanitizer, which takes minutes.
 
 Usage: fuzz_test.py BUILD_DIR; MCDS_TEST_SEED chooses the mutations, MCDS_TEST_ROUNDS how many of each example (600). What
 is built goes to build-fuzz/; tests/fuzz/run lets libFuzzer look for hours.
@@ -20,7 +21,9 @@ from checks import check, finish
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
 ROUNDS = os.environ.get("MCDS_TEST_ROUNDS", "600")
 FOLDER = "build-fuzz/replay"
-FLAGS = ["-std=c++20", "-O0", "-g1", "-I.", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fpch-preprocess"]
+FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
+FLAGS = ["-std=c++20", "-O0", "-g1", "-I.", "-fpch-preprocess", "-D_GLIBCXX_ASSERTIONS",
+         *(["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if FULL else [])]
 # ccache looks into a precompiled header only when told how much may differ.
 os.environ["CCACHE_SLOPPINESS"] = "pch_defines,time_macros"
 COMPILER = [*(["ccache"] if shutil.which("ccache") else []), "c++"]
@@ -67,7 +70,8 @@ def main():
     os.makedirs(FOLDER, exist_ok=True)
     targets = sorted(os.path.basename(path).removesuffix("_fuzz.cpp") for path in glob.glob("tests/fuzz/*_fuzz.cpp"))
     of_targets = {target: sources_of(target) for target in targets}
-    blocks = blocks_of({source for sources, _ in of_targets.values() for source in sources})
+    blocks = blocks_of({source for sources, _ in of_targets.values() for source in sources}) if FULL else []
+    built = [] if FULL else [os.path.join(sys.argv[1], path) for path in ("tools/libmcds_cli.a", "common/libmcds.a", "tools/libmcds_version.a")]
     libraries = sorted({library for _, libraries in of_targets.values() for library in libraries})
     alone = [f"tests/fuzz/{target}_fuzz.cpp" for target in targets] + ["tests/fuzz/replay.cpp"]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -77,7 +81,7 @@ def main():
     for target in targets:
         program = os.path.join(FOLDER, target)
         objects = map(object_of, [f"tests/fuzz/{target}_fuzz.cpp", "tests/fuzz/replay.cpp", *blocks])
-        linked = subprocess.run(["c++", *FLAGS, "-o", program, *objects, *libraries], capture_output=True, check=False)
+        linked = subprocess.run(["c++", *FLAGS, "-o", program, *objects, *built, *libraries], capture_output=True, check=False)
         check(linked.returncode == 0, f"{target}: {linked.stderr.decode()[-3000:]}")
         if linked.returncode != 0:
             continue

@@ -18,8 +18,8 @@ from servers import Memcacheds
 from structures import Mcds, Reference
 
 FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
-OPERATIONS = 3000 if FULL else 1000
-ROUNDS = 200 if FULL else 60  # more would not fit the server: what it evicts is no difference
+OPERATIONS = 3000 if FULL else 600
+ROUNDS = 200 if FULL else 40  # more would not fit the server: what it evicts is no difference
 NAMES = ["one", "two"]
 VALUES = ["a", "b", "two words", "ü\x01\"\\", "", 7, 2.5, None, [1, {"x": []}], {"b": 1, "a": "é"}]
 ELEMENTS = ["a", "b", "", "~a", "a b:%ü", "x" * 300, {"b64": "/yA="}, "10.1.2.3"]
