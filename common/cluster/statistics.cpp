@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/text.hpp"
+
 namespace mcds {
 
 std::optional<std::string_view> statistic(std::string_view lines, std::string_view name) {
@@ -32,6 +34,49 @@ ServerLife ServerLife::of(std::uint64_t process, WallTime started_at) {
 
 bool ServerLife::is(const ServerLife& other) const {
   return process == other.process && std::max(start, other.start) - std::min(start, other.start) <= 1;
+}
+
+namespace {
+
+// `tcp:10.0.0.7:41234`, `tcp6:[::1]:41234`; `unix:` or, in older releases, `<AF 0>`.
+std::string client_address(std::string_view text) {
+  if (!text.starts_with("tcp") && !text.starts_with("udp")) return "unix";
+  text.remove_prefix(std::min(text.find(':') + 1, text.size()));
+  const std::string_view host = text.substr(0, text.rfind(':'));
+  return visible(host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host);
+}
+
+}  // namespace
+
+// A line is `<descriptor>:<figure> <value>`; those of one descriptor follow each other.
+std::vector<ClientConnections> clients_in(std::string_view lines) {
+  constexpr std::uint64_t hour_s = 3600;
+  struct Connection {
+    std::string address, state;
+    std::uint64_t idle_s = 0;
+  };
+  std::map<std::string_view, Connection> connections;
+  for_each_statistic(lines, [&](std::string_view name, std::string_view value) {
+    Connection& one = connections[name.substr(0, name.find(':'))];
+    if (name.ends_with(":addr")) one.address = client_address(value);
+    if (name.ends_with(":state")) one.state = visible(value);
+    if (name.ends_with(":secs_since_last_cmd")) one.idle_s = parse_u64(value).value_or(0);
+  });
+  std::map<std::string, ClientConnections> clients;
+  for (const auto& [descriptor, one] : connections) {
+    if (one.address.empty() || one.state == "conn_listening") continue;
+    ClientConnections& client = clients[one.address];
+    client.idle_min_s = client.connections == 0 ? one.idle_s : std::min(client.idle_min_s, one.idle_s);
+    client.idle_max_s = std::max(client.idle_max_s, one.idle_s);
+    client.idle_for_an_hour += one.idle_s >= hour_s ? 1 : 0;
+    client.address = one.address;
+    ++client.connections;
+    ++client.states[one.state];
+  }
+  std::vector<ClientConnections> all;
+  for (auto& [address, client] : clients) all.push_back(std::move(client));
+  std::ranges::stable_sort(all, std::greater{}, &ClientConnections::connections);
+  return all;
 }
 
 }  // namespace mcds

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/bytes.hpp"
 #include "common/base/clock.hpp"
@@ -21,6 +24,16 @@ void for_each_statistic(std::string_view lines, const Take& take) {
     if (!name.empty()) take(name, value);
   }
 }
+
+// The connections of one client to a server, as `stats conns` reports them.
+struct ClientConnections {
+  std::string address;  // without the port; `unix` for a unix socket
+  std::uint64_t connections = 0, idle_min_s = 0, idle_max_s = 0;
+  std::uint64_t idle_for_an_hour = 0;
+  std::map<std::string, std::uint64_t> states;  // how many are in each state of memcached's own
+};
+// Returns them, those with the most connections first; where the server listens is left out.
+std::vector<ClientConnections> clients_in(std::string_view lines);
 
 // A server from its start to its end. In a container each is process 1: their starts differ.
 struct ServerLife {

@@ -72,9 +72,7 @@ std::optional<std::string> objection_to(const Placement& placement, const Placem
              name_of(best);
   }
   if (ours.count() * 20 < sightings.size() * 19 && ours.is_luck())
-    return start +
-           ", no more than chance would: give the client that wrote them with --as (mcds where "
-           "--guess looks for it)";
+    return start + ", no more than chance would: give the client that wrote them with --as";
   return std::nullopt;
 }
 

@@ -65,4 +65,8 @@ std::string element_key(std::string_view base, std::string_view element) {
   return key;
 }
 
+std::optional<std::string> element_of(std::string_view part) {
+  return part.starts_with('~') ? std::nullopt : percent_decode(part);
+}
+
 }  // namespace mcds

@@ -44,5 +44,8 @@ std::string whole_key(std::string_view key_prefix, std::string_view key);
 // `base` + ':' + the encoded element, or its digest. `base` comes from structure_key. '~' itself is never
 // encoded away, but an encoded element that starts with '~' is digested too, so the two forms cannot meet.
 std::string element_key(std::string_view base, std::string_view element);
+// Returns the element whose element_key has `part` behind its base; nullopt if that is a digest, or no
+// encoding.
+std::optional<std::string> element_of(std::string_view part);
 
 }  // namespace mcds

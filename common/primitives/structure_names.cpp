@@ -65,8 +65,9 @@ bool take_segment(View& text) {
 
 // Removes what stands behind the name; whether nothing that makes it a lesser key stood there.
 bool take_element_parts(View& name) {
-  if (const std::size_t value = name.find(":v:"); value != View::npos && value != 0) {
-    name = name.substr(0, value);
+  // The colons of an element are encoded.
+  if (View rest = name; take_part(rest) && take_word(rest, "v")) {
+    name = rest;
     return false;
   }
   const bool segment = take_segment(name);

@@ -1115,6 +1115,20 @@ def our_own_structures(ward):
 
 
 @healthy
+def elements_of_any_bytes(ward):
+    """Each was taken for lost: its shard was told by the encoded name."""
+    ward.servers(2)
+    odd = [chr(code) for code in (*range(1, 10), *range(11, 13), *range(14, 128), 0xe9, 0x65e5, 0x1f600)]
+    elements = [*odd, *(f"a{one}{other}" for one, other in zip(odd, reversed(odd))), "10.0.0.1:8080", "http://example.org/a?b=1", "~x", "x" * 300]
+    for name in ("urls", "n:v:x", "n:i:3", "v:v:v"):
+        run(("table", "add", name, "-"), pool(ward), "".join(element + "\n" for element in elements))
+        run(("hash", "set", name, "-"), pool(ward), "".join(element + "\tx\n" for element in elements if "\t" not in element))
+    time.sleep(3.2)  # keys that were just used show nothing
+    ward.options += ["--live"]
+    return pool(ward)
+
+
+@healthy
 def emptied_a_moment_ago(ward):
     """Which is told of as a note."""
     ward.servers(2)

@@ -45,7 +45,7 @@ class World:
 
 def lines_of(file):
     file.seek(0)
-    return [json.loads(line) for line in file.read().splitlines()]
+    return [json.loads(line) for line in file.read().rpartition("\n")[0].splitlines()]
 
 
 def wait_for(what, condition):

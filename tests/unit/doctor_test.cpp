@@ -94,7 +94,9 @@ TEST_CASE("what counts up between the looks is found, what stood before is told 
 TEST_CASE("names with several addresses, leaked connections and crowded tables") {
   Examination seen = healthy();
   seen.patients[0].addresses = {"10.0.0.1", "10.0.0.9"};
-  seen.patients[1].idle_connections = 400;
+  ClientConnections client;
+  client.connections = 500, client.idle_for_an_hour = 400;
+  seen.patients[1].clients = {client};
   seen.patients[1].second.stats = Figures("curr_items 400000\n" + seen.patients[1].second.stats.lines());
   const auto all = found(seen);
   CHECK(named(all, "several_addresses")->servers == std::vector<std::size_t>{0});

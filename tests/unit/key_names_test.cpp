@@ -4,6 +4,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/primitives/structure_names.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::key_names_test {
@@ -24,6 +25,18 @@ TEST_CASE("key names: an element's bytes stand in its key, unsafe ones encoded, 
   const std::string longest(250 - base.size() - 1, 'x');
   CHECK(element_key(base, longest) == base + ':' + longest);
   CHECK(element_key(base, longest + 'x') == base + ":~" + digest128(longest + 'x'));
+}
+
+TEST_CASE("key names: an element is read back from its key, whatever its bytes, unless it is digested") {
+  for (int first = 0; first < 256; ++first) {
+    for (int second = 0; second < 256; ++second) {
+      const std::string element{static_cast<char>(first), static_cast<char>(second)};
+      const std::string part = element_key(base, element).substr(base.size() + 1);
+      CHECK(element_of(part) == (first == '~' ? std::nullopt : std::optional(element)));
+      CHECK(structure_named("table:a:v:b:v:" + part)->name == "a:v:b");
+    }
+  }
+  CHECK(element_of(element_key(base, std::string(9000, 'x')).substr(base.size() + 1)) == std::nullopt);
 }
 
 TEST_CASE("key names: no element takes the key of another's digest") {

@@ -153,6 +153,7 @@ index integer the server's number in the list, from 0
 interval_s number time since the last look
 items integer number of items
 items_per_s integer items a second
+judged_as string the profile by which it was found: another client's list or hashing may find another one
 kept counts what was not removed, by reason
 kept_s integer how long events are kept
 key bytes the whole key

@@ -72,4 +72,26 @@ std::string Progress::line(const std::string& unit, std::uint64_t count, std::ui
   return text;
 }
 
+Countdown::Countdown(const Clock& clock, Duration length)
+    : clock_(clock),
+      end_(clock.steady() + length),
+      enabled_(length > std::chrono::seconds(1) && isatty(STDERR_FILENO) != 0) {}
+
+Countdown::~Countdown() {
+  if (shown_) write_terminal("\r\033[K");
+}
+
+bool Countdown::wait(Duration duration, const std::function<bool(Duration)>& wait) {
+  if (!enabled_) return wait(duration);
+  const SteadyTime until = clock_.steady() + duration;
+  for (SteadyTime now = clock_.steady(); now < until; now = clock_.steady()) {
+    const auto left =
+        std::chrono::ceil<std::chrono::seconds>(std::max<Duration>(end_ - now, Duration::zero()));
+    write_terminal("\rmeasuring, " + std::to_string(left.count()) + " s left\033[K");
+    shown_ = true;
+    if (!wait(std::min<Duration>(until - now, std::chrono::seconds(1)))) return false;
+  }
+  return true;
+}
+
 }  // namespace mcds

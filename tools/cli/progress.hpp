@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -46,6 +47,23 @@ class Progress {
   std::uint64_t next_look_ = 0;
   SteadyTime started_;
   SteadyTime next_draw_;
+};
+
+// One line on stderr for a wait of more than a second, if stderr is a terminal: `measuring, 7 s left`.
+class Countdown {
+ public:
+  Countdown(const Clock& clock, Duration length);
+  ~Countdown();
+  Countdown(const Countdown&) = delete;
+  Countdown& operator=(const Countdown&) = delete;
+
+  // Waits for so long as `wait` does, a second at a time. Returns false as soon as that does.
+  bool wait(Duration duration, const std::function<bool(Duration)>& wait);
+
+ private:
+  const Clock& clock_;
+  SteadyTime end_;
+  bool enabled_, shown_ = false;
 };
 
 }  // namespace mcds

@@ -13,7 +13,13 @@ namespace {
 
 // Findings of `ring check` need no server.
 constexpr Check of_ring(const char* name, Severity severity, const char* sentence) {
-  return {name, severity, "placement", Needs::nothing, ring_finding, sentence, "mcds ring check -o text"};
+  return {name,
+          severity,
+          "placement",
+          Needs::nothing,
+          ring_finding,
+          sentence,
+          "mcds --as PROFILE ring check -o text"};
 }
 
 constexpr std::array checks{
@@ -37,13 +43,16 @@ constexpr std::array checks{
           "start it with -Y FILE, or leave out --user for it"},
     Check{"certificate_refused", problem, "reach", Needs::nothing, failed<Cause::certificate>,
           "A certificate is not accepted, by us or by the server: another name, another CA, or it has ended.",
-          "compare: openssl s_client -connect SERVER -showcerts"},
+          "compare what it shows: openssl s_client -showcerts -connect SERVER </dev/null"},
     Check{"certificate_ends", problem, "reach", Needs::nothing, certificate_ends,
           "A server's certificate ends within 14 days; then no client gets through.",
-          "renew it, and tell the server: printf 'refresh_certs\\r\\n'"},
+          "renew it, and tell the server: printf 'refresh_certs\\r\\nquit\\r\\n' | openssl s_client -quiet "
+          "-connect SERVER"},
     Check{"slow", warning, "reach", Needs::nothing, slow,
           "A server takes more than five times as long to answer as most of the pool, and more than 2 ms.",
-          "mcds servers --every 1s -o text"},
+          "compare rtt, threads and processor time, look for large multi-gets and for neighbours on its "
+          "machine: "
+          "mcds servers --every 1s -o text; mcds -s SERVER item hot --for 10s"},
     Check{"same_server", problem, "reach", Needs::nothing, same_server,
           "Entries of the list are one server: it gets the keys of all of them, and copies there are no "
           "copies.",
@@ -51,7 +60,7 @@ constexpr std::array checks{
     Check{"several_addresses", warning, "reach", Needs::nothing, several_addresses,
           "A name stands for several addresses: each connection may reach another server, and keys seem to "
           "come and go.",
-          "list each address by itself: mcds --servers-from dns:NAME servers"},
+          "list each address by itself, or give the list as --servers-from dns:NAME"},
     Check{"balancer", problem, "reach", Needs::stats, balancer,
           "Two connections to one address met two servers: a balancer stands there, and what is stored by "
           "one connection is missed by the next.",
@@ -64,7 +73,7 @@ constexpr std::array checks{
           "mcds -s SERVER servers --every 1s -o text"},
     Check{"known_fault", problem, "versions", Needs::nothing, known_fault,
           "This release of memcached is known to crash or to block; the table of faults is of 2026-11-23.",
-          "upgrade to the release that mended it, or later"},
+          "upgrade to the release that mended it, or later; until then: INSTEAD"},
     Check{"mixed_abilities", warning, "versions", Needs::nothing, mixed_abilities,
           "Some servers are too old for commands that the others know: clients fail on a part of the keys.",
           "upgrade them: mcds servers -o text"},
@@ -107,11 +116,11 @@ constexpr std::array checks{
     Check{"proxy_among_servers", warning, "configuration", Needs::nothing, proxy_among_servers,
           "A proxy stands in the list. Statistics are its own, and beside real servers keys are placed twice "
           "over.",
-          "list the servers behind it, or only the proxy: mcds --servers-from nutcracker:FILE#POOL doctor"},
+          "list the servers behind it, or only the proxy: --servers-from reads its configuration, see "
+          "mcds-sources(7)"},
     Check{"flush_scheduled", problem, "configuration", Needs::settings, flush_scheduled,
           "A flush_all with a delay waits in a server: at that time everything that it holds is gone.",
-          "cancel it by one without a delay only if you may lose everything now; save first: mcds item save "
-          "FILE"},
+          "save what it holds before that time: mcds item save before-flush.saved"},
     Check{"flushed", warning, "configuration", Needs::settings, flushed,
           "Somebody has emptied a server with flush_all.",
           "find the client; start servers with -F to refuse it"},
@@ -121,7 +130,7 @@ constexpr std::array checks{
     Check{"detail_on", warning, "configuration", Needs::settings, detail_on,
           "`stats detail` is on: every request pays for statistics by prefix, and their memory grows without "
           "limit.",
-          "printf 'stats detail off\\r\\n' | nc HOST PORT"},
+          "printf 'stats detail off\\r\\nquit\\r\\n' | NETCAT"},
     Check{"verbose", warning, "configuration", Needs::settings, verbose,
           "A server was started with -v or -vv and writes its work to a log, -vv each request.",
           "start it without -v"},
@@ -135,7 +144,8 @@ constexpr std::array checks{
           "give weights in the proportion of -m, or each server the same: mcds servers -o text"},
     Check{"class_starves", problem, "memory", Needs::items, class_starves,
           "Items of one size are evicted or refused while pages of other sizes lie idle.",
-          "start it with -o slab_reassign,slab_automove=1, or restart it: mcds -s SERVER servers --stats "
+          "start it with -o slab_reassign,slab_automove=1; which sizes have the pages: mcds -s SERVER "
+          "servers --stats "
           "slabs"},
     Check{
         "evicts_young", warning, "memory", Needs::items, evicts_young,
@@ -186,13 +196,14 @@ constexpr std::array checks{
           "look at its machine's memory (dmesg), and at response_obj_mem_limit, read_buf_mem_limit"},
     Check{"connections_full", problem, "connections", Needs::nothing, connections_full,
           "A server has no connection left: new clients are turned away or wait.",
-          "raise -c, or find who keeps them: mcds doctor --connections"},
+          "raise -c; who keeps them its own machine shows, because no command of ours gets through: ss "
+          "-SOCKETS"},
     Check{"connections_high", warning, "connections", Needs::stats, connections_high,
           "More than 80 % of a server's connections are in use.",
-          "raise -c, or find who keeps them: mcds doctor --connections"},
+          "raise -c, or look who has them: mcds -s SERVER servers --clients -o text"},
     Check{"connections_ran_out", warning, "connections", Needs::stats, connections_ran_out,
           "A server had no connection left at some time since its start.",
-          "raise -c; mcds servers --every 10s shows when"},
+          "raise -c; who has them now: mcds -s SERVER servers --clients -o text"},
     Check{"idle_connections", warning, "connections", Needs::connections, idle_connections,
           "Hundreds of connections have done nothing for an hour: clients leak them.",
           "start it with -o idle_timeout=3600, and look at the clients' pools"},
@@ -213,14 +224,16 @@ constexpr std::array checks{
     Check{"load_uneven", warning, "load", Needs::stats, load_uneven,
           "A server's share of the requests is far from its share of the keys: a hot key, or a client with "
           "another list.",
-          "mcds item hot --for 10s; mcds where --probe --live"},
+          "mcds item hot --for 10s; mcds --as PROFILE where --probe --live"},
     Check{"hit_ratio_falls", warning, "load", Needs::stats, hit_ratio_falls,
           "Far fewer look-ups hit than before: something was emptied, a client has changed, or a scan runs.",
           "mcds -s SERVER item hot --for 10s --sort misses"},
-    Check{"nothing_hits", warning, "load", Needs::stats, nothing_hits,
-          "Clients store and look up, and find nothing: a ttl above 30 days is taken for a date in 1970, a "
-          "ttl is below 0, or the keys of stores and look-ups differ.",
-          "compare: mcds -s SERVER item hot --for 10s --sort misses, and --sort stores"},
+    Check{
+        "nothing_hits", warning, "load", Needs::stats, nothing_hits,
+        "Clients store and look up, and find nothing: a ttl above 30 days is taken for a date in 1970, a "
+        "ttl is below 0, or the keys of stores and look-ups differ.",
+        "compare: mcds -s SERVER item hot --for 10s --sort misses; mcds -s SERVER item hot --for 10s --sort "
+        "stores"},
     Check{"hit_ratio_differs", warning, "load", Needs::stats, hit_ratio_differs,
           "A server misses far more often than the rest of the pool.",
           "mcds -s SERVER item hot --for 10s --sort misses"},
@@ -255,14 +268,13 @@ constexpr std::array checks{
     Check{"misplaced", problem, "placement", Needs::live_keys, misplaced,
           "Keys lie on servers where this client does not look: another list, another client, or an earlier "
           "pool.",
-          "mcds where --guess; mcds where --probe --live"},
+          "mcds where --guess; mcds --as PROFILE where --probe --live"},
     Check{
         "duplicated", problem, "placement", Needs::live_keys, duplicated,
         "Keys have the same value on two servers: when it changes on one, the other keeps the older one. It "
         "looks so, too, between a move and the clients' change to its list.",
-        "after a move: mcds -s NEW where --prune --live --moved-from OLD --dry-run; if no client uses "
-        "another "
-        "list: mcds --as PROFILE where --prune --live --dry-run"},
+        "after a move take its last step, as mcds-ring(1) has it; if no client uses another list: mcds --as "
+        "PROFILE where --prune --live --dry-run"},
     Check{
         "divergent", problem, "placement", Needs::live_keys, divergent,
         "Keys have different values on two servers, as after an outage that clients went around: they read "
@@ -271,7 +283,7 @@ constexpr std::array checks{
         "once every client is back on the full list: mcds --as PROFILE where --prune --live --prefix PREFIX "
         "--divergent drop --journal drop.journal --dry-run"},
     Check{"unlisted", note, "placement", Needs::live_keys, unlisted, "A server did not list its keys.",
-          "try again; mcds -s SERVER item list"},
+          "try again: mcds -s SERVER item list"},
     Check{"watch_off", warning, "placement", Needs::live_keys, watch_off,
           "A server lets nobody watch its keys (-W): item hot and capacity do not work there.",
           "start it without -W, or accept this"},
@@ -281,17 +293,17 @@ constexpr std::array checks{
     Check{"lost_parts", problem, "structures", Needs::live_keys, lost_parts,
           "A part of a log, an index or an array is gone, which others need: it was evicted, or a server was "
           "emptied. Readers report what is missing.",
-          "more memory or -M; mcds hash check NAME, mcds table check NAME, mcds eventlog info NAME"},
+          "more memory or -M; see how much of the first one is left: mcds CHECK"},
     Check{"two_numbers_of_copies", warning, "structures", Needs::live_keys, two_numbers_of_copies,
           "A structure is there under two numbers of copies: clients with other --copies do not see each "
           "other's changes.",
           "give all clients the same --copies; fetch each, drop it, which ends both, and put back what is to "
           "stay"},
-    Check{
-        "endless_lock", warning, "structures", Needs::live_keys, endless_lock,
-        "A lock has no expiry, which mcds never writes: if its holder dies, nobody gets it.",
-        "mcds lock show NAME; mcds lock release NAME --force; of several slots the one that shows no expiry: "
-        "mcds lock show NAME --slots N; mcds lock release NAME --force --slot K"},
+    Check{"endless_lock", warning, "structures", Needs::live_keys, endless_lock,
+          "A lock has no expiry, which mcds never writes: if its holder dies, nobody gets it.",
+          "look whose it is, and take it from a holder that has died: mcds lock show NAME; mcds lock release "
+          "NAME "
+          "--force; of several slots (--slots N) the one that shows no expiry (--slot K)"},
 };
 
 }  // namespace

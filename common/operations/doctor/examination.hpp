@@ -63,8 +63,8 @@ struct Patient {
   std::vector<std::chrono::microseconds> probes;  // round trips of one word
   bool lost_probe = false;                        // one of them got no answer in time
   std::optional<WallTime> certificate_ends;
-  std::optional<std::size_t> idle_connections;  // for an hour; only if asked for
-  std::vector<std::string> addresses;           // of its host name, of the family with the most
+  std::optional<std::vector<ClientConnections>> clients;  // if asked for, or if few connections are left
+  std::vector<std::string> addresses;                     // of its host name, of the family with the most
   unsigned trips = 0;
 
   bool up() const { return first.up && second.up; }
@@ -84,6 +84,11 @@ struct Patient {
   std::uint64_t count(std::string_view name) const { return number(name).value_or(0); }
   // Memcached 1.5.22 with maxconns_fast counts every client that it accepts as turned away, too.
   bool counts_rejections() const { return count("rejected_connections") + 1 != count("total_connections"); }
+  // Returns whether more than 80 % of its connections are in use, with what it keeps for itself.
+  bool has_few_connections_left() const {
+    return (count("curr_connections") + count("reserved_fds")) * 10 > count("max_connections") * 8 &&
+           count("max_connections") > 0;
+  }
   // The same of a counter of one slab class.
   std::uint64_t class_grown(std::uint64_t number, std::string_view name) const;
   bool is_proxy() const { return number("proxy_conn_requests").has_value(); }

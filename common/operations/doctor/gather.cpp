@@ -11,8 +11,6 @@ namespace mcds::doctor {
 
 namespace {
 
-constexpr std::uint64_t idle_s = 3600;
-
 // `items:5:evicted 3` or `5:chunk_size 96`.
 void add_classes(SlabClasses& classes, std::string_view lines) {
   for_each_statistic(lines, [&](std::string_view name, std::string_view text) {
@@ -21,14 +19,6 @@ void add_classes(SlabClasses& classes, std::string_view lines) {
     const auto value = parse_u64(text);
     if (number && value) classes[*number].insert_or_assign(std::string(name), *value);
   });
-}
-
-std::size_t idle_connections_in(std::string_view lines) {
-  std::size_t idle = 0;
-  for_each_statistic(lines, [&](std::string_view name, std::string_view value) {
-    if (name.ends_with(":secs_since_last_cmd") && parse_u64(value).value_or(0) >= idle_s) ++idle;
-  });
-  return idle;
 }
 
 class Gatherer {
@@ -62,7 +52,7 @@ class Gatherer {
       if (round < probes) probe();
     }
     look_again();
-    if (options_.connections) count_idle();
+    list_clients();
     seen_.now = clock_.wall();
     return std::move(seen_);
   }
@@ -167,12 +157,16 @@ class Gatherer {
       seen_.patients[server].second.up = seen_.patients[server].second.stats.known();
   }
 
-  void count_idle() {
+  // Whose connections they are: of all servers if that is wanted, which costs with their number, else of those
+  // that have few left.
+  void list_clients() {
     std::vector<Request> requests;
-    for (const std::size_t server : those_up(&Patient::second))
-      requests.push_back(Request::stats(server, "conns"));
+    for (const std::size_t server : those_up(&Patient::second)) {
+      if (options_.connections || seen_.patients[server].has_few_connections_left())
+        requests.push_back(Request::stats(server, "conns"));
+    }
     for (const Reply& reply : ask(*cluster_, requests)) {
-      if (!reply.failed()) seen_.patients[reply.server].idle_connections = idle_connections_in(reply.value);
+      if (!reply.failed()) seen_.patients[reply.server].clients = clients_in(reply.value);
     }
   }
 

@@ -11,8 +11,10 @@
 #include "common/operations/doctor/gather.hpp"
 #include "common/placement/guess.hpp"
 #include "common/placement/key_hash.hpp"
+#include "common/primitives/key_names.hpp"
 #include "common/primitives/parts.hpp"
 #include "common/primitives/structure_names.hpp"
+#include "common/structures/elements/index.hpp"
 
 namespace mcds::doctor {
 
@@ -21,7 +23,6 @@ namespace {
 constexpr std::size_t guessed_by = 500;  // keys of each server
 constexpr std::size_t compared_together = 16;
 constexpr std::int64_t settled_s = 3;
-constexpr std::uint64_t index_shards = 16;  // mcds-layout(7)
 
 // What the keys of one structure with one copy show of its other keys: which of them must be there. What was
 // used just now may have come while the keys were listed, and shows nothing.
@@ -50,9 +51,11 @@ class NeededKeys {
     has_segment_ = has_segment_ || (settled && rest.starts_with(":s:"));
   }
 
-  // The shard of the index that lists an element is told by the element's name.
+  // An element needs the shard of the index that lists it.
   void take_element(std::string_view rest, bool settled) {
-    if (rest.starts_with(":v:") && settled) needed_.insert(crc32(rest.substr(3)) % index_shards);
+    if (rest.starts_with(":v:") && settled) {
+      if (const auto element = element_of(rest.substr(3))) needed_.insert(index_shard_of(*element));
+    }
     if (!rest.starts_with(":i:")) return;
     if (const auto shard = parse_u64(rest.substr(3))) shards_.insert(*shard);
   }

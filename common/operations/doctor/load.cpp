@@ -57,13 +57,14 @@ std::string three_digits(double value) {
 }
 
 void connections_high(const Patient& patient, Diagnosis& diagnosis) {
-  const auto open = patient.number("curr_connections"), most = patient.number("max_connections");
-  if (!open || !most || *most == 0) return;
-  // What the server keeps for itself counts too.
-  const std::uint64_t taken = *open + patient.count("reserved_fds");
-  if (taken * 10 <= *most * 8) return;
-  diagnosis.add(JsonObject().number("connections", *open).number("max_connections", *most), warning,
-                ratio_of(*open, *most));
+  if (!patient.has_few_connections_left()) return;
+  constexpr std::size_t named = 3;
+  const std::uint64_t open = patient.count("curr_connections"), most = patient.count("max_connections");
+  JsonObject evidence = JsonObject().number("connections", open).number("max_connections", most), clients;
+  for (std::size_t i = 0; patient.clients && i < std::min(named, patient.clients->size()); ++i)
+    clients.number((*patient.clients)[i].address, (*patient.clients)[i].connections);
+  if (patient.clients && !patient.clients->empty()) evidence.object("most_by_client", clients);
+  diagnosis.add(evidence, warning, ratio_of(open, most));
 }
 
 void connections_ran_out(const Patient& patient, Diagnosis& diagnosis) {
@@ -90,10 +91,11 @@ void yields(const Patient& patient, Diagnosis& diagnosis) {
 }
 
 void idle_connections(const Patient& patient, Diagnosis& diagnosis) {
-  constexpr std::size_t many_idle = 100;
-  const auto& idle = patient.idle_connections;
-  if (idle && *idle >= many_idle)
-    diagnosis.add(JsonObject().number("idle", *idle), warning, static_cast<double>(*idle));
+  constexpr std::uint64_t many_idle = 100;
+  std::uint64_t idle = 0;
+  for (const ClientConnections& client : patient.clients.value_or(std::vector<ClientConnections>()))
+    idle += client.idle_for_an_hour;
+  if (idle >= many_idle) diagnosis.add(JsonObject().number("idle", idle), warning, static_cast<double>(idle));
 }
 
 void logins_fail(const Patient& patient, Diagnosis& diagnosis) {

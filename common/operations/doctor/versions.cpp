@@ -17,29 +17,39 @@ struct KnownFault {
   Severity severity;
   enum class Where { anywhere, udp, proxy } where;
   const char* what;
+  const char* meanwhile;  // what a person can do without an upgrade
 };
 
 // From memcached's release notes, as of 2026-11-23.
 constexpr std::array known_faults{
     KnownFault{10000, 10433, problem, KnownFault::Where::anywhere,
-               "a client can run code in it by the binary protocol (CVE-2016-8704 to 8706)"},
+               "a client can run code in it by the binary protocol (CVE-2016-8704 to 8706)",
+               "start it with -B ascii, and let only trusted clients reach its port"},
     KnownFault{10433, 10437, warning, KnownFault::Where::anywhere,
-               "items can be freed twice, which blocks or crashes it (CVE-2018-1000127)"},
+               "items can be freed twice, which blocks or crashes it (CVE-2018-1000127)",
+               "let only trusted clients reach its port"},
     KnownFault{10500, 10514, warning, KnownFault::Where::anywhere,
-               "a client can crash it by an `lru` command (CVE-2019-11596)"},
+               "a client can crash it by an `lru` command (CVE-2019-11596)",
+               "let only trusted clients reach its port"},
     KnownFault{10515, 10516, problem, KnownFault::Where::anywhere,
-               "storing items whose flags are 0 overwrites memory"},
+               "storing items whose flags are 0 overwrites memory",
+               "nothing helps but an older or a newer release"},
     KnownFault{10600, 10602, problem, KnownFault::Where::anywhere,
-               "a client can crash it by a header of the binary protocol (CVE-2020-10931)"},
-    KnownFault{10600, 10603, problem, KnownFault::Where::anywhere, "a meta get can crash it"},
+               "a client can crash it by a header of the binary protocol (CVE-2020-10931)",
+               "start it with -B ascii, and let only trusted clients reach its port"},
+    KnownFault{10600, 10603, problem, KnownFault::Where::anywhere, "a meta get can crash it",
+               "use classic commands (--protocol classic), in other clients too"},
     KnownFault{10600, 10608, problem, KnownFault::Where::udp,
-               "an upload in several UDP packets crashes it (CVE-2022-48571)"},
+               "an upload in several UDP packets crashes it (CVE-2022-48571)", "start it with -U 0"},
     KnownFault{10600, 10622, warning, KnownFault::Where::proxy,
-               "requests to its proxy can overflow a buffer (CVE-2023-46852, 46853)"},
+               "requests to its proxy can overflow a buffer (CVE-2023-46852, 46853)",
+               "let only trusted clients reach its proxy"},
     KnownFault{10609, 10619, note, KnownFault::Where::anywhere,
-               "a client that reads `lru_crawler metadump hash` slowly stops it for all clients"},
+               "a client that reads `lru_crawler metadump hash` slowly stops it for all clients",
+               "list keys only with programs that read without a pause"},
     KnownFault{10609, 10626, note, KnownFault::Where::anywhere,
-               "a client that leaves at the end of a dump of keys can crash it"},
+               "a client that leaves at the end of a dump of keys can crash it",
+               "let each dump of keys come to its end"},
 };
 
 std::string release_text(std::uint32_t release) {
@@ -130,7 +140,8 @@ void known_fault(const Patient& patient, Diagnosis& diagnosis) {
   if (worst == nullptr) return;
   diagnosis.add(JsonObject("version", patient.version)
                     .bytes("fault", worst->what)
-                    .bytes("mended_in", release_text(worst->mended)),
+                    .bytes("mended_in", release_text(worst->mended))
+                    .bytes("meanwhile", worst->meanwhile),
                 worst->severity);
 }
 

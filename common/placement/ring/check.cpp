@@ -154,6 +154,7 @@ class Check {
   }
 
   void loads() {
+    if (on_every_server()) return;
     std::vector<std::size_t> used, idle;
     for (std::size_t i = 0; i < pool().size(); ++i) {
       if (counted_[i] > 0) used.push_back(i);

@@ -10,6 +10,9 @@
 #include "tools/cli/cell_words.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/metrics.hpp"
+#include "tools/cli/printed_command.hpp"
+#include "tools/cli/progress.hpp"
+#include "tools/cli/text_table.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -45,7 +48,24 @@ std::string with(std::string text, const std::string& word, const std::string& v
   return text;
 }
 
-// `idle 12s, evicted_per 300/s`, objects as they are.
+// `rtt_of_the_pool_us` of `rtt_us_of_the_pool`: with its unit at the end, by which it is read.
+std::string unit_last(const std::string& name) {
+  const std::size_t at = name.find("_us_");
+  return at == std::string::npos ? name : name.substr(0, at) + name.substr(at + 3) + "_us";
+}
+
+// Without blanks at its end.
+std::string trimmed(std::string text) {
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+std::string spaced(std::string name) {
+  std::ranges::replace(name, '_', ' ');
+  return name;
+}
+
+// `idle 12s; evicted/s 300`, objects as they are.
 std::string words_of(const JsonObject& evidence) {
   std::string words;
   for (const JsonMember& member : json_members(evidence.text()).value_or(std::vector<JsonMember>())) {
@@ -58,7 +78,9 @@ std::string words_of(const JsonObject& evidence) {
       value = cell_words(member.name, member.value, {});
     }
     const bool sentence = member.name == "message" || member.name == "error" || member.name == "fault";
-    words += (words.empty() ? "" : "; ") + (sentence ? value : column_title(member.name) + ' ' + value);
+    if (member.name == "meanwhile") continue;  // stands in the advice
+    words += (words.empty() ? "" : "; ") +
+             (sentence ? value : spaced(column_title(unit_last(member.name))) + ' ' + value);
   }
   return words;
 }
@@ -162,8 +184,8 @@ class DoctorReport {
         count(Severity::problem) + count(Severity::warning) == 0 ? ExitStatus::ok : ExitStatus::problem;
     if (session_.options().quiet) return status;
     if (output.mode() == OutputMode::openmetrics) output.raw(metrics());
+    if (output.mode() == OutputMode::text) output.raw(by_servers());
     for (const Symptom& symptom : found_) {
-      if (output.mode() == OutputMode::text) output.raw(paragraph(symptom));
       if (output.mode() == OutputMode::json) output.answer(line_of(symptom), {});
       if (output.mode() != OutputMode::value) continue;
       auto servers = labels_of(seen_.pool(), symptom.servers);
@@ -180,12 +202,93 @@ class DoctorReport {
 
   std::string label(std::size_t server) const { return seen_.pool()[server].address(); }
 
-  std::string advice(const Symptom& symptom) const {
+  // What the check advises, in pieces: words, and a command behind them.
+  struct Advice {
+    std::string words, command;
+  };
+  std::vector<Advice> advice(const Symptom& symptom) const {
+    constexpr std::array<std::string_view, 5> programs{"mcds ", "printf ", "openssl ", "ss -", "timedatectl"};
+    std::string text = symptom.check->advice;
+    if (restarts(text) && must_not_evict(symptom))
+      text +=
+          "; it must not evict, and a restart empties it: item keep loads what it held: mcds item keep "
+          "--help";
+    const std::string evidence = symptom.evidence.text();
+    text = with(text, "INSTEAD", json_bytes(evidence, "meanwhile").value_or(""));
     const std::string prefix = seen_.live ? seen_.live->divergent_prefix : std::string();
-    std::string text = with(symptom.check->advice, "SERVER",
-                            symptom.servers.empty() ? "SERVER" : label(symptom.servers.front()));
     text = with(text, " --prefix PREFIX", prefix.empty() ? "" : " --prefix " + shell_word(prefix));
-    return with(text, "PROFILE", std::string(seen_.placement->profile()));
+    const auto names =
+        json_elements(json_field(evidence, "names").value_or("")).value_or(std::vector<std::string>());
+    if (!names.empty()) text = with_structure(text, json_unquote(names.front()).value_or(""));
+    std::vector<Advice> pieces;
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::size_t end = std::min(rest.find("; "), rest.size());
+      const std::string_view piece = rest.substr(0, end);
+      std::size_t at = piece.size();
+      for (const std::string_view program : programs) at = std::min(at, piece.find(program));
+      pieces.push_back({std::string(piece.substr(0, at)), command(piece.substr(at), symptom)});
+      rest.remove_prefix(std::min(end + 2, rest.size()));
+    }
+    return pieces;
+  }
+
+  static bool restarts(const std::string& text) {
+    return text.starts_with("start it with") || text.starts_with("more memory") ||
+           text.starts_with("raise -c");
+  }
+  bool must_not_evict(const Symptom& symptom) const {
+    return std::ranges::any_of(symptom.servers, [&](std::size_t server) {
+      return seen_.patients[server].first.settings.word("evictions") == "off";
+    });
+  }
+
+  // The commands that show what is left of a structure, `table blocked`, and what holds it.
+  static std::string with_structure(std::string text, const std::string& structure) {
+    const std::size_t blank = structure.find(' ');
+    const std::string kind = structure.substr(0, blank), name = structure.substr(blank + 1);
+    const std::string word = (name.starts_with('-') ? "-- " : "") + shell_word(name);
+    if (text.find("CHECK") == std::string::npos) return with(std::move(text), "NAME", word);
+    const bool indexed = kind == "table" || kind == "hash";
+    return with(std::move(text), "CHECK",
+                kind +
+                    (indexed              ? " check "
+                     : kind == "eventlog" ? " info "
+                                          : " fetch ") +
+                    word);
+  }
+
+  // Ours, to the finding's first server if it begins with `-s SERVER`; or another program's.
+  std::string command(std::string_view words, const Symptom& symptom) const {
+    constexpr std::string_view ours = "mcds ", one = "-s SERVER ", as = "--as PROFILE ";
+    if (!words.starts_with(ours)) return with_server(std::string(words), symptom);
+    words.remove_prefix(ours.size());
+    if (words.starts_with(as)) {
+      const bool by_list = !session_.pool().profile.empty() || session_.pool().routes != nullptr;
+      return printed_command(session_, words.substr(as.size()), by_list ? "" : session_.profile_name());
+    }
+    if (!words.starts_with(one)) return printed_command(session_, words);
+    words.remove_prefix(one.size());
+    if (symptom.servers.empty()) return printed_command(session_, words);
+    return printed_command_on(session_, seen_.pool()[symptom.servers.front()], words);
+  }
+
+  std::string with_server(std::string words, const Symptom& symptom) const {
+    if (symptom.servers.empty()) return words;
+    const Server& server = seen_.pool()[symptom.servers.front()];
+    const std::string address = shell_word(server.address()), port = std::to_string(server.port);
+    const std::string netcat = server.is_unix() ? "nc -U " + shell_word(server.socket_path)
+                               : server.tls     ? "openssl s_client -quiet -connect " + address
+                                                : "nc " + shell_word(server.host) + ' ' + port;
+    words = with(std::move(words), "NETCAT", netcat);
+    words = with(std::move(words), "ss -SOCKETS", server.is_unix() ? "ss -xp" : "ss -tnp sport = :" + port);
+    return with(std::move(words), "SERVER", address);
+  }
+
+  std::string advice_line(const Symptom& symptom) const {
+    std::string line;
+    for (const Advice& piece : advice(symptom))
+      line += (line.empty() ? "" : "; ") + piece.words + piece.command;
+    return line;
   }
 
   JsonObject line_of(const Symptom& symptom) const {
@@ -200,7 +303,15 @@ class DoctorReport {
       line.objects("others", others);
     }
     if (symptom.accepted) line.boolean("accepted", true);
-    return line.bytes("message", symptom.check->sentence).bytes("advice", advice(symptom));
+    if (is_of_profile(symptom)) line.bytes("judged_as", seen_.placement->profile());
+    return line.bytes("message", symptom.check->sentence).bytes("advice", advice_line(symptom));
+  }
+
+  // Another profile would find something else.
+  static bool is_of_profile(const Symptom& symptom) {
+    const std::string_view name = symptom.check->name;
+    return std::string_view(symptom.check->about) == "placement" || name == "load_uneven" ||
+           name == "weights_against_memory";
   }
 
   JsonObject summary() const {
@@ -222,21 +333,51 @@ class DoctorReport {
     return line.objects("unknown", unknown);
   }
 
-  std::string paragraph(const Symptom& symptom) const {
-    std::string servers;
+  // The servers that a finding is about, in the order of the list; the pool as a whole if it names none.
+  std::string heading(const Symptom& symptom) const {
     constexpr std::size_t shown = 8;
-    const auto names = labels_of(seen_.pool(), symptom.servers, true);
-    for (std::size_t i = 0; i < names.size() && i < shown; ++i) servers += (i == 0 ? "" : ", ") + names[i];
-    if (names.size() > shown) servers += " and " + std::to_string(names.size() - shown) + " more";
+    std::vector<std::size_t> servers = symptom.servers;
+    std::ranges::sort(servers);
+    const auto names = labels_of(seen_.pool(), servers, true);
+    if (names.empty() || (names.size() > 1 && names.size() == seen_.size())) return "the whole pool";
+    std::string text;
+    for (std::size_t i = 0; i < names.size() && i < shown; ++i) text += (i == 0 ? "" : ", ") + names[i];
+    return names.size() > shown ? text + " and " + std::to_string(names.size() - shown) + " more" : text;
+  }
+
+  // For people: the servers with the worst findings first, and below them all that was found there.
+  std::string by_servers() const {
+    std::vector<std::pair<std::string, std::string>> groups;
+    for (const Symptom& symptom : found_) {
+      const std::string name = heading(symptom);
+      const auto group = std::ranges::find(groups, name, &std::pair<std::string, std::string>::first);
+      auto& text = group == groups.end() ? groups.emplace_back(name, "").second : group->second;
+      text += paragraph(symptom);
+    }
+    std::string text;
+    for (const auto& [name, findings] : groups) text += doctor_lines(name, 0) + findings + '\n';
+    return text;
+  }
+
+  std::string paragraph(const Symptom& symptom) const {
+    const std::string severity = doctor::name_of(symptom.severity);
+    const char* const colour = symptom.severity == Severity::problem ? "31" : "33";
+    const bool painted = symptom.severity != Severity::note && terminal_has_colours();
     std::string text =
-        doctor_lines(std::string(doctor::name_of(symptom.severity)) + ": " + symptom.check->name +
-                         (servers.empty() ? "" : " on " + servers) + (symptom.accepted ? " (accepted)" : ""),
-                     0);
-    text += doctor_lines(symptom.check->sentence, 2);
+        "  " + (painted ? std::string("\033[") + colour + 'm' + severity + "\033[0m" : severity);
+    text += ": " + std::string(symptom.check->name) + (symptom.accepted ? " (accepted)\n" : "\n");
+    text += doctor_lines(symptom.check->sentence, 4);
     std::string evidence = words_of(symptom.evidence);
-    if (!same_for_all(symptom) && !evidence.empty()) evidence = names.front() + ": " + evidence;
-    if (!evidence.empty()) text += doctor_lines('(' + evidence + ')', 2);
-    return text + doctor_lines("-> " + advice(symptom), 2) + '\n';
+    if (!same_for_all(symptom) && !evidence.empty())
+      evidence = label(symptom.servers.front()) + ": " + evidence;
+    if (!evidence.empty()) text += doctor_lines('(' + evidence + ')', 4);
+    // A command stands on a line of its own, whole: it is copied.
+    for (const Advice& piece : advice(symptom)) {
+      if (!piece.words.empty()) text += doctor_lines("-> " + trimmed(piece.words), 4);
+      if (!piece.command.empty())
+        text += (piece.words.empty() ? "    -> " : "       ") + piece.command + '\n';
+    }
+    return text;
   }
 
   std::string last_paragraph() const {
@@ -246,14 +387,22 @@ class DoctorReport {
     std::string text = times(count(Severity::problem), "problem") + ", " +
                        times(count(Severity::warning), "warning") + ", " +
                        times(count(Severity::note), "note") + " on " + times(seen_.size(), "server") + '.';
-    std::string lines = doctor_lines(text, 0);
+    std::string lines;
     for (const doctor::Unknown& one : unknown_) {
       const std::string names = joined(labels_of(seen_.pool(), one.servers, true), ", ");
       lines += doctor_lines("Unknown: " + names + " without `" + doctor::name_of(one.lacks) +
                                 "`: " + std::to_string(one.checks.size()) + " checks were not made there.",
                             0);
     }
-    return lines;
+    lines += doctor_lines(text, 0);
+    if (found_.empty() || found_.front().severity == Severity::note) return lines;
+    const Symptom& first = found_.front();
+    const Advice advised = advice(first).front();
+    const std::string words = trimmed(advised.words);
+    lines += doctor_lines("Begin with " + std::string(first.check->name) + " on " + heading(first) +
+                              (words.empty() ? ":" : ": " + words + (words.ends_with(':') ? "" : ".")),
+                          0);
+    return words.empty() || words.ends_with(':') ? lines + advised.command + '\n' : lines;
   }
 
   std::string metrics() const {
@@ -330,12 +479,15 @@ ExitStatus run_doctor(Session& session, const DoctorOptions& options) {
   const auto placement = make_placement(session.profile_name(), listed, placing);
   session.try_always();
   Pause pause;
-  doctor::Examination seen = doctor::gather(placement, listed, session.clock(),
-                                            {.connecting = session.connect_options(),
-                                             .placing = placing,
-                                             .interval = options.interval,
-                                             .connections = options.connections,
-                                             .wait = [&](Duration left) { return pause.wait(left); }});
+  Countdown countdown(session.clock(), options.interval);
+  const auto wait = [&](Duration left) { return pause.wait(left); };
+  doctor::Examination seen =
+      doctor::gather(placement, listed, session.clock(),
+                     {.connecting = session.connect_options(),
+                      .placing = placing,
+                      .interval = options.interval,
+                      .connections = options.connections,
+                      .wait = [&](Duration left) { return countdown.wait(left, wait); }});
   if (options.live)
     seen.live = doctor::look_at_keys(*session.connect_to(placement), session.clock(),
                                      {.reading = LiveKeysOptions::of(session.connect_options()),
@@ -352,7 +504,7 @@ ExitStatus run_doctor(Session& session, const DoctorOptions& options) {
 void declare_doctor(Command& command) {
   const auto options = std::make_shared<DoctorOptions>();
   command.itself()
-      .answer("finding severity servers evidence others? accepted? message advice")
+      .answer("finding severity servers evidence others? accepted? judged_as? message advice")
       .answer("ok problems warnings notes servers:integer for_s trips unknown")
       .answer("check severity about:string needs message advice")
       .field("unknown {lacks servers checks}[] checks that could not be made, and why")

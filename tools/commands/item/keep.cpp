@@ -4,6 +4,7 @@
 
 #include "common/base/text.hpp"
 #include "common/cluster/statistics.hpp"
+#include "tools/cli/printed_command.hpp"
 #include "tools/commands/item/saving.hpp"
 #include "tools/commands/run_report.hpp"
 
@@ -201,13 +202,11 @@ class Keeper {
         file_ + ": " + names);
   }
 
-  // To this server, whatever list the shell that it is typed in has.
   std::string load_command() const {
     const std::string bound =
         load_.max_ttl ? " --max-ttl " + std::to_string(load_.max_ttl->count()) + 's' : std::string();
-    const Server& server = session_.placement()->pool()[on_];
-    return "mcds -s " + shell_word((server.tls ? "tls://" : "") + server.address()) + " item load " +
-           shell_word(file_) + bound;
+    return printed_command_on(session_, session_.placement()->pool()[on_],
+                              "item load " + shell_word(file_) + bound);
   }
 
   Session& session_;

@@ -1,5 +1,6 @@
 // mcds item load: parsing and printing; what is loaded, and how, stands in common/operations/load.hpp.
 #include "common/placement/gate.hpp"
+#include "tools/cli/printed_command.hpp"
 #include "tools/commands/item/saving.hpp"
 
 namespace mcds {
@@ -106,7 +107,9 @@ std::optional<SavedPlaces> places_of(Session& session, const std::string& head, 
   }
   const auto objection = load.even_astray ? std::nullopt : objection_to(*places.before, placing, sample);
   if (objection)
-    throw Failure(ErrorCode::bad_data, "nothing was loaded: " + *objection + "; --even-astray loads anyway");
+    throw Failure(ErrorCode::bad_data,
+                  "nothing was loaded: " + *objection + "; this looks for the client that wrote them: " +
+                      printed_command(session, "where --guess") + "; --even-astray loads anyway");
   for (const Server& server : places.before->pool()) {
     const auto same = std::ranges::find(pool, server.address(), &Server::address);
     places.now.push_back(same == pool.end() ? std::nullopt : std::optional<std::size_t>(same - pool.begin()));

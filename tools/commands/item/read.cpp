@@ -1,5 +1,6 @@
 // mcds item get and show.
 #include "common/cluster/keys/probe.hpp"
+#include "tools/cli/printed_command.hpp"
 #include "tools/commands/item/places.hpp"
 
 namespace mcds {
@@ -38,7 +39,8 @@ class Reader {
       if (copy == found[i].end()) continue;
       return session_.output().warning(missing_[i] + " is on " + session_.server_address(copy->server) +
                                        ", where " + std::string(placement.profile()) +
-                                       " does not look; mcds where --guess finds the client for --as");
+                                       " does not look; this looks for the client to give with --as: " +
+                                       printed_command(session_, "where --guess"));
     }
   }
 

@@ -4,6 +4,7 @@
 #include "common/placement/ring/shares.hpp"
 #include "common/primitives/parts.hpp"
 #include "tools/cli/changed_pool.hpp"
+#include "tools/cli/printed_command.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/ring/keys.hpp"
 
@@ -76,7 +77,8 @@ void warn_of_astray(Session& session, const RingDiff& diff) {
   if (diff.astray().keys <= diff.all().keys) return;
   session.output().warning(
       "most live keys are not where " + std::string(session.placement()->profile()) +
-      " places them: another client wrote them; give it with --as (mcds where --guess finds it)");
+      " places them: another client wrote them; give it with --as, for which this looks: " +
+      printed_command(session, "where --guess"));
 }
 
 ExitStatus run_diff(Session& session, const DiffOptions& options) {

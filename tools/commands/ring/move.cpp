@@ -6,6 +6,7 @@
 #include "tools/cli/changed_pool.hpp"
 #include "tools/cli/left_items.hpp"
 #include "tools/cli/live_dump.hpp"
+#include "tools/cli/printed_command.hpp"
 #include "tools/cli/removal.hpp"
 #include "tools/commands/commands.hpp"
 
@@ -63,7 +64,9 @@ class Mover {
   void expect_profile() {
     const auto objection = objection_to(*session_.placement(), session_.placement_options(), move_.sample());
     if (objection)
-      throw Failure(ErrorCode::bad_data, "nothing is copied: " + *objection + "; --even-astray moves anyway");
+      throw Failure(ErrorCode::bad_data,
+                    "nothing is copied: " + *objection + "; this looks for the client that wrote them: " +
+                        printed_command(session_, "where --guess") + "; --even-astray moves anyway");
   }
 
   void copy(std::uint64_t keys) {
@@ -144,11 +147,12 @@ class Mover {
       session_.output().warning(
           std::to_string(arrived) +
           " keys are already where only clients of the new list look, and are not overwritten; if an earlier "
-          "change of the pool left them, remove them first with mcds where --prune --live --moved-from");
+          "change of the pool left them, remove them first (mcds-ring(1), Procedure)");
     if (astray * 2 > keys)
       session_.output().warning(
           "most keys are not where " + std::string(session_.placement()->profile()) +
-          " places them, and stay; give the client that wrote them with --as (mcds where --guess finds it)");
+          " places them, and stay; give the client that wrote them with --as, for which this looks: " +
+          printed_command(session_, "where --guess"));
   }
 
   void print_left(const LeftItem& item) {

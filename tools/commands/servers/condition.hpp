@@ -25,6 +25,9 @@ struct Condition {
 std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::string>& arguments,
                                    const std::vector<Condition>& before = {});
 
+// Sets the round trip of each that answers, one at a time, so that no server's time contains another's.
+void measure(Cluster& cluster, const Clock& clock, std::vector<Condition>& conditions);
+
 // Its address, position and name, and whether it is up.
 JsonObject server_line(const Server& server, std::size_t index, const Condition& condition);
 
@@ -36,11 +39,14 @@ struct ServersOptions {
   std::optional<std::uint64_t> count;
   std::optional<std::string> argument;
   bool stats = false;
+  bool clients = false;
   bool hot = false, find = false;  // with --every
 };
 
 // every.cpp
 ExitStatus servers_every(Session& session, const ServersOptions& options);
+// clients.cpp
+ExitStatus servers_clients(Session& session);
 // stats.cpp
 ExitStatus servers_stats(Session& session, const ServersOptions& options);
 

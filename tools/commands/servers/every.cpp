@@ -87,7 +87,7 @@ struct ServerRow {
 struct Column {
   const char* title;
   const char* field;
-  enum class Form { number, bytes, share, used } form;
+  enum class Form { number, bytes, share, time, used } form;
 };
 
 // The most important first.
@@ -97,6 +97,7 @@ constexpr std::array columns_of_the_screen{
     Column{"set/s", "sets_per_s", Column::Form::number},
     Column{"evict/s", "evictions_per_s", Column::Form::number},
     Column{"used", "used_bytes", Column::Form::used},
+    Column{"rtt", "rtt_us", Column::Form::time},
     Column{"conns", "connections", Column::Form::number},
     Column{"refused", "out_of_memory", Column::Form::number},
     Column{"in/s", "received_bytes_per_s", Column::Form::bytes},
@@ -133,6 +134,8 @@ std::string cell_of(const JsonObject& line, const Column& column) {
   switch (column.form) {
     case Column::Form::number: return short_number(*value, 1000);
     case Column::Form::bytes: return short_number(*value, 1024);
+    case Column::Form::time:
+      return cell_words(column.field, std::to_string(static_cast<std::uint64_t>(*value)), {});
     case Column::Form::share: return format_fixed(*value * 100, 1) + '%';
     case Column::Form::used: break;
   }
@@ -246,6 +249,7 @@ class Observer {
   ExitStatus look(bool print) {
     std::vector<Condition> conditions = ask_servers(session_.cluster(), {"", "items"}, conditions_);
     const SteadyTime at = session_.clock().steady();
+    if (print) measure(session_.cluster(), session_.clock(), conditions);
     Rates all;
     std::size_t up = 0;
     std::vector<ServerRow> rows;
@@ -279,6 +283,8 @@ class Observer {
       rates.describe(line);
       all.add(rates);
     }
+    if (condition.round_trip)
+      line.number("rtt_us", static_cast<std::uint64_t>(condition.round_trip->count()));
     if (!condition.error.empty()) line.bytes("error", condition.error);
     return {visible(pool_[index].label()), line};
   }

@@ -9,16 +9,6 @@ namespace {
 
 constexpr Duration certificate_warning = std::chrono::days(14);
 
-// One at a time, so that no server's time contains another's.
-void measure(Cluster& cluster, const Clock& clock, std::vector<Condition>& conditions) {
-  for (std::size_t i = 0; i < conditions.size(); ++i) {
-    if (!conditions[i].up || !conditions[i].error.empty()) continue;
-    const SteadyTime before = clock.steady();
-    if (cluster.execute(Request::version(i)).failed()) continue;
-    conditions[i].round_trip = std::chrono::duration_cast<std::chrono::microseconds>(clock.steady() - before);
-  }
-}
-
 void number(JsonObject& line, std::string_view name, const Condition& condition, std::string_view stat) {
   if (const auto value = statistic_number(condition.stats.front(), stat)) line.number(name, *value);
 }
@@ -72,15 +62,18 @@ ExitStatus show_servers(Session& session) {
 }
 
 ExitStatus run(Session& session, const ServersOptions& options) {
-  if (options.stats && options.every) throw InvalidInput("give either --every or --stats, not both");
+  if (options.stats + options.every.has_value() + options.clients > 1)
+    throw InvalidInput("give one of --every, --stats and --clients");
   if (options.argument && !options.stats)
     throw InvalidInput("'" + *options.argument +
                        "' is not expected here; --stats takes the name of statistics");
   if (options.count && !options.every) throw InvalidInput("-n needs --every");
   if ((options.hot || options.find) && !options.every) throw InvalidInput("--hot and --find need --every");
-  if ((options.every || options.stats) && session.output().mode() == OutputMode::openmetrics)
-    throw InvalidInput("-o openmetrics prints one look; leave out --every and --stats");
+  if ((options.every || options.stats || options.clients) &&
+      session.output().mode() == OutputMode::openmetrics)
+    throw InvalidInput("-o openmetrics prints one look; leave out --every, --stats and --clients");
   if (options.stats) return servers_stats(session, options);
+  if (options.clients) return servers_clients(session);
   return options.every ? servers_every(session, options) : show_servers(session);
 }
 
@@ -92,11 +85,13 @@ void declare_servers(Command& command) {
       .answer(
           "server index name? up version? uptime_s? @sizes evictions? rtt_us? login_in_clear? "
           "certificate_ends_at? error?")
-      .answer("server up at interval_s? restarted? @rates error?")
+      .answer("server up at interval_s? restarted? @rates rtt_us? error?")
       .answer("server up at @rates servers:integer servers_up")
       .answer("key events_per_s server")
       .answer("prefix events_per_s")
       .answer("finding severity servers")
+      .answer("server client connections:integer idle_min_s idle_max_s states")
+      .field("client string the address of the client, without its port; unix for those by a socket's path")
       .answer("server index name? up error? *")
       .example("mcds servers -o text")
       .example("mcds servers --every 1s -n 2")
@@ -108,6 +103,8 @@ void declare_servers(Command& command) {
       .option("-n,--count", "N", "with --every: end after N intervals", &options->count)
       .flag("--hot", "with --every: also the hottest keys and prefixes, as item hot", options->hot)
       .flag("--find", "with --every: also what doctor finds", options->find)
+      .flag("--clients", "print who has connections to the servers, how many and how long idle",
+            options->clients)
       .flag("--stats", "print all statistics as the servers give them", options->stats)
       .optional_argument("ARG", "with --stats: which statistics: settings, items, slabs, ...",
                          &options->argument)

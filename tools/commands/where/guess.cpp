@@ -5,6 +5,7 @@
 
 #include "common/cluster/keys/probe.hpp"
 #include "common/placement/profiles/profile.hpp"
+#include "tools/cli/printed_command.hpp"
 #include "tools/commands/where/live_keys.hpp"
 #include "tools/commands/where/options.hpp"
 
@@ -196,11 +197,11 @@ void warn_of_another_client(Session& session, const Placement& placement) {
   const auto candidates =
       sightings.empty() ? std::vector<Candidate>() : guess_profiles(pool, placing, sightings);
   const bool found = !candidates.empty() && is_certain(candidates);
-  session.output().warning("most live keys are not where " + std::string(placement.profile()) + " looks; " +
-                           (found ? "they are where " + std::string(candidates.front().profiles.front()) +
-                                        " puts them: give --as " +
-                                        std::string(candidates.front().profiles.front())
-                                  : "mcds where --guess looks for the client that wrote them"));
+  session.output().warning(
+      "most live keys are not where " + std::string(placement.profile()) + " looks; " +
+      (found ? "they are where " + std::string(candidates.front().profiles.front()) +
+                   " puts them: give --as " + std::string(candidates.front().profiles.front())
+             : "this looks for the client that wrote them: " + printed_command(session, "where --guess")));
 }
 
 ExitStatus where_guess(Session& session, const WhereOptions& options) {

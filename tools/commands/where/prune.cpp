@@ -2,6 +2,7 @@
 #include <set>
 
 #include "common/placement/gate.hpp"
+#include "tools/cli/printed_command.hpp"
 #include "tools/commands/where/live_keys.hpp"
 #include "tools/commands/where/probe.hpp"
 
@@ -39,7 +40,8 @@ std::string doubt_of(Session& session, const PruneEvidence& evidence, const Wher
     case PruneEvidence::Doubt::unexplained:
       return "nothing is removed: only " + std::to_string(evidence.explained()) + " of " + keys +
              " keys are where " + std::string(placement.profile()) +
-             " places them, and 95% are required; mcds where --guess finds the profile";
+             " places them, and 95% are required; this looks for the profile: " +
+             printed_command(session, "where --guess");
     case PruneEvidence::Doubt::replicated:
       return "nothing is removed: " + std::to_string(evidence.keys_with_usual_copies()) + " of " + keys +
              " keys have " + std::to_string(evidence.usual_copies()) +

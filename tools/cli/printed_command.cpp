@@ -1,0 +1,112 @@
+#include "tools/cli/printed_command.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "common/base/text.hpp"
+#include "common/base/units.hpp"
+#include "tools/cli/parse.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Names = std::span<const std::string_view>;
+
+// How a command prints, and how long it may take, is not said again.
+constexpr std::array<std::string_view, 6> of_the_output{"--output",  "--null",   "--quiet",
+                                                        "--verbose", "--errors", "--deadline"};
+constexpr std::array<std::string_view, 5> of_the_list{"--servers", "--servers-from", "--pool", "--as",
+                                                      "--copies"};
+
+// Returns the value that was given, empty for a flag; nullopt: it was not given.
+std::optional<std::string> value_of(const Target& target) {
+  if (bool* const* flag = std::get_if<bool*>(&target))
+    return **flag ? std::optional<std::string>("") : std::nullopt;
+  if (const auto* text = std::get_if<std::optional<std::string>*>(&target)) return **text;
+  if (const auto* number = std::get_if<std::optional<std::uint64_t>*>(&target))
+    return **number ? std::optional(std::to_string(***number)) : std::nullopt;
+  if (const auto* duration = std::get_if<std::optional<Duration>*>(&target))
+    return **duration ? std::optional(format_duration(***duration)) : std::nullopt;
+  return std::nullopt;  // no global option has such a target
+}
+
+std::string option(std::string_view name, const std::string& value) {
+  return ' ' + std::string(name) + (value.empty() ? "" : ' ' + shell_word(value));
+}
+
+std::string given_options(const Session& session, Names without) {
+  GlobalOptions options = session.options();
+  std::string text;
+  for (const OptionSpec& spec : global_options(options)) {
+    const std::string name = spec.long_name();
+    if (std::ranges::find(without, name) != without.end() ||
+        std::ranges::find(of_the_output, name) != of_the_output.end())
+      continue;
+    if (const auto value = value_of(spec.target)) text += option(name, *value);
+  }
+  return text;
+}
+
+// What counts for the list of this run and would not for one that is given as an option.
+std::string options_of_the_list(Session& session, const Server& server) {
+  using A = AccessSettings;
+  constexpr std::array<std::pair<const char*, AccessSources::Member>, 8> members{
+      {{"--tls-ca", &A::tls_ca},
+       {"--tls-crl", &A::tls_crl},
+       {"--tls-cert", &A::tls_cert},
+       {"--tls-key", &A::tls_key},
+       {"--tls-key-password-file", &A::tls_key_password_file},
+       {"--user", &A::user},
+       {"--password-file", &A::password_file},
+       {"--auth", &A::auth}}};
+  const AccessSources& sources = session.sources();
+  const auto is_lost = [&](AccessSources::Member member) {
+    const AccessSources::Value value = sources.value(member, sources.list());
+    return value.text && value.source != Origin::options &&
+                   !sources.counts(value.source, member, Origin::options)
+               ? value.text
+               : std::nullopt;
+  };
+  std::string text;
+  for (const auto& [name, member] : members) {
+    if (const auto value = is_lost(member)) text += option(name, *value);
+  }
+  if (is_lost(&A::tls_insecure) == "on") text += " --tls-insecure";
+  const std::string& name = credentials_of(server).tls.name;
+  if (!name.empty() && !session.options().access.tls_name) text += option("--tls-name", name);
+  if (!session.options().key_prefix && session.sources().named_pool().key_prefix)
+    text += option("--namespace", session.key_prefix());
+  return text;
+}
+
+// Returns whether the login that the server gets can be said in options, or comes by the environment to any
+// list.
+bool can_say_login(Session& session, const Server& server) {
+  if (!credentials_of(server).login) return true;
+  if (!session.pool().user.empty()) return false;
+  const AccessSources& sources = session.sources();
+  return sources.value(&AccessSettings::password_file, sources.list()).text.has_value() ||
+         sources.counts(Origin::environment, &AccessSettings::password_file, Origin::options) ||
+         sources.environment_servers().has_value();
+}
+
+}  // namespace
+
+std::string printed_command(Session& session, std::string_view words, std::string_view profile) {
+  constexpr std::array<std::string_view, 1> as{"--as"};
+  std::string text = "mcds";
+  if (!profile.empty()) text += option("--as", std::string(profile));
+  text += given_options(session, profile.empty() ? Names() : Names(as));
+  return text + ' ' + std::string(words);
+}
+
+std::string printed_command_on(Session& session, const Server& server, std::string_view words) {
+  if (!can_say_login(session, server)) return printed_command(session, words);
+  const std::string address = (server.tls ? "tls://" : "") + server.address();
+  return "mcds -s " + shell_word(address) + given_options(session, of_the_list) +
+         options_of_the_list(session, server) + ' ' + std::string(words);
+}
+
+}  // namespace mcds
