@@ -65,6 +65,10 @@ std::string element_key(std::string_view base, std::string_view element) {
   return key;
 }
 
+std::size_t index_shard_of(std::string_view element) {
+  return crc32(element) % index_shards;
+}
+
 std::optional<std::string> element_of(std::string_view part) {
   return part.starts_with('~') ? std::nullopt : percent_decode(part);
 }

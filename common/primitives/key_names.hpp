@@ -48,4 +48,9 @@ std::string element_key(std::string_view base, std::string_view element);
 // encoding.
 std::optional<std::string> element_of(std::string_view part);
 
+// The index of a table or hash has so many shards (mcds-layout(7)).
+constexpr std::size_t index_shards = 16;
+// Returns the shard that lists an element.
+std::size_t index_shard_of(std::string_view element);
+
 }  // namespace mcds

@@ -6,7 +6,7 @@ import subprocess
 PAGE = "man/mcds-checks.7"
 BEGIN, END = '.\\" The table of checks: tests/docs/docs_test.py BUILD_DIR --update writes it.\n', '.\\" End of the table.\n'
 
-OF_THE_RING = "mcds ring check -o text"
+OF_THE_RING = "mcds --as PROFILE ring check -o text"
 
 
 def checks(mcds):

@@ -6,6 +6,7 @@ Usage: doctor_test.py BUILD_DIR [CASE…]
 """
 import concurrent.futures
 import contextlib
+import json
 import os
 import random
 import re
@@ -25,6 +26,7 @@ from real_servers import start_memcached
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 SICK, HEALTHY = {}, {}
+BROKEN = {64, 66, 70, 78, 126, 127}  # an advice that cannot be followed: usage, a file, an error of ours, a configuration, no command
 MANY_KEYS = [f"key:{number}" for number in range(300)]
 
 
@@ -528,6 +530,24 @@ def few_connections_left(ward):
     for _ in range(105):
         ward.client(1)
     return pool(ward), {1}
+
+
+@sick("connections_high")
+def two_thousand_of_twenty_clients(ward):
+    """Of which the three with the most are named, by the finding and by what it advises."""
+    port, = free_ports(1)
+    ward.program(["memcached", "-l", "127.0.0.1", "-p", str(port), "-c", "2400", "-t", "1"], port)
+    for number in range(2, 22):
+        for _ in range(195 if number == 7 else 95):
+            one = socket.create_connection(("127.0.0.1", port), source_address=(f"127.0.0.{number}", 0))
+            ward.stack.callback(one.close)
+    server = f"127.0.0.1:{port}"
+    _, findings, _, said = ward.doctor(server, "--only", "connections_high", interval="100ms")
+    most = findings[0]["evidence"]["most_by_client"] if findings else said
+    assert len(most) == 3 and most["127.0.0.7"] == 195, most
+    lines = [json.loads(line) for line in run(("servers", "--clients"), server).splitlines()]
+    assert lines[0]["client"] == "127.0.0.7" and len(lines) >= 20 and sum(line["connections"] for line in lines) >= 2000, lines[:3]
+    return server, {server}
 
 
 @sick("connections_ran_out")
@@ -1167,6 +1187,11 @@ def try_sick(name, directory):
             addresses = {"unix:" + ward.paths[one] if isinstance(one, int) else one for one in expected}
             yield set().union(*(finding["servers"] for finding in own)) == addresses, f"{name}: {wanted} elsewhere\n  {shown}"
         yield last.get("trips", 99) <= 16, f"{name}: {last.get('trips')} trips\n  {shown}"
+        listed = {part.split("=")[-1].split("/?")[0].removeprefix("tls://") for part in servers.split(",")}
+        for finding in findings:
+            for command, status, printed, asked in ward.follow(finding["advice"]):
+                yield (status not in BROKEN and asked <= listed,
+                       f"{name}: of {finding['finding']} the advice {command} ends with {status}, asks {asked - listed}: {printed[:600]}")
 
 
 def try_healthy(name, directory):
@@ -1209,6 +1234,25 @@ def metrics_are_well_formed(directory):
                     seen.add(found and (found[1], found[2]))
 
 
+def text_has_one_order(directory):
+    """Ten looks at one mixed pool name the same findings under the same servers, the worst first, and end with what to do first."""
+    with Ward(mcds, directory) as ward:
+        ward.server("-m", "4")
+        ward.server("-C", "-c", "60")
+        ward.server()
+        texts = set()
+        for _ in range(10):
+            command = [mcds, "-s", pool(ward) + ",unix:/nowhere/m", "doctor", "--for", "100ms", "-o", "text"]
+            lines = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout.splitlines()
+            texts.add("\n".join(line for line in lines if re.match(r"\S|  \S", line)))
+            long = [line for line in lines if len(line) > 80 and "mcds " not in line]
+            check(not long, f"wider than 80 columns: {long}")
+        check(len(texts) == 1, "\n---\n".join(texts))
+        text = texts.pop()
+        check(text.startswith("unix:/nowhere/m\n  problem: down\n") and text.splitlines()[-1].startswith("Begin with down on unix:/nowhere/m: "),
+              text)
+
+
 def attempt(name):
     """A look of a second sees something else on a machine whose cores others use: the third one must be right."""
     for _ in range(3):
@@ -1227,7 +1271,7 @@ def main():
     names = sys.argv[2:] or [*SICK, *HEALTHY]
     with concurrent.futures.ThreadPoolExecutor(6) as threads:
         list(threads.map(attempt, names))
-    for test in (a_server_is_asked_no_more_than_16_times, metrics_are_well_formed):
+    for test in (a_server_is_asked_no_more_than_16_times, metrics_are_well_formed, text_has_one_order):
         with tempfile.TemporaryDirectory() as directory:
             test(directory)
     check(len(SICK) >= 30 and len(HEALTHY) >= 12, "fewer pools than there were")

@@ -3,6 +3,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from real_servers import start_memcached
 from stub import Stub
 
 PATIENCE_S = 20
+OTHER_PROGRAMS = ("nc", "openssl", "ss", "timedatectl")
 
 
 class Client:
@@ -209,10 +211,35 @@ class Ward:
     def names(self, *numbers):
         return ["unix:" + self.paths[number] for number in (numbers or range(len(self.paths)))]
 
+    def own_environment(self):
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
+        return {**kept, "HOME": self.directory, **self.environment}
+
+    def follow(self, advice):
+        """Runs the commands of an advice in sh, for a moment where it names a time, with stand-ins for other programs than mcds.
+        Yields each with its exit code, what it said, and the servers that it asked."""
+        programs = os.path.join(self.directory, "programs")
+        if not os.path.exists(programs):
+            os.mkdir(programs)
+            os.symlink(self.mcds, os.path.join(programs, "mcds"))
+            for name in OTHER_PROGRAMS:
+                with open(os.path.join(programs, name), "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o755)) as file:
+                    file.write("#!/bin/sh\n")
+        for piece in advice.split("; "):
+            found = re.search(r"\b(" + "|".join(("mcds", "printf", *OTHER_PROGRAMS)) + r") .*", piece)
+            if found is None:
+                continue
+            command = re.sub(r"--(for|every) \S+", r"--\1 100ms", found[0])
+            command += (" -n 1" if "--every" in command else "") + (" -v" if command.startswith("mcds ") else "")
+            environment = {**self.own_environment(), "PATH": programs + ":/usr/bin:/bin"}
+            done = subprocess.run([*self.before, "sh", "-c", command], env=environment, capture_output=True, text=True, check=False,
+                                  timeout=PATIENCE_S, cwd=self.directory, stdin=subprocess.DEVNULL)
+            asked = set(re.findall(r"^mcds: (\S+) .* us, ", done.stderr, re.M))
+            yield found[0], done.returncode, done.stdout + done.stderr, asked
+
     def doctor(self, pool, *words, interval="1s"):
         """Exit code, the findings, the last line."""
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
-        environment.update(HOME=self.directory, **self.environment)
+        environment = self.own_environment()
         command = [*self.before, self.mcds, "-s", pool, "doctor", "--for", interval, *words, *self.options]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=self.directory)
         lines = [json.loads(line) for line in done.stdout.splitlines()]

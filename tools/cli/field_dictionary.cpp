@@ -147,6 +147,8 @@ holder {host pid user note? acquired_at ttl_s? finished_at? slots?} who holds it
 host string the host
 id string the event's id
 ideal_share number the least that such a change must move
+idle_max_s integer longest time since one of its connections sent a command
+idle_min_s integer shortest time since one of its connections sent a command
 idle_s number time since it was last read or written
 if_down string true: the server gave no answer, and this option decided
 index integer the server's number in the list, from 0
@@ -257,6 +259,7 @@ source string where the keys came from
 stale_until_at time until when it may be replayed stale
 standard_error number standard error of the estimate
 started_at time when the command was started
+states counts how many of its connections are in each state of the server
 statistic string name of the statistic
 stays integer keys that stay
 stderr_bytes integer size of what went to standard error

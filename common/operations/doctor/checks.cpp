@@ -50,9 +50,7 @@ constexpr std::array checks{
           "-connect SERVER"},
     Check{"slow", warning, "reach", Needs::nothing, slow,
           "A server takes more than five times as long to answer as most of the pool, and more than 2 ms.",
-          "compare rtt, threads and processor time, look for large multi-gets and for neighbours on its "
-          "machine: "
-          "mcds servers --every 1s -o text; mcds -s SERVER item hot --for 10s"},
+          "compare: mcds servers --every 1s -o text; mcds -s SERVER item hot --for 10s"},
     Check{"same_server", problem, "reach", Needs::nothing, same_server,
           "Entries of the list are one server: it gets the keys of all of them, and copies there are no "
           "copies.",
@@ -144,9 +142,7 @@ constexpr std::array checks{
           "give weights in the proportion of -m, or each server the same: mcds servers -o text"},
     Check{"class_starves", problem, "memory", Needs::items, class_starves,
           "Items of one size are evicted or refused while pages of other sizes lie idle.",
-          "start it with -o slab_reassign,slab_automove=1; which sizes have the pages: mcds -s SERVER "
-          "servers --stats "
-          "slabs"},
+          "start it with -o slab_reassign,slab_automove=1: mcds -s SERVER servers --stats slabs"},
     Check{
         "evicts_young", warning, "memory", Needs::items, evicts_young,
         "Items are evicted that were used minutes ago: the server has too little memory for what is in use.",

@@ -157,7 +157,7 @@ class Gatherer {
       seen_.patients[server].second.up = seen_.patients[server].second.stats.known();
   }
 
-  // Whose connections they are: of all servers if that is wanted, which costs with their number, else of those
+  // Asks whose connections they are: all servers if that is wanted, which costs with their number, else those
   // that have few left.
   void list_clients() {
     std::vector<Request> requests;

@@ -14,7 +14,6 @@
 #include "common/primitives/key_names.hpp"
 #include "common/primitives/parts.hpp"
 #include "common/primitives/structure_names.hpp"
-#include "common/structures/elements/index.hpp"
 
 namespace mcds::doctor {
 

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
+#include "common/primitives/key_names.hpp"
 #include "common/primitives/several/copies.hpp"
 
 namespace mcds {
 
 constexpr std::size_t max_element_size = 10 * 1024;
-constexpr std::size_t index_shards = 16;  // how far a fetch is, is told in them
 
 // The flags of an element in one copy that expires: its end cannot be kept in several. Its lower half is 0,
 // where clients of applications keep the type of a value.

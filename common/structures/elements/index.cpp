@@ -67,10 +67,6 @@ class DistinctNames {
 
 }  // namespace
 
-std::size_t index_shard_of(std::string_view name) {
-  return crc32(name) % index_shards;
-}
-
 std::uint64_t digest_of_name(std::string_view name) {
   return std::hash<std::string_view>{}(name);
 }

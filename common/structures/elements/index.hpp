@@ -22,9 +22,6 @@
 
 namespace mcds {
 
-// The shard that lists a name.
-std::size_t index_shard_of(std::string_view name);
-
 // Names that their client has found present, and has removed itself: digests, sorted.
 using RemovedNames = std::span<const std::uint64_t>;
 std::uint64_t digest_of_name(std::string_view name);

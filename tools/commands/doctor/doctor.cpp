@@ -397,12 +397,11 @@ class DoctorReport {
     lines += doctor_lines(text, 0);
     if (found_.empty() || found_.front().severity == Severity::note) return lines;
     const Symptom& first = found_.front();
-    const Advice advised = advice(first).front();
-    const std::string words = trimmed(advised.words);
-    lines += doctor_lines("Begin with " + std::string(first.check->name) + " on " + heading(first) +
-                              (words.empty() ? ":" : ": " + words + (words.ends_with(':') ? "" : ".")),
-                          0);
-    return words.empty() || words.ends_with(':') ? lines + advised.command + '\n' : lines;
+    std::string words = trimmed(advice(first).front().words);
+    if (words.ends_with(':')) words.pop_back();
+    return lines + doctor_lines("Begin with " + std::string(first.check->name) + " on " + heading(first) +
+                                    ": " + (words.empty() ? "the command stands with it" : words) + '.',
+                                0);
   }
 
   std::string metrics() const {
@@ -458,7 +457,13 @@ ExitStatus print_checks(Session& session) {
                           .bytes("severity", doctor::name_of(check.severity))
                           .bytes("about", check.about);
     line.bytes("needs", doctor::name_of(check.needs)).bytes("message", check.sentence);
-    session.output().answer(line.bytes("advice", check.advice), check.name);
+    std::string advice = check.advice;
+    for (const auto& [word, meaning] : {std::pair{"NETCAT", "nc HOST PORT"},
+                                        {"ss -SOCKETS", "ss -tnp sport = :PORT"},
+                                        {"CHECK", "table check NAME"},
+                                        {"INSTEAD", "as the finding says"}})
+      advice = with(advice, word, meaning);
+    session.output().answer(line.bytes("advice", advice), check.name);
   }
   return ExitStatus::ok;
 }

@@ -108,7 +108,7 @@ std::optional<SavedPlaces> places_of(Session& session, const std::string& head, 
   const auto objection = load.even_astray ? std::nullopt : objection_to(*places.before, placing, sample);
   if (objection)
     throw Failure(ErrorCode::bad_data,
-                  "nothing was loaded: " + *objection + "; this looks for the client that wrote them: " +
+                  "nothing was loaded: " + *objection + "; find the client that wrote them with: " +
                       printed_command(session, "where --guess") + "; --even-astray loads anyway");
   for (const Server& server : places.before->pool()) {
     const auto same = std::ranges::find(pool, server.address(), &Server::address);

@@ -37,10 +37,10 @@ class Reader {
     for (std::size_t i = 0; i < found.size(); ++i) {
       const auto copy = std::ranges::find_if(found[i], &KeyCopy::found);
       if (copy == found[i].end()) continue;
-      return session_.output().warning(missing_[i] + " is on " + session_.server_address(copy->server) +
-                                       ", where " + std::string(placement.profile()) +
-                                       " does not look; this looks for the client to give with --as: " +
-                                       printed_command(session_, "where --guess"));
+      return session_.output().warning(
+          missing_[i] + " is on " + session_.server_address(copy->server) + ", where " +
+          std::string(placement.profile()) +
+          " does not look; find the client for --as with: " + printed_command(session_, "where --guess"));
     }
   }
 

@@ -75,10 +75,9 @@ JsonObject summary(const RingDiff& diff, const KeysRead& read, const DiffOptions
 
 void warn_of_astray(Session& session, const RingDiff& diff) {
   if (diff.astray().keys <= diff.all().keys) return;
-  session.output().warning(
-      "most live keys are not where " + std::string(session.placement()->profile()) +
-      " places them: another client wrote them; give it with --as, for which this looks: " +
-      printed_command(session, "where --guess"));
+  session.output().warning("most live keys are not where " + std::string(session.placement()->profile()) +
+                           " places them: another client wrote them; find it for --as with: " +
+                           printed_command(session, "where --guess"));
 }
 
 ExitStatus run_diff(Session& session, const DiffOptions& options) {

@@ -65,7 +65,7 @@ class Mover {
     const auto objection = objection_to(*session_.placement(), session_.placement_options(), move_.sample());
     if (objection)
       throw Failure(ErrorCode::bad_data,
-                    "nothing is copied: " + *objection + "; this looks for the client that wrote them: " +
+                    "nothing is copied: " + *objection + "; find the client that wrote them with: " +
                         printed_command(session_, "where --guess") + "; --even-astray moves anyway");
   }
 
@@ -149,10 +149,9 @@ class Mover {
           " keys are already where only clients of the new list look, and are not overwritten; if an earlier "
           "change of the pool left them, remove them first (mcds-ring(1), Procedure)");
     if (astray * 2 > keys)
-      session_.output().warning(
-          "most keys are not where " + std::string(session_.placement()->profile()) +
-          " places them, and stay; give the client that wrote them with --as, for which this looks: " +
-          printed_command(session_, "where --guess"));
+      session_.output().warning("most keys are not where " + std::string(session_.placement()->profile()) +
+                                " places them, and stay; find the client that wrote them, for --as, with: " +
+                                printed_command(session_, "where --guess"));
   }
 
   void print_left(const LeftItem& item) {

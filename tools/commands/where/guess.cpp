@@ -201,7 +201,7 @@ void warn_of_another_client(Session& session, const Placement& placement) {
       "most live keys are not where " + std::string(placement.profile()) + " looks; " +
       (found ? "they are where " + std::string(candidates.front().profiles.front()) +
                    " puts them: give --as " + std::string(candidates.front().profiles.front())
-             : "this looks for the client that wrote them: " + printed_command(session, "where --guess")));
+             : "find the client that wrote them with: " + printed_command(session, "where --guess")));
 }
 
 ExitStatus where_guess(Session& session, const WhereOptions& options) {

@@ -40,7 +40,7 @@ std::string doubt_of(Session& session, const PruneEvidence& evidence, const Wher
     case PruneEvidence::Doubt::unexplained:
       return "nothing is removed: only " + std::to_string(evidence.explained()) + " of " + keys +
              " keys are where " + std::string(placement.profile()) +
-             " places them, and 95% are required; this looks for the profile: " +
+             " places them, and 95% are required; find the profile with: " +
              printed_command(session, "where --guess");
     case PruneEvidence::Doubt::replicated:
       return "nothing is removed: " + std::to_string(evidence.keys_with_usual_copies()) + " of " + keys +
