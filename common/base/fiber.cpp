@@ -5,7 +5,6 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include <array>
 #include <cassert>
 #include <cstdint>
 #include <cstring>

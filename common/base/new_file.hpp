@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/base/descriptors.hpp"
+#include "common/base/process.hpp"
 
 namespace mcds {
 

@@ -1,5 +1,3 @@
-#include "common/cluster/capabilities.hpp"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "common/base/random.hpp"
+#include "common/cluster/decorators.hpp"
 
 namespace mcds {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "common/cluster/keys/selection.hpp"
-#include "common/operations/move/spool.hpp"
+#include "common/cluster/keys/live.hpp"
+#include "common/operations/spool.hpp"
 
 namespace mcds {
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "common/cluster/keys/live.hpp"
-#include "common/cluster/keys/selection.hpp"
 #include "common/operations/saved.hpp"
 #include "common/primitives/context.hpp"
 

@@ -5,7 +5,6 @@
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/base/result.hpp"
 #include "common/primitives/record.hpp"
 
 namespace mcds {

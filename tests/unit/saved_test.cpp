@@ -9,8 +9,8 @@
 #include <map>
 #include <vector>
 
+#include "common/journal/lines.hpp"
 #include "common/operations/never_saved.hpp"
-#include "common/primitives/journal/lines.hpp"
 #include "common/primitives/record.hpp"
 
 namespace mcds {

@@ -7,7 +7,7 @@
 
 #include "common/base/json.hpp"
 #include "common/primitives/context.hpp"
-#include "common/primitives/several/copies.hpp"
+#include "common/replication/copies.hpp"
 #include "tools/cli/exit_status.hpp"
 
 namespace mcds {

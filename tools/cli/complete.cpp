@@ -7,7 +7,7 @@
 #include "common/placement/profiles/profile.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/describe.hpp"
-#include "tools/cli/here.hpp"
+#include "tools/cli/input.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace mcds {

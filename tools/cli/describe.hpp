@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/cli/program.hpp"
@@ -28,5 +29,13 @@ std::string command_help(const Command& command);
 std::string command_schema(const Command& command);
 // Examples come before the options.
 std::string verb_help(const Command& command, const Verb& verb);
+
+// Which version this program is.
+
+// From meson.build's project version.
+constexpr std::string_view program_version = MCDS_VERSION;
+
+// What --version prints: the version, the commit where it is known, how it was built. One line.
+std::string version_text();
 
 }  // namespace mcds

@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "common/base/json.hpp"
-#include "common/cluster/keys/selection.hpp"
+#include "common/cluster/keys/live.hpp"
 #include "tools/cli/exit_status.hpp"
-#include "tools/cli/output_file.hpp"
+#include "tools/cli/output.hpp"
 
 namespace mcds {
 

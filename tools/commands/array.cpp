@@ -4,7 +4,7 @@
 #include <iterator>
 #include <limits>
 
-#include "common/primitives/item_size.hpp"
+#include "common/primitives/record.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {

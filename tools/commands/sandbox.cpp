@@ -16,7 +16,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/base/descriptors.hpp"
+#include "common/base/process.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tools/cli/child.hpp"
 #include "tools/commands/run_report.hpp"

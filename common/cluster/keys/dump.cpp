@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
-#include "common/cluster/dialect.hpp"
 #include "common/cluster/statistics.hpp"
+#include "common/cluster/transport.hpp"
 
 namespace mcds {
 

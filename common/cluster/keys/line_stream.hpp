@@ -13,7 +13,7 @@
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
 #include "common/cluster/credentials.hpp"
-#include "common/cluster/reply.hpp"
+#include "common/cluster/request.hpp"
 #include "common/cluster/wire/socket.hpp"
 #include "common/placement/pools/pool.hpp"
 

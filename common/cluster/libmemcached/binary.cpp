@@ -7,7 +7,6 @@
 
 #include "common/base/bytes.hpp"
 #include "common/cluster/credentials.hpp"
-#include "common/cluster/libmemcached/child.hpp"
 
 namespace mcds::libmemcached {
 

@@ -15,7 +15,6 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/text.hpp"
-#include "common/cluster/libmemcached/child.hpp"
 #include "common/cluster/libmemcached/library.hpp"
 #include "common/placement/pools/pool.hpp"
 

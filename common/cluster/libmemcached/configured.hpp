@@ -8,7 +8,7 @@
 #include <string>
 
 #include "common/base/clock.hpp"
-#include "common/placement/asked.hpp"
+#include "common/placement/placement.hpp"
 
 namespace mcds::libmemcached {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "common/cluster/login.hpp"
+#include "common/cluster/credentials.hpp"
 #include "common/cluster/wire/wire.hpp"
 
 namespace mcds::meta {

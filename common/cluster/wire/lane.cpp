@@ -9,7 +9,6 @@
 
 #include "common/base/bounds.hpp"
 #include "common/cluster/distinct.hpp"
-#include "common/cluster/transport.hpp"
 
 namespace mcds::meta {
 

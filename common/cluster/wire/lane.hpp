@@ -10,7 +10,7 @@
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
 #include "common/cluster/credentials.hpp"
-#include "common/cluster/dialect.hpp"
+#include "common/cluster/transport.hpp"
 #include "common/cluster/wire/greeting.hpp"
 #include "common/cluster/wire/socket.hpp"
 #include "common/cluster/wire/wire.hpp"

@@ -11,9 +11,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
-#include "common/base/descriptors.hpp"
+#include "common/base/process.hpp"
 
 namespace mcds::meta {
 

@@ -18,9 +18,8 @@
 #include <string>
 #include <string_view>
 
-#include "common/cluster/dialect.hpp"
-#include "common/cluster/reply.hpp"
 #include "common/cluster/request.hpp"
+#include "common/cluster/transport.hpp"
 
 namespace mcds::meta {
 

@@ -5,7 +5,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
-#include "common/cluster/dialect.hpp"
+#include "common/cluster/transport.hpp"
 #include "common/operations/doctor/tests.hpp"
 
 namespace mcds::doctor {

@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "common/cluster/keys/live.hpp"
-#include "common/cluster/keys/selection.hpp"
-#include "common/operations/sample.hpp"
+#include "common/operations/listings.hpp"
 #include "common/primitives/context.hpp"
 
 namespace mcds {

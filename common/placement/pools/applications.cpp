@@ -7,7 +7,6 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/base/result.hpp"
 #include "common/base/text.hpp"
 #include "common/placement/mcrouter/json_tree.hpp"
 #include "common/placement/pools/files.hpp"

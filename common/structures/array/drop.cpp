@@ -3,8 +3,8 @@
 #include <unordered_set>
 
 #include "common/base/errors.hpp"
+#include "common/journal/reading.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/journal/reading.hpp"
 #include "common/structures/array/array.hpp"
 
 namespace mcds {

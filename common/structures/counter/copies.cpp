@@ -5,11 +5,11 @@
 #include <tuple>
 #include <utility>
 
-#include "common/base/result.hpp"
+#include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/several/copy_count_guard.hpp"
-#include "common/primitives/several/quorum.hpp"
-#include "common/primitives/several/versions.hpp"
+#include "common/replication/copy_count_guard.hpp"
+#include "common/replication/quorum.hpp"
+#include "common/replication/versions.hpp"
 
 namespace mcds {
 

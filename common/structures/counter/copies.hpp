@@ -1,5 +1,5 @@
 // One operation on a counter in all its copies, of which there may be one: records that merge (record.hpp),
-// by the rule of primitives/several/quorum.hpp. Its contract stands at the end of this file.
+// by the rule of replication/quorum.hpp. Its contract stands at the end of this file.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/base/result.hpp"
+#include "common/base/errors.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/counter/record.hpp"
 

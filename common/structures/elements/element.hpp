@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/several/copies.hpp"
+#include "common/replication/copies.hpp"
 
 namespace mcds {
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "common/primitives/several/side_by_side.hpp"
+#include "common/replication/replicas.hpp"
 #include "common/structures/elements/elements.hpp"
 
 namespace mcds {

@@ -8,7 +8,7 @@
 #include "common/operations/listings.hpp"
 #include "common/operations/removal.hpp"
 #include "common/placement/key_hash.hpp"
-#include "common/primitives/structure_names.hpp"
+#include "common/primitives/key_names.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/commands/item/options.hpp"
 #include "tools/commands/item/places.hpp"

@@ -1,6 +1,6 @@
 #include "tools/commands/item/places.hpp"
 
-#include "common/primitives/parts.hpp"
+#include "common/primitives/key_names.hpp"
 
 namespace mcds {
 

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "common/base/descriptors.hpp"
+#include "common/base/process.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tools/cli/child.hpp"
 #include "tools/commands/commands.hpp"

@@ -1,10 +1,9 @@
 // mcds ring move: parsing and printing; what is copied, and how, stands in common/operations/move/move.hpp.
 #include "common/operations/move/move.hpp"
 
-#include "common/placement/gate.hpp"
+#include "common/placement/guess.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/changed_pool.hpp"
-#include "tools/cli/left_items.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/cli/removal.hpp"
 #include "tools/commands/commands.hpp"

@@ -2,7 +2,6 @@
 
 #include <unordered_map>
 
-#include "common/cluster/keys/live.hpp"
 #include "common/placement/key_hash.hpp"
 #include "tools/cli/live_dump.hpp"
 

@@ -1,7 +1,7 @@
 // Keys that the servers of a pool hold now.
 #pragma once
 
-#include "common/cluster/keys/selection.hpp"
+#include "common/cluster/keys/live.hpp"
 #include "common/operations/listings.hpp"
 #include "common/placement/guess.hpp"
 #include "tools/commands/commands.hpp"

@@ -5,9 +5,8 @@
 #include <numeric>
 #include <utility>
 
-#include "common/primitives/parts.hpp"
-#include "common/primitives/several/number.hpp"
-#include "common/primitives/structure_names.hpp"
+#include "common/primitives/context.hpp"
+#include "common/primitives/key_names.hpp"
 
 namespace mcds {
 

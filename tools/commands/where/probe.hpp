@@ -4,7 +4,7 @@
 #include <map>
 
 #include "common/cluster/keys/probe.hpp"
-#include "common/operations/move/drop_journal.hpp"
+#include "common/operations/move/ledger.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
