@@ -13,7 +13,7 @@
 #include "common/operations/expiry.hpp"
 #include "common/operations/never_saved.hpp"
 #include "common/operations/roots.hpp"
-#include "common/operations/store.hpp"
+#include "common/primitives/cas_update.hpp"
 #include "common/primitives/in_use.hpp"
 #include "common/primitives/key_names.hpp"
 

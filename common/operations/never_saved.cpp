@@ -7,7 +7,6 @@
 #include "common/operations/roots.hpp"
 #include "common/primitives/key_names.hpp"
 #include "common/primitives/record.hpp"
-#include "common/replication/versions.hpp"
 #include "common/structures/cache/record.hpp"
 
 namespace mcds {

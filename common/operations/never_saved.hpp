@@ -3,7 +3,6 @@
 // held again, and a copy of something that is kept several times would undo what the others know.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 

@@ -3,7 +3,6 @@
 // A copy that fails does not keep the others from being written: the outcome lists each copy.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>

@@ -6,7 +6,6 @@
 // or expect_any().
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>

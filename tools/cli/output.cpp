@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <filesystem>
 #include <utility>

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <span>
-#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "tools/cli/parse.hpp"

@@ -2,9 +2,8 @@
 
 #include "common/cluster/keys/probe.hpp"
 #include "common/cluster/statistics.hpp"
-#include "common/operations/store.hpp"
+#include "common/primitives/cas_update.hpp"
 #include "tools/commands/item/options.hpp"
-#include "tools/commands/item/places.hpp"
 
 namespace mcds {
 

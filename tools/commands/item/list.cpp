@@ -11,7 +11,6 @@
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/commands/item/options.hpp"
-#include "tools/commands/item/places.hpp"
 
 namespace mcds {
 

@@ -11,7 +11,6 @@
 #include "tools/cli/live_dump.hpp"
 #include "tools/cli/removal.hpp"
 #include "tools/commands/item/options.hpp"
-#include "tools/commands/item/places.hpp"
 
 namespace mcds {
 

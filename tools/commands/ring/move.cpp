@@ -2,7 +2,6 @@
 #include "common/operations/move/move.hpp"
 
 #include "common/placement/guess.hpp"
-#include "common/primitives/key_names.hpp"
 #include "tools/cli/changed_pool.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/cli/removal.hpp"

@@ -7,7 +7,7 @@
 #include "common/placement/key_hash.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/live_dump.hpp"
-#include "tools/commands/where/live_keys.hpp"
+#include "tools/commands/where/options.hpp"
 #include "tools/commands/where/probe.hpp"
 
 namespace mcds {

@@ -5,7 +5,6 @@
 
 #include "common/cluster/keys/probe.hpp"
 #include "common/placement/profiles/profile.hpp"
-#include "tools/commands/where/live_keys.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {

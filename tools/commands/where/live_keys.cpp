@@ -1,9 +1,8 @@
-#include "tools/commands/where/live_keys.hpp"
-
 #include <unordered_map>
 
 #include "common/placement/key_hash.hpp"
 #include "tools/cli/live_dump.hpp"
+#include "tools/commands/where/options.hpp"
 
 namespace mcds {
 

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "common/placement/guess.hpp"
-#include "tools/commands/where/live_keys.hpp"
+#include "tools/commands/where/options.hpp"
 #include "tools/commands/where/probe.hpp"
 
 namespace mcds {
