@@ -7,7 +7,6 @@
 
 #include <cassert>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #if __has_include(<sanitizer/common_interface_defs.h>)

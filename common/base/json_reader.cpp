@@ -4,10 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 #include <cstdlib>
-#include <utility>
-#include <vector>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"

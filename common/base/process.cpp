@@ -9,7 +9,6 @@
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 
 #include "common/base/errors.hpp"

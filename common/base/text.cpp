@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "common/base/bytes.hpp"
 

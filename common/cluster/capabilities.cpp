@@ -1,9 +1,5 @@
-#include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "common/base/random.hpp"
 #include "common/cluster/decorators.hpp"

@@ -1,14 +1,8 @@
 // The interface between data structures and servers. Its contract stands at the end of this file.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <functional>
-#include <memory>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "common/base/clock.hpp"
 #include "common/base/errors.hpp"

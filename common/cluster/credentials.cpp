@@ -1,7 +1,5 @@
 #include "common/cluster/credentials.hpp"
 
-#include <algorithm>
-
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/cluster/wire/wire.hpp"

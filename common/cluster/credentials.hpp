@@ -5,9 +5,6 @@
 
 #include <cstring>
 #include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "common/cluster/request.hpp"
 #include "common/placement/pools/pool.hpp"

@@ -1,12 +1,6 @@
 // Clusters around a cluster.
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string_view>
-#include <vector>
-
 #include "common/cluster/cluster.hpp"
 #include "common/cluster/transport.hpp"
 

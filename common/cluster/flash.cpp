@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "common/base/bytes.hpp"
 #include "common/cluster/decorators.hpp"

@@ -1,12 +1,7 @@
 #include <poll.h>
 
-#include <algorithm>
-#include <map>
 #include <numeric>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "common/cluster/cluster.hpp"
 #include "common/cluster/decorators.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"

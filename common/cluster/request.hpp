@@ -1,7 +1,6 @@
 // One operation of a batch. Keys are complete (namespace included) and already validated.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,10 +1,6 @@
 // What a server answers to `stats`: lines of a name, a space and a value.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string_view>
-
 #include "common/base/bytes.hpp"
 #include "common/base/clock.hpp"
 

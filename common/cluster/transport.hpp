@@ -7,11 +7,6 @@
 // connection are answered `exists` without being sent, so that the caller reads again.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "common/cluster/cluster.hpp"
 
 namespace mcds {

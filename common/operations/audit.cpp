@@ -1,6 +1,5 @@
 #include "common/operations/audit.hpp"
 
-#include <algorithm>
 #include <numeric>
 
 #include "common/primitives/key_names.hpp"

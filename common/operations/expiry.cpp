@@ -1,7 +1,5 @@
 #include "common/operations/expiry.hpp"
 
-#include <map>
-
 #include "common/cluster/statistics.hpp"
 
 namespace mcds::moving {

@@ -2,11 +2,6 @@
 // never.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <vector>
-
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
 #include "common/operations/spool.hpp"

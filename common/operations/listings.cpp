@@ -1,10 +1,5 @@
 #include "common/operations/listings.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <type_traits>
-#include <utility>
-
 #include "common/primitives/key_names.hpp"
 
 namespace mcds {

@@ -2,14 +2,7 @@
 // in memory, the rest in sorted runs on disk.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "common/cluster/keys/live.hpp"
 #include "common/operations/spool.hpp"

@@ -1,6 +1,5 @@
 #include "common/operations/load.hpp"
 
-#include <algorithm>
 #include <deque>
 #include <unordered_map>
 

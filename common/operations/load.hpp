@@ -2,14 +2,7 @@
 // end of this file.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "common/cluster/keys/live.hpp"
 #include "common/operations/saved.hpp"

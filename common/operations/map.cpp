@@ -1,7 +1,5 @@
 #include "common/operations/map.hpp"
 
-#include <algorithm>
-
 #include "common/base/bytes.hpp"
 
 namespace mcds::moving {

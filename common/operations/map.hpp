@@ -1,12 +1,6 @@
 // Where each key that a server lists has to go.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/cluster/keys/live.hpp"
 #include "common/operations/spool.hpp"
 #include "common/placement/placement.hpp"

@@ -1,7 +1,5 @@
 #include "common/operations/never_saved.hpp"
 
-#include <algorithm>
-
 #include "common/base/bytes.hpp"
 #include "common/operations/map.hpp"
 #include "common/operations/roots.hpp"

@@ -3,9 +3,6 @@
 // held again, and a copy of something that is kept several times would undo what the others know.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include "common/cluster/keys/live.hpp"
 #include "common/operations/spool.hpp"
 

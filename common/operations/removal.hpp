@@ -10,12 +10,6 @@
 // `unknown`. A run that ends may be repeated.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "common/base/bounds.hpp"
 #include "common/base/errors.hpp"
 #include "common/cluster/keys/live.hpp"

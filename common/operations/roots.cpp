@@ -1,7 +1,5 @@
 #include "common/operations/roots.hpp"
 
-#include <algorithm>
-#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 

@@ -2,8 +2,6 @@
 // both places.
 #pragma once
 
-#include <string>
-
 #include "common/operations/map.hpp"
 #include "common/primitives/context.hpp"
 

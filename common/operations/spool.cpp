@@ -2,9 +2,6 @@
 
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-
 #include "common/base/errors.hpp"
 #include "common/base/new_file.hpp"
 

@@ -2,12 +2,6 @@
 // there may be more of them than memory holds.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "common/base/process.hpp"
 #include "common/cluster/keys/live.hpp"
 

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <string>
 
 #include "common/base/errors.hpp"
 #include "common/placement/profiles/profile.hpp"

@@ -1,12 +1,6 @@
 // Finds the client that placed the keys: compares where they are with where each profile would place them.
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/placement/placement.hpp"
 
 namespace mcds {

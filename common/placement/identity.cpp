@@ -2,8 +2,6 @@
 
 #include <arpa/inet.h>
 
-#include <algorithm>
-#include <array>
 #include <tuple>
 
 #include "common/base/errors.hpp"

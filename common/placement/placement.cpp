@@ -1,6 +1,5 @@
 #include "common/placement/placement.hpp"
 
-#include <array>
 #include <set>
 
 #include "common/base/errors.hpp"

@@ -1,9 +1,5 @@
 #include "common/primitives/cas_update.hpp"
 
-#include <algorithm>
-#include <memory>
-#include <utility>
-
 #include "common/base/errors.hpp"
 
 namespace mcds {

@@ -5,13 +5,6 @@
 // that the earlier would have changed, or is an add that the earlier would have prevented.
 #pragma once
 
-#include <cstddef>
-#include <functional>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "common/cluster/cluster.hpp"
 #include "common/primitives/context.hpp"
 

@@ -1,11 +1,6 @@
 // Everything that a structure may use of the outside world.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <string>
-#include <string_view>
-
 #include "common/base/clock.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"

@@ -1,7 +1,5 @@
 #include "common/primitives/in_use.hpp"
 
-#include <algorithm>
-
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"

@@ -1,7 +1,6 @@
 #include "common/primitives/key_names.hpp"
 
 #include <array>
-#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"

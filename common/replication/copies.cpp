@@ -1,8 +1,5 @@
 #include "common/replication/copies.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "common/base/bytes.hpp"
 
 namespace mcds {

@@ -3,12 +3,6 @@
 // A copy that fails does not keep the others from being written: the outcome lists each copy.
 #pragma once
 
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/base/errors.hpp"
 #include "common/primitives/context.hpp"
 

@@ -1,9 +1,6 @@
 #include "common/replication/copy_count_guard.hpp"
 
-#include <algorithm>
 #include <map>
-#include <utility>
-#include <vector>
 
 #include "common/base/errors.hpp"
 #include "common/primitives/key_names.hpp"

@@ -4,13 +4,7 @@
 // this file.
 #pragma once
 
-#include <cstddef>
-#include <functional>
-#include <optional>
 #include <set>
-#include <span>
-#include <string>
-#include <string_view>
 
 #include "common/primitives/context.hpp"
 

@@ -1,7 +1,5 @@
 #include "common/replication/quorum.hpp"
 
-#include <string>
-
 #include "common/primitives/context.hpp"
 
 namespace mcds {

@@ -1,9 +1,7 @@
 #include "common/replication/replicas.hpp"
 
-#include <algorithm>
 #include <exception>
 #include <iterator>
-#include <span>
 
 #include "common/base/fiber.hpp"
 

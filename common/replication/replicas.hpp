@@ -6,14 +6,6 @@
 // or expect_any().
 #pragma once
 
-#include <cstddef>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 #include "common/base/errors.hpp"
 #include "common/primitives/context.hpp"
 #include "common/replication/copies.hpp"

@@ -1,7 +1,5 @@
 #include "common/replication/versions.hpp"
 
-#include <utility>
-
 #include "common/base/bytes.hpp"
 #include "common/primitives/cas_update.hpp"
 

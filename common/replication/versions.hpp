@@ -2,16 +2,6 @@
 // Its contract stands at the end of this file.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/base/errors.hpp"
 #include "common/primitives/context.hpp"
 #include "common/replication/copies.hpp"

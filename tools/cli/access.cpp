@@ -4,12 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <set>
 
 #include "common/base/errors.hpp"
 #include "common/base/text.hpp"

@@ -10,9 +10,6 @@
 // What only protects (tls, tls_ca, tls_crl before any section, MCDS_TLS_CA) counts for every list.
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "common/cluster/credentials.hpp"
 #include "common/placement/pools/files.hpp"
 #include "tools/cli/output.hpp"

@@ -1,10 +1,6 @@
 // What the answers of many verbs have in common: where they come from, and a yes or a no.
 #pragma once
 
-#include <optional>
-#include <span>
-#include <string>
-
 #include "common/base/json.hpp"
 #include "common/primitives/context.hpp"
 #include "common/replication/copies.hpp"

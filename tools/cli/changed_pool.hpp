@@ -1,12 +1,6 @@
 // The other side of ring diff and ring move: what is not said of it stays as it is.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "common/operations/move/move.hpp"
 #include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"

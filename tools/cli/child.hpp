@@ -16,8 +16,6 @@
 #include <csignal>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "common/base/clock.hpp"

@@ -1,5 +1,4 @@
 // `mcds __complete WORD…`, called by the completion scripts of the shells. Never touches the network.
-#include <algorithm>
 
 #include "common/base/bytes.hpp"
 #include "common/base/text.hpp"

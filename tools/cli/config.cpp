@@ -4,9 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/text.hpp"

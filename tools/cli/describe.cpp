@@ -1,8 +1,5 @@
 #include "tools/cli/describe.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
 #include "tools/cli/cell_words.hpp"

@@ -2,10 +2,6 @@
 // Never touches the network.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "tools/cli/program.hpp"
 
 namespace mcds {

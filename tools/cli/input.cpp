@@ -6,9 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdlib>
 
 #include "common/base/bounds.hpp"

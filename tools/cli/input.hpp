@@ -3,13 +3,6 @@
 
 #include <sys/stat.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "common/base/process.hpp"
 #include "common/cluster/cluster.hpp"
 

@@ -6,12 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cassert>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/base/text.hpp"

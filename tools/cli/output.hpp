@@ -1,13 +1,6 @@
 // The only place that writes answers to stdout, and the one form of errors on stderr.
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "common/base/process.hpp"

@@ -15,7 +15,6 @@ extern ostream cout, cerr;
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <algorithm>
 
 #include "common/base/bytes.hpp"
 #include "common/base/text.hpp"

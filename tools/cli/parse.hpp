@@ -2,11 +2,6 @@
 // are built.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 

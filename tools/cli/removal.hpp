@@ -2,12 +2,6 @@
 // what went.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "common/base/json.hpp"
 #include "common/cluster/keys/live.hpp"
 #include "tools/cli/exit_status.hpp"

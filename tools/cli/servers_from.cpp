@@ -6,14 +6,9 @@
 #include <resolv.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
 #include <future>
-#include <map>
-#include <memory>
 #include <thread>
-#include <type_traits>
-#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"

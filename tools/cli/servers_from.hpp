@@ -1,12 +1,6 @@
 // --servers-from KIND:WHERE: pools from other programs' files and from the network.
 #pragma once
 
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
 #include "common/placement/placement.hpp"

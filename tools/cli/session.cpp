@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <functional>
 
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"

@@ -1,13 +1,7 @@
 // The composition root: global options, environment and config become the objects a verb works with.
 #pragma once
 
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
 #include <unordered_set>
-#include <vector>
 
 #include "common/cluster/cluster.hpp"
 #include "common/cluster/decorators.hpp"

@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <array>
-#include <span>
 
 #include "common/base/bytes.hpp"
 #include "tools/cli/parse.hpp"

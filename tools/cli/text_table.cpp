@@ -9,8 +9,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <string_view>
-#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/base/process.hpp"

@@ -3,10 +3,6 @@
 // words.
 #pragma once
 
-#include <cstddef>
-#include <string>
-#include <vector>
-
 #include "common/base/json.hpp"
 #include "tools/cli/cell_words.hpp"
 

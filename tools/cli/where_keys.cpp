@@ -1,6 +1,5 @@
 #include "tools/cli/where_keys.hpp"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 

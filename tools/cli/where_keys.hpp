@@ -1,13 +1,6 @@
 // The answer to 'which server has this key', for `mcds where` and the `where` verbs of all structures.
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/base/json.hpp"
 #include "common/placement/placement.hpp"
 #include "common/primitives/key_names.hpp"

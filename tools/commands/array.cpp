@@ -2,7 +2,6 @@
 #include "common/structures/array/array.hpp"
 
 #include <iterator>
-#include <limits>
 
 #include "common/primitives/record.hpp"
 #include "tools/commands/commands.hpp"

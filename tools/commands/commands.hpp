@@ -2,8 +2,6 @@
 // lists.
 #pragma once
 
-#include <algorithm>
-
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"

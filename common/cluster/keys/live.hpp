@@ -13,14 +13,6 @@
 // that is being filled meanwhile is asked for its count again before.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/cluster/keys/line_stream.hpp"
 
 namespace mcds {

@@ -1,6 +1,5 @@
 #include "common/cluster/keys/probe.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "common/base/bytes.hpp"

@@ -5,14 +5,7 @@
 // the cas unique the probe saw: a copy that was written since is never removed.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "common/cluster/cluster.hpp"
 #include "common/placement/guess.hpp"

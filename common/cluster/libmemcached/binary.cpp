@@ -1,9 +1,7 @@
 #include "common/cluster/libmemcached/binary.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <unordered_set>
-#include <vector>
 
 #include "common/base/bytes.hpp"
 #include "common/cluster/credentials.hpp"

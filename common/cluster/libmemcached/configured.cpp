@@ -4,13 +4,9 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <array>
-#include <cstring>
 #include <mutex>
-#include <optional>
 #include <unordered_map>
-#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"

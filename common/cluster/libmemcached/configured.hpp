@@ -4,9 +4,6 @@
 // of ours, and ends with us.
 #pragma once
 
-#include <memory>
-#include <string>
-
 #include "common/base/clock.hpp"
 #include "common/placement/placement.hpp"
 

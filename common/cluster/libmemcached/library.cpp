@@ -1,16 +1,15 @@
+#include "common/cluster/libmemcached/library.hpp"
+
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
-#include <cstdint>
 
 #include "common/base/errors.hpp"
 #include "common/base/text.hpp"
-#include "common/cluster/libmemcached/library.hpp"
 
 namespace mcds::libmemcached {
 

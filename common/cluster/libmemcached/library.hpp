@@ -7,10 +7,6 @@
 #include <libmemcached-1.0/memcached.h>
 
 #include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <type_traits>
 
 #include "common/base/clock.hpp"
 #include "common/base/process.hpp"

@@ -8,12 +8,7 @@
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 
-#include <cstddef>
-#include <functional>
 #include <map>
-#include <memory>
-#include <optional>
-#include <string>
 
 #include "common/base/clock.hpp"
 #include "common/base/shared_library.hpp"

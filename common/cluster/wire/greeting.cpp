@@ -1,6 +1,5 @@
 #include "common/cluster/wire/greeting.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "common/cluster/credentials.hpp"

@@ -13,10 +13,6 @@
 // instead: Inquiry finds that out after the timeout.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "common/cluster/request.hpp"
 #include "common/cluster/transport.hpp"
 

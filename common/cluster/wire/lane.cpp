@@ -2,10 +2,7 @@
 
 #include <poll.h>
 
-#include <algorithm>
-#include <cstring>
 #include <iterator>
-#include <utility>
 
 #include "common/base/bounds.hpp"
 #include "common/cluster/distinct.hpp"

@@ -2,10 +2,7 @@
 #pragma once
 
 #include <deque>
-#include <optional>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"

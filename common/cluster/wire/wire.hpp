@@ -12,12 +12,6 @@
 // stored, the adds are sent with noreply, which halves their cost.
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-
 #include "common/cluster/request.hpp"
 #include "common/cluster/transport.hpp"
 

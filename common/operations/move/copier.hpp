@@ -1,14 +1,7 @@
 // Copies items in batches: read, then store by add and read back in one trip; batches overlap.
 #pragma once
 
-#include <cstdint>
 #include <deque>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "common/base/bounds.hpp"
 #include "common/base/clock.hpp"

@@ -7,8 +7,6 @@
 #include <xxhash.h>
 
 #include <array>
-#include <cerrno>
-#include <cstring>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"

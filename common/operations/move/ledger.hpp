@@ -11,15 +11,7 @@
 // record at the end is cut off.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "common/base/clock.hpp"
 #include "common/base/process.hpp"

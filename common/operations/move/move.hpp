@@ -2,15 +2,6 @@
 // contract stands at the end of this file.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "common/cluster/keys/live.hpp"
 #include "common/operations/listings.hpp"
 #include "common/primitives/context.hpp"

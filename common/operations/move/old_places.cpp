@@ -6,7 +6,6 @@
 // root names any more.
 #include <unistd.h>
 
-#include <algorithm>
 #include <unordered_set>
 
 #include "common/base/bounds.hpp"

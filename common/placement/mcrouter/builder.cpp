@@ -1,6 +1,5 @@
 #include "common/placement/mcrouter/builder.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 

@@ -1,11 +1,7 @@
 // From the JSON of mcrouter's routes to a graph of Route: every construct is supported, or refused by name.
 #pragma once
 
-#include <map>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "common/placement/mcrouter/json_tree.hpp"
 #include "common/placement/mcrouter/routes.hpp"

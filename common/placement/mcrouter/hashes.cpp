@@ -1,7 +1,6 @@
 #include "common/placement/mcrouter/hashes.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>

@@ -1,12 +1,7 @@
 // mcrouter's routes as a graph that is followed for each key: which servers a request for it goes to.
 #pragma once
 
-#include <cstddef>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "common/placement/mcrouter/hashes.hpp"
 #include "common/placement/placement.hpp"

@@ -1,9 +1,6 @@
 // Servers as applications' own settings name them: DSNs, dalli's variable, Django's CACHES, oslo's sections.
 #include <algorithm>
 #include <array>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"

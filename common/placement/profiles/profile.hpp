@@ -2,15 +2,7 @@
 // servers are named and weighed, and how an integer becomes a server. The table is in profiles.cpp.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "common/placement/key_hash.hpp"
 #include "common/placement/placement.hpp"

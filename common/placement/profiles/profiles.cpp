@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <array>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"

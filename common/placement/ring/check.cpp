@@ -1,8 +1,5 @@
 #include "common/placement/ring/check.hpp"
 
-#include <algorithm>
-#include <map>
-
 #include "common/base/units.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/placement/ring/shares.hpp"

@@ -1,6 +1,5 @@
 #include "common/placement/ring/shares.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "common/placement/profiles/profile.hpp"

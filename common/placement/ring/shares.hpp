@@ -2,13 +2,8 @@
 // counting keys where the client has no circle (or its hash reaches only a part of it).
 #pragma once
 
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "common/base/random.hpp"
 #include "common/placement/placement.hpp"

@@ -9,7 +9,6 @@
 #include <cctype>
 #include <climits>
 #include <cstdlib>
-#include <set>
 
 #include "tools/commands/cache/options.hpp"
 

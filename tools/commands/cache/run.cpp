@@ -4,7 +4,6 @@
 
 #include <array>
 #include <bitset>
-#include <cerrno>
 
 #include "common/structures/cache/cache.hpp"
 #include "tools/commands/cache/options.hpp"

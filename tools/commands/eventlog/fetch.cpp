@@ -1,8 +1,6 @@
 // mcds eventlog fetch: a range, or what a cursor has not delivered; to standard output or to a command's
 // input.
 
-#include <csignal>
-
 #include "tools/commands/eventlog/options.hpp"
 #include "tools/commands/run_report.hpp"
 

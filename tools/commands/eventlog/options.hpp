@@ -1,9 +1,6 @@
 // What the eventlog verbs share: their options, which ring they mean, and how they print what a read finds.
 #pragma once
 
-#include <deque>
-#include <set>
-
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
 #include "tools/commands/commands.hpp"

@@ -2,8 +2,6 @@
 
 #include "tools/commands/item/hot.hpp"
 
-#include <cstring>
-
 #include "common/cluster/statistics.hpp"
 #include "tools/commands/item/options.hpp"
 

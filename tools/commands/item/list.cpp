@@ -1,9 +1,6 @@
 // mcds item list: every key that the servers of the pool hold now.
 #include <unistd.h>
 
-#include <map>
-#include <unordered_set>
-
 #include "common/cluster/keys/live.hpp"
 #include "common/operations/listings.hpp"
 #include "common/operations/removal.hpp"

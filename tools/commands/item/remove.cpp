@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <map>
 
 #include "common/operations/removal.hpp"
 #include "common/primitives/cas_update.hpp"

@@ -5,7 +5,6 @@
 // counted from before it was sent.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>

@@ -1,7 +1,6 @@
 #include "tools/commands/ring/svg.hpp"
 
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "common/placement/ring/continuum.hpp"

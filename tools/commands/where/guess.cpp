@@ -1,8 +1,6 @@
 // mcds where --guess: which client put the keys where they are.
 #include "common/placement/guess.hpp"
 
-#include <map>
-
 #include "common/cluster/keys/probe.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "tools/commands/where/options.hpp"

@@ -1,4 +1,3 @@
-#include <unordered_map>
 
 #include "common/placement/key_hash.hpp"
 #include "tools/cli/live_dump.hpp"

@@ -1,9 +1,6 @@
 // mcds where --probe: which servers hold a key.
 #include "tools/commands/where/probe.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "common/primitives/key_names.hpp"
 
 namespace mcds {

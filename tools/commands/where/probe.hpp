@@ -1,8 +1,6 @@
 // Asks all servers for keys and says of each where its copies are and which of them go.
 #pragma once
 
-#include <map>
-
 #include "common/operations/audit.hpp"
 #include "tools/commands/where/options.hpp"
 

@@ -1,5 +1,4 @@
 // mcds where --prune and --live: copies that a client will never look at, and what speaks for removing them.
-#include <set>
 
 #include "common/placement/guess.hpp"
 #include "tools/commands/where/options.hpp"
