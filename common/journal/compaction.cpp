@@ -5,7 +5,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/journal/reading.hpp"
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 
 namespace mcds {
 

@@ -209,7 +209,7 @@ std::string journal_line_id(const std::string& operation, std::size_t n);
 //                told.
 //   A server without memory refuses appends as full items do; after `most_appends` attempts that is reported.
 //   So is, at once, a change for which there is no room beside the names of the segments: items may be small
-//   (item_size.hpp). Segments are divided as often as it takes, and one removal of everything remembers fewer
+//   (seal.hpp). Segments are divided as often as it takes, and one removal of everything remembers fewer
 //   ids.
 // Source
 //   Own. The in-place variants that it replaces were measured: cas under appenders succeeds one time in ten,

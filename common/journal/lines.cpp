@@ -3,7 +3,7 @@
 #include <unordered_set>
 
 #include "common/base/bytes.hpp"
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 
 namespace mcds {
 

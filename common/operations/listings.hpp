@@ -50,7 +50,7 @@ class Listings {
 
 }  // namespace mcds
 
-// A sample of the keys that servers list, with where they are: what gate.hpp judges a profile by.
+// A sample of the keys that servers list, with where they are: what objection_to() judges a profile by.
 
 namespace mcds {
 

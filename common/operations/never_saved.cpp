@@ -4,8 +4,8 @@
 #include "common/operations/map.hpp"
 #include "common/operations/roots.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/record.hpp"
-#include "common/structures/cache/record.hpp"
+#include "common/primitives/seal.hpp"
+#include "common/structures/cache/entry.hpp"
 
 namespace mcds {
 

@@ -54,8 +54,8 @@ struct VersionedItem {
   void expect_all() const;
   // The version of the next write; nullopt if the flags are another program's.
   std::optional<std::uint32_t> next_number() const;
-  // By replication/quorum.hpp: why nothing is known, so that nothing is to be written; why a write is not done;
-  // and why what was read, and written back where it was missing, is no answer.
+  // By replication/quorum.hpp: why nothing is known, so that nothing is to be written; why a write is not
+  // done; and why what was read, and written back where it was missing, is no answer.
   std::optional<Failure> failure_of_read() const {
     return failure_of(Part::reading, copies, [](const VersionedCopy& copy) { return copy.found; });
   }

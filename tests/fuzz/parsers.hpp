@@ -31,7 +31,7 @@
 #include "common/placement/pools/files.hpp"
 #include "common/placement/pools/pool.hpp"
 #include "common/primitives/in_use.hpp"
-#include "common/structures/cache/record.hpp"
+#include "common/structures/cache/entry.hpp"
 #include "common/structures/counter/record.hpp"
 #include "common/structures/counter/sliding.hpp"
 #include "common/structures/elements/index.hpp"

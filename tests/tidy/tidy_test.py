@@ -14,7 +14,7 @@ COMMON_LAYERS = ["operations", "structures", "replication", "journal", "primitiv
 # A room has a public header; the rest of it is private. What one room may include of another:
 ROOMS = ("common/structures", "common/operations")
 # Two kinds of one structure; a lock, and one of several; a cache's entries, and what they hold and depend on.
-PUBLIC = {"cache": {"cache.hpp", "record.hpp", "tags.hpp"}, "eventlog": {"eventlog.hpp", "event.hpp", "cursor.hpp"}, "elements": {"elements.hpp", "element.hpp", "table.hpp", "hash.hpp", "watch.hpp"}, "lock": {"lock.hpp", "slots.hpp"},
+PUBLIC = {"cache": {"cache.hpp", "entry.hpp", "tags.hpp"}, "eventlog": {"eventlog.hpp", "event.hpp", "cursor.hpp"}, "elements": {"elements.hpp", "element.hpp", "table.hpp", "hash.hpp", "hash_watch.hpp"}, "lock": {"lock.hpp", "slots.hpp"},
           "doctor": {"checks.hpp", "examination.hpp", "gather.hpp", "live_keys.hpp"},
           "move": {"move.hpp", "ledger.hpp"}}
 ARROWS = {("array", "lock"), ("cache", "lock"), ("move", "array"), ("capacity", "doctor")}

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 #include "common/structures/array/array.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "tests/support/collecting_sink.hpp"

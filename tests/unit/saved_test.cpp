@@ -11,7 +11,7 @@
 
 #include "common/journal/lines.hpp"
 #include "common/operations/never_saved.hpp"
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 
 namespace mcds {
 

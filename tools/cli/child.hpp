@@ -23,14 +23,13 @@
 
 namespace mcds {
 
+// Becomes this program. Returns if it cannot: the errno.
+int execute(const std::vector<std::string>& words);
+
 // A separate process that outlives us by a moment: if we end without having dismissed it, SIGKILL
 // included, it ends the process groups we had started and removes our directory. It notices by the end of a
 // pipe whose only write end is ours. It also kills the groups when a deadline passes that we, frozen, let
 // pass.
-
-// Becomes this program. Returns if it cannot: the errno.
-int execute(const std::vector<std::string>& words);
-
 class Guardian {
  public:
   // Forks: call it while the program has one thread. `directory`, unless empty, is removed with all it holds.
@@ -149,7 +148,6 @@ ChildResult run_child(const ChildOptions& options, Clock& clock, const Guardian&
                       const HeldSignals& held, ChildWatch* watch = nullptr);
 
 // Waits between looks at something that goes on, until the user or the reader of our output has had enough.
-
 class Pause {
  public:
   // From now on INT, TERM and HUP end a wait instead of the program. `deadline`: the command's, if it may

@@ -3,7 +3,7 @@
 
 #include <iterator>
 
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {

@@ -1,5 +1,3 @@
-#include "common/placement/mcrouter/hashes.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -7,6 +5,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/placement/key_hash.hpp"
+#include "common/placement/mcrouter/routes.hpp"
 
 namespace mcds {
 

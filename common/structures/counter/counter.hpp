@@ -175,7 +175,7 @@ void Counter::side_by_side(std::size_t count, const Work& work) const {
 //   sliding 2, denied 1; remove 2, 1 if there is one server. A batch of plain increments costs as much as
 //   one. Where there are several servers, a counter that is missing, or a window that is peeked at, is looked
 //   for under other numbers of copies: 1 more, and to create it 3.
-// With several copies (copies.hpp; a trip asks all copies at once)
+// With several copies (replicated.hpp; a trip asks all copies at once)
 //   Always exact. incr, decr 3, set 2, get 1, remove and set with if_absent 3; 128 names of a batch cost as
 //   much as one.
 //   set and remove take away what they saw: an increment at the same moment may be counted after them, and so

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/base/json.hpp"
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 #include "common/replication/copy_count_guard.hpp"
 #include "common/structures/elements/index_lines.hpp"
 

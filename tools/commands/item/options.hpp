@@ -25,13 +25,8 @@ struct ItemOptions {
 std::optional<std::size_t> server_of(Session& session, const ItemOptions& options);
 using ItemOptionsPtr = std::shared_ptr<ItemOptions>;
 
-// Each in the file of its name; get and show in read.cpp, set and touch in change.cpp.
-ExitStatus item_get(Session& session, const ItemOptions& options);
-ExitStatus item_show(Session& session, const ItemOptions& options);
-ExitStatus item_set(Session& session, const ItemOptions& options);
-ExitStatus item_touch(Session& session, const ItemOptions& options);
+// Each in the file of its name; the others in item.cpp.
 ExitStatus item_remove(Session& session, const ItemOptions& options);
-ExitStatus item_remove_selected(Session& session, const ItemOptions& options);
 ExitStatus item_list(Session& session, const ItemOptions& options);
 ExitStatus item_save(Session& session, const ItemOptions& options);
 ExitStatus item_load(Session& session, const ItemOptions& options);

@@ -273,17 +273,7 @@ class Remover {
   std::map<std::string, std::uint64_t> kept_;    // by reason
 };
 
-}  // namespace
-
-ExitStatus item_remove(Session& session, const ItemOptions& options) {
-  if (options.selected.any() || options.older_than) return item_remove_selected(session, options);
-  if (options.keys.empty()) throw InvalidInput("no KEY given; see mcds item remove --help");
-  return Remover(session, options).run();
-}
-
 // mcds item remove by selection: what is removed, and how, stands in common/operations/removal.hpp.
-namespace {
-
 constexpr std::uint64_t usual_rate = 20'000;
 
 class SelectionRemover {
@@ -391,12 +381,18 @@ bool confirmed(const ItemOptions& options) {
   return answer == "y" || answer == "yes";
 }
 
-}  // namespace
-
-ExitStatus item_remove_selected(Session& session, const ItemOptions& options) {
+ExitStatus remove_selected(Session& session, const ItemOptions& options) {
   check_selection(options);
   if (!confirmed(options)) return ExitStatus::no;
   return SelectionRemover(session, options).run();
+}
+
+}  // namespace
+
+ExitStatus item_remove(Session& session, const ItemOptions& options) {
+  if (options.selected.any() || options.older_than) return remove_selected(session, options);
+  if (options.keys.empty()) throw InvalidInput("no KEY given; see mcds item remove --help");
+  return Remover(session, options).run();
 }
 
 }  // namespace mcds

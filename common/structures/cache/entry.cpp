@@ -1,4 +1,4 @@
-#include "common/structures/cache/record.hpp"
+#include "common/structures/cache/entry.hpp"
 
 #include <cstdlib>
 

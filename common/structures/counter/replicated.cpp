@@ -1,4 +1,4 @@
-#include "common/structures/counter/copies.hpp"
+#include "common/structures/counter/replicated.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 
 #include "common/base/bytes.hpp"
 

@@ -1,4 +1,4 @@
-#include "common/structures/elements/watch.hpp"
+#include "common/structures/elements/hash_watch.hpp"
 
 #include <algorithm>
 #include <set>
