@@ -4,16 +4,19 @@
 A suite is a doctest program in BUILD_DIR/tests or a script that ends with a line `N passed, N failed`. Output is shown
 for suites that fail. MCDS_TEST_JOBS sets how many of those that compute run at a time, beside one more of those that wait for
 servers and for time; MCDS_TEST_SUITE_SECONDS how long one may take.
+What a suite started and left behind is ended with it. Suites whose machine lacks what they need are named once, as one failure.
 MCDS_TEST_SEED chooses the random numbers: the same in each short run, others in each full one. --targets prints what ninja must build for them instead.
 Suite lint, which takes minutes of the processor, runs where it is named and in full runs.
 With MCDS_TEST_FULL=1 all that take an amount from the environment get a larger one, and the suites full/… run too: those
 of FULL, and every script tests/*/*_full.py.
 """
 import concurrent.futures
+import ctypes
 import glob
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -26,6 +29,9 @@ FULL_AMOUNTS = {"MCDS_TEST_SCHEDULES": "400000", "MCDS_TEST_SECONDS": "120", "MC
                 "MCDS_TEST_EVENTS": "1000", "MCDS_TEST_ROUNDS": "5000", "MCDS_TEST_INCREMENTS": "2000"}
 FULL_SUITES = {"full/interop": ["tests/interop/run"], "full/bench": ["tests/bench/run", "--quick"], "full/fuzz": ["tests/fuzz/run", "600"],
                "full/sanitize": ["tests/sanitize/run"]}
+# Names of this machine are looked up by them.
+NEED_LOCALHOST = {"integration/access", "integration/servers_from", "integration/one_server_twice", "doctor/doctor",
+                  "libmemcached/configured", "interop/placement"}
 
 
 def suites(build):
@@ -76,15 +82,65 @@ def environment_of(name):
     return {"MCDS_TEST_SEED": SHORT_RUN_SEED, **os.environ}
 
 
+def processes_below(parent):
+    """The ids of all processes that descend from it, the youngest generation last."""
+    children = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                number, _, rest = file.read().partition(" ")
+        except OSError:  # it has ended meanwhile
+            continue
+        children.setdefault(int(rest.rpartition(")")[2].split()[1]), []).append(int(number))
+    found = list(children.get(parent, []))
+    for number in found:
+        found += children.get(number, [])
+    return found
+
+
+def end_what_is_left():
+    """Ends every process below this one, those too that began a session of their own; returns how many there were."""
+    ended = 0
+    while left := processes_below(os.getpid()):
+        for number in left:
+            try:
+                os.kill(number, signal.SIGKILL)
+                ended += 1
+            except ProcessLookupError:
+                pass
+        try:
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+        except ChildProcessError:
+            pass
+        time.sleep(0.01)
+    return ended
+
+
+def supervise(seconds, command):
+    """Runs one suite and ends with it whatever it started: orphans become children of this process."""
+    set_child_subreaper = 36
+    ctypes.CDLL(None, use_errno=True).prctl(set_child_subreaper, 1, 0, 0, 0)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(end_what_is_left() or 1))
+    process = subprocess.Popen(command, preexec_fn=default_signals)
+    try:
+        status = process.wait(seconds)
+        said = f"ended by signal {-status}" if status < 0 else ""
+    except subprocess.TimeoutExpired:
+        status, said = 1, f"no end in {seconds} s"
+    if end_what_is_left() and status != 0:
+        said += "; what it left running was ended"
+    if said:
+        print(f"\n{said}", flush=True)
+    sys.exit(status != 0)
+
+
 def run(suite):
     name, command = suite
     started = time.monotonic()
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=SUITE_TIMEOUT, check=False, preexec_fn=default_signals, env=environment_of(name))
-        status, output = done.returncode, done.stdout.decode("utf-8", "backslashreplace")
-    except subprocess.TimeoutExpired as error:
-        status, output = 1, (error.output or b"").decode("utf-8", "backslashreplace") + f"\nno end in {SUITE_TIMEOUT} s"
+    done = subprocess.run([sys.executable, os.path.abspath(__file__), "--supervise", str(SUITE_TIMEOUT), *command], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, env=environment_of(name))
+    status, output = done.returncode, done.stdout.decode("utf-8", "backslashreplace")
     passed, failed = count(output)
     if name.startswith("full/"):  # several scripts in one, or one that counts nothing
         passed, failed = (sum(column) for column in zip((0, 0), *counts(output)))
@@ -94,12 +150,21 @@ def run(suite):
     return name, passed, failed, time.monotonic() - started, output
 
 
+def has_localhost():
+    try:
+        return bool(socket.getaddrinfo("localhost", None))
+    except OSError:
+        return False
+
+
 def targets(build, chosen):
     programs = {command[0] for _, command in chosen if command[0].startswith(build + os.sep)}
     return [os.path.relpath(program, build) for program in sorted(programs)] + ["tools/mcds"]
 
 
 def main():
+    if sys.argv[1:2] == ["--supervise"]:
+        supervise(float(sys.argv[2]), sys.argv[3:])
     arguments = [word for word in sys.argv[1:] if word != "--targets"]
     if not arguments or arguments[0].startswith("-"):
         sys.exit(__doc__)
@@ -116,6 +181,11 @@ def main():
     for variable, amount in FULL_AMOUNTS.items() if FULL else ():
         os.environ.setdefault(variable, amount)
     total = failures = 0
+    lacking = sorted(name for name, _ in chosen if name in NEED_LOCALHOST) if not has_localhost() else []
+    if lacking:
+        print(f"localhost does not resolve on this machine (see /etc/hosts): not run: {' '.join(lacking)}", flush=True)
+        chosen = [suite for suite in chosen if suite[0] not in lacking]
+        failures += 1
     jobs = int(os.environ.get("MCDS_TEST_JOBS", "2"))
     chosen.sort(key=lambda suite: not suite[0].startswith("lint"))  # takes longest and cannot be divided
     with concurrent.futures.ThreadPoolExecutor(jobs) as computing, concurrent.futures.ThreadPoolExecutor(jobs + 1) as waiting:

@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <new>
-#include <string>
 #include <system_error>
-#include <vector>
 
 #include "common/base/process.hpp"
 #include "tools/cli/child.hpp"

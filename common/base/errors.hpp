@@ -1,12 +1,15 @@
 // The ways in which an operation can fail. An outcome that memcached itself answers (hit, miss, stored …) is
-// a value and never one of these; see common/cluster/reply.hpp. Caught once, in tools/main.cpp.
+// a value and never one of these; see common/cluster/request.hpp. Caught once, in tools/main.cpp.
 #pragma once
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 namespace mcds {
 
@@ -91,5 +94,57 @@ class Contention : public Failure {
   explicit Contention(const std::string& message, std::string server = {})
       : Failure(ErrorCode::try_again, message, std::move(server)) {}
 };
+
+// What protocol code relies on, checked in every build: a rule that does not hold ends the command with 70, a
+// bug of ours, before anything is done that rests on it. For what nobody relies on assert() is enough.
+inline void rely_on(bool holds, const char* rule) {
+  if (!holds) [[unlikely]]
+    throw std::logic_error(std::string("this was relied upon and is not so: ") + rule);
+}
+
+// A value, or the failure there is instead: for what is told, counted or tried elsewhere, and not thrown.
+
+// Throws a failure that was kept. What was kept has lost its class, but not its code, which says which one it
+// was.
+[[noreturn]] void raise(const Failure& failure);
+
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  using Value = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+  Result() requires std::is_void_v<T> : value_(Value()) {}
+  Result(Value value) : value_(std::move(value)) {}
+  Result(Failure failure) : failure_(std::move(failure)) {}
+
+  const std::optional<Failure>& failure() const { return failure_; }
+  // Throws the failure.
+  Value& value() {
+    if (failure_) raise(*failure_);
+    return *value_;
+  }
+  const Value& value() const {
+    if (failure_) raise(*failure_);
+    return *value_;
+  }
+
+ private:
+  std::optional<Value> value_;
+  std::optional<Failure> failure_;
+};
+
+// What `work` returns, or its failure. Anything else that is thrown leaves.
+template <typename Work>
+auto attempt(const Work& work) -> Result<std::invoke_result_t<const Work&>> {
+  try {
+    if constexpr (std::is_void_v<std::invoke_result_t<const Work&>>) {
+      work();
+      return {};
+    } else {
+      return work();
+    }
+  } catch (const Failure& failure) {
+    return Failure(failure);
+  }
+}
 
 }  // namespace mcds

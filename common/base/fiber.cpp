@@ -5,10 +5,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include <array>
 #include <cassert>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #if __has_include(<sanitizer/common_interface_defs.h>)

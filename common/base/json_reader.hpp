@@ -51,4 +51,13 @@ class JsonReader {
 // The bytes of a string token that a JsonReader passed.
 std::string json_string_bytes(std::string_view token);
 
+// One spelling for one JSON value: RFC 8785 (JSON Canonicalization Scheme).
+
+// Object members sorted by UTF-16 code units, numbers as ECMAScript prints them, no white space, minimal
+// escapes.
+// Throws Failure(bad_data) for what has no canonical form: no JSON, invalid UTF-8 or a lone surrogate, a
+// duplicate object key, a number beyond a double, an integer that a double cannot hold exactly (two ids would
+// share one key).
+std::string canonical_json(std::string_view text);
+
 }  // namespace mcds

@@ -6,11 +6,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"

@@ -6,9 +6,8 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
-#include "common/base/descriptors.hpp"
+#include "common/base/process.hpp"
 
 namespace mcds {
 

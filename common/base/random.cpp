@@ -2,8 +2,6 @@
 
 #include <sys/random.h>
 
-#include <cerrno>
-
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -29,5 +30,11 @@ bool is_visible(std::string_view text);
 void append_visible_json(std::string& out, std::string_view json);
 // The same with what stands in `out` from `start` on.
 void make_json_visible(std::string& out, std::size_t start);
+
+// "did you mean": the nearest of the words that would have been right.
+
+// `; did you mean "incr"?`, or `otherwise` when no candidate is near enough to be a slip of the finger.
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates,
+                         const std::string& otherwise = {});
 
 }  // namespace mcds

@@ -1,11 +1,9 @@
 #include "common/base/units.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
 #include <ctime>
-#include <optional>
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"

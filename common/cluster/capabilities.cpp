@@ -1,13 +1,8 @@
-#include "common/cluster/capabilities.hpp"
-
-#include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "common/base/random.hpp"
+#include "common/cluster/decorators.hpp"
 
 namespace mcds {
 

@@ -1,6 +1,5 @@
 #include "common/cluster/decorators.hpp"
 
-#include <algorithm>
 #include <array>
 #include <set>
 

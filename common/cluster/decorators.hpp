@@ -1,11 +1,8 @@
 // Clusters around a cluster.
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <string_view>
-
 #include "common/cluster/cluster.hpp"
+#include "common/cluster/transport.hpp"
 
 namespace mcds {
 
@@ -91,5 +88,78 @@ std::string_view wire_name(Op op, Reply::Protocol protocol);
 
 // `stored`, `miss`, … or, of a failure, its kind: `unreachable`, `refused`, `not_a_number`, `unknown`.
 std::string_view word_of(const Reply& reply);
+
+// What servers can do, found out before anything relies on it.
+//
+// memcached from 1.4 on expires items; if the greeting shows such a version, that is proof enough. Whether a
+// server supports cas (not if started with -C) shows only when an item is fetched: a `gets` goes in the same
+// trip as the first add that will be compared later, and if it returns no cas unique, the add is undone.
+// Other servers, and those behind a proxy, are asked once with a probe key that must have a cas unique and
+// must be gone when it has expired. This happens before anything that relies on it is sent, or, for the first
+// request of a connection, right after it, and then that request is undone.
+//
+// Requests state what they rely on (Request::must_expire, must_compare). What a server cannot do is
+// `refused`, and nothing of it is left behind.
+std::unique_ptr<Cluster> gated(std::unique_ptr<Transport> transport);
+
+// Around a transport: a server that does not answer costs one timeout per run, not one per batch.
+//
+// After a timeout or a failed connection a server is sick. Requests to it fail at once, unsent, with the
+// original cause, until it answers a trial on a separate connection. In batches (Sick::hold) they are first
+// held back for at most one timeout from the beginning of the sickness, so a short pause fails none. A server
+// that answers trials and nothing else is tried less and less often.
+//
+// A connection that failed before the timeout leaves the server in doubt for one more request: what comes
+// next may be the look that settles whether a change was applied, and another connection shows it at once.
+// Only when that fails too is the server sick. Not in batches: those are held instead, until a trial
+// succeeds, and lose nothing by it.
+//
+// Requests that provably had no effect are tried once more on a new connection: reads, and changes of which
+// nothing was sent. Never after a request for the same key whose outcome is unknown, never for what sickness
+// failed, and after a timeout only once a trial has succeeded. Of batches that were begun, only reads, for
+// later batches may have overtaken their changes; a begun batch of nothing but increments is tried again too,
+// since increments give the same sum in any order.
+
+// `options.run` must be set.
+std::unique_ptr<Cluster> guarded(std::unique_ptr<Cluster> inner, const ConnectOptions& options);
+
+// Items that a server keeps on flash: memcached with extstore (-o ext_path=FILE).
+//
+// Such a server moves idle items to a file. Reads, cas, touch and removals work on them as on all others.
+// What changes a value in place does not: append answers NOT_STORED, as if the item were missing or full, and
+// incr and decr answer that the value is not a number. Here these answers are looked into: the item is read,
+// and written back by cas with the change.
+//
+//   a rival's write in between: the cas fails, and the request is sent again. The item is in memory now.
+//   the item goes in between: an append is not_stored, a count is sent again.
+//   the cas's reply is lost: unknown, as the change's own would have been.
+//   there is no room for the longer value: not_stored.
+//   a touch in between is undone. What is left of the ttl is written back, in whole seconds.
+// Nothing is written back on a server that does not tell the ttl (before 1.6): the item counts as full, or as
+// no number.
+//
+// Round trips: none where append stores. The first not_stored on a server with meta commands costs one, which
+// asks whether it has such a file. If it has, every not_stored costs one more, and two if the item is there.
+class FlashItems final : public Decorator {
+ public:
+  explicit FlashItems(std::unique_ptr<Cluster> inner);
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override;
+  std::unique_ptr<Pending> begin(std::vector<Request> batch) override;
+
+  static constexpr int most_rounds = 6;
+
+ private:
+  using Places = std::vector<std::size_t>;  // in a batch
+
+  bool has_flash(std::size_t server);
+  bool may_be_on_flash(const Request& request, const Reply& reply);
+  void settle(std::span<const Request> batch, std::vector<Reply>& replies);
+  // Those that are to be sent again.
+  Places write_back(std::span<const Request> batch, const Places& places, std::vector<Reply>& replies);
+
+  SystemClock clock_;
+  std::vector<std::optional<bool>> flash_;
+};
 
 }  // namespace mcds

@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <array>
 
 #include "common/cluster/name_lookup.hpp"

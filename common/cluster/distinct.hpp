@@ -10,14 +10,8 @@
 // has changed nothing.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "common/cluster/decorators.hpp"
 

@@ -2,10 +2,6 @@
 // operation.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
 

@@ -1,8 +1,6 @@
-#include "common/cluster/flash.hpp"
-
-#include <algorithm>
 
 #include "common/base/bytes.hpp"
+#include "common/cluster/decorators.hpp"
 #include "common/cluster/statistics.hpp"
 
 namespace mcds {

@@ -1,12 +1,7 @@
 // What a server answers to `stats`: lines of a name, a space and a value.
 #pragma once
 
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "common/base/bytes.hpp"
 #include "common/base/clock.hpp"

@@ -1,8 +1,5 @@
 #include "common/cluster/transport.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 

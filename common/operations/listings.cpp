@@ -1,9 +1,6 @@
 #include "common/operations/listings.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <type_traits>
-#include <utility>
+#include "common/primitives/key_names.hpp"
 
 namespace mcds {
 
@@ -129,6 +126,20 @@ void Listings::for_each(const Take& take) {
     groups.add(record.listing, std::string_view(names_).substr(record.name_at, record.name_size));
   merge([&](const Listing& listing, std::string_view name) { groups.add(listing, name); });
   groups.finish();
+}
+
+void PlacementSample::take(const LiveKey& key) {
+  if (counts_[key.server] == of_each_ || is_vote_key(key.key)) return;
+  const auto ours = structure_in(key.key, key_prefix_);
+  if (ours && (ours->name.in_several() || ours->name.structure == "lock" ||
+               !placed(std::string(key.key), ours->key_prefix).with.empty()))
+    return;
+  ++counts_[key.server];
+  const auto [at, is_new] = known_.emplace(std::string(key.key), keys_.size());
+  if (is_new)
+    keys_.push_back({at->first, {key.server}});
+  else
+    keys_[at->second].servers.push_back(key.server);
 }
 
 }  // namespace mcds

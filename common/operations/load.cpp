@@ -1,21 +1,20 @@
 #include "common/operations/load.hpp"
 
-#include <algorithm>
 #include <deque>
 #include <unordered_map>
 
+#include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
-#include "common/base/pace.hpp"
-#include "common/base/result.hpp"
+#include "common/base/errors.hpp"
 #include "common/cluster/decorators.hpp"
 #include "common/cluster/statistics.hpp"
-#include "common/operations/move/expiry.hpp"
-#include "common/operations/move/roots.hpp"
+#include "common/journal/journal.hpp"
+#include "common/operations/expiry.hpp"
 #include "common/operations/never_saved.hpp"
-#include "common/operations/store.hpp"
+#include "common/operations/roots.hpp"
+#include "common/primitives/cas_update.hpp"
 #include "common/primitives/in_use.hpp"
-#include "common/primitives/journal/journal.hpp"
-#include "common/primitives/parts.hpp"
+#include "common/primitives/key_names.hpp"
 
 namespace mcds {
 

@@ -2,16 +2,9 @@
 // end of this file.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
 #include <set>
-#include <string>
-#include <vector>
 
-#include "common/cluster/keys/selection.hpp"
+#include "common/cluster/keys/live.hpp"
 #include "common/operations/saved.hpp"
 #include "common/primitives/context.hpp"
 
@@ -77,7 +70,7 @@ void load_saved(const Context& context, const LoadOptions& options, const LoadWa
 // Items are stored by `add`, so what clients wrote since stays; with `overwrite` by `set`. Each is stored
 // with what is left of its time, and what has ended is passed over. Never loaded, whoever wrote the file:
 // locks, fences, votes, and what is kept in several copies (never_saved.hpp).
-// Of structures what is there already gets what it lacks, as by a move (move/roots.hpp): journals, the parts
+// Of structures what is there already gets what it lacks, as by a move (roots.hpp): journals, the parts
 // of event logs and their directories. A journal's segments go only where its root does not name others; of
 // an index whose shard goes on under another incarnation, the manifest loses the old one. Counters and other
 // values that differ stay, and are named.

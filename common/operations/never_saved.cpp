@@ -1,14 +1,11 @@
 #include "common/operations/never_saved.hpp"
 
-#include <algorithm>
-
 #include "common/base/bytes.hpp"
-#include "common/operations/move/map.hpp"
-#include "common/operations/move/roots.hpp"
-#include "common/primitives/record.hpp"
-#include "common/primitives/several/versions.hpp"
-#include "common/primitives/structure_names.hpp"
-#include "common/structures/cache/record.hpp"
+#include "common/operations/map.hpp"
+#include "common/operations/roots.hpp"
+#include "common/primitives/key_names.hpp"
+#include "common/primitives/seal.hpp"
+#include "common/structures/cache/entry.hpp"
 
 namespace mcds {
 
@@ -57,7 +54,7 @@ bool is_guarded(std::string_view key, std::string_view key_prefix, std::string_v
 }
 
 SavedAs saved_as(std::string_view key, std::string_view key_prefix) {
-  if (is_vote(key) || is_probe(key, key_prefix)) return {.what = Savable::never, .why = "votes"};
+  if (is_vote_key(key) || is_probe(key, key_prefix)) return {.what = Savable::never, .why = "votes"};
   const auto ours = structure_in(key, key_prefix);
   if (!ours) return {};
   const std::string_view structure = ours->name.structure;
@@ -88,7 +85,7 @@ SavedAs saved_as(std::string_view key, std::string_view key_prefix) {
 
 bool is_of(const SavedAs& as, std::string_view key, std::string_view value, std::uint32_t flags) {
   if (as.structure.empty())
-    return as.what == Savable::never && (!is_vote(key) || value == "V0" || value.starts_with("V1"));
+    return as.what == Savable::never && (!is_vote_key(key) || value == "V0" || value.starts_with("V1"));
   // Whoever took it may have written anything; in another namespace, a token alone tells, too.
   if (as.structure == "lock") return as.exact || (value.size() == 16 && parse_hex64(value));
   if (is_word(as.why, "locks")) return false;

@@ -3,12 +3,8 @@
 // held again, and a copy of something that is kept several times would undo what the others know.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
-#include "common/cluster/keys/selection.hpp"
-#include "common/operations/move/spool.hpp"
+#include "common/cluster/keys/live.hpp"
+#include "common/operations/spool.hpp"
 
 namespace mcds {
 

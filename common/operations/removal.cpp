@@ -1,8 +1,7 @@
 #include "common/operations/removal.hpp"
 
-#include "common/base/bounds.hpp"
-#include "common/operations/move/spool.hpp"
 #include "common/operations/never_saved.hpp"
+#include "common/operations/spool.hpp"
 #include "common/primitives/cas_update.hpp"
 
 namespace mcds {

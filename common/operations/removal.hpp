@@ -10,16 +10,9 @@
 // `unknown`. A run that ends may be repeated.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "common/base/pace.hpp"
-#include "common/base/result.hpp"
+#include "common/base/bounds.hpp"
+#include "common/base/errors.hpp"
 #include "common/cluster/keys/live.hpp"
-#include "common/cluster/keys/selection.hpp"
 #include "common/cluster/statistics.hpp"
 #include "common/primitives/context.hpp"
 

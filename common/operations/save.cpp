@@ -5,14 +5,14 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
-#include "common/base/pace.hpp"
-#include "common/operations/move/expiry.hpp"
-#include "common/operations/move/spool.hpp"
+#include "common/operations/expiry.hpp"
+#include "common/operations/listings.hpp"
 #include "common/operations/never_saved.hpp"
-#include "common/operations/sample.hpp"
+#include "common/operations/spool.hpp"
 #include "common/placement/key_hash.hpp"
-#include "common/primitives/structure_names.hpp"
+#include "common/primitives/key_names.hpp"
 
 namespace mcds {
 

@@ -3,15 +3,7 @@
 // contract stands at the end of this file.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "common/cluster/keys/live.hpp"
-#include "common/cluster/keys/selection.hpp"
 #include "common/operations/saved.hpp"
 #include "common/primitives/context.hpp"
 

@@ -2,10 +2,7 @@
 
 #include <xxhash.h>
 
-#include <algorithm>
 #include <new>
-#include <utility>
-#include <vector>
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"

@@ -15,12 +15,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "common/base/json.hpp"
 

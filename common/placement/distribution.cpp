@@ -1,10 +1,6 @@
-#include "common/placement/distribution.hpp"
-
-#include <algorithm>
-#include <array>
-#include <string>
 
 #include "common/base/errors.hpp"
+#include "common/placement/profiles/profile.hpp"
 
 namespace mcds {
 

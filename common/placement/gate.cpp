@@ -1,6 +1,5 @@
-#include "common/placement/gate.hpp"
 
-#include <algorithm>
+#include "common/placement/guess.hpp"
 
 namespace mcds {
 

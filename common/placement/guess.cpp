@@ -1,8 +1,5 @@
 #include "common/placement/guess.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
 #include <map>
 
 #include "common/base/bytes.hpp"

@@ -1,12 +1,6 @@
 // Finds the client that placed the keys: compares where they are with where each profile would place them.
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/placement/placement.hpp"
 
 namespace mcds {
@@ -63,5 +57,20 @@ double chance_of(std::size_t met, std::size_t keys, double by_luck);
 // Clients that together explain what none explains alone, the largest first; empty: one does, or too much
 // stays unexplained.
 std::vector<Writer> writers_of(const std::vector<Candidate>& candidates);
+
+// Whether a command that places keys by a profile has the right one, judged by where a sample of them is.
+
+// Returns what speaks against `placement` as the client that wrote these keys, as the end of a sentence, with
+// the better profile if there is one. Of a pool with several writers each passes: a profile is refused if
+// another explains more keys and it explains, of the keys that one leaves, no more than chance; or if it
+// explains no more than chance of all. Fewer than 12 keys, or one server, say nothing.
+std::optional<std::string> objection_to(const Placement& placement, const PlacementOptions& options,
+                                        const std::vector<Sighting>& sightings);
+
+// Returns the profile of a second client, which explains `strays`, the copies that lie where `placement` does
+// not look, above chance; empty if there is none. What clients leave that go to the next server while one is
+// away is no second client.
+std::string second_client(const Placement& placement, const PlacementOptions& options,
+                          const std::vector<Sighting>& strays);
 
 }  // namespace mcds

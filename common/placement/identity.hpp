@@ -45,3 +45,49 @@ std::string address_elided(const Server& server, std::size_t, const Resolver& re
 std::string enyimcore(const Server& server, std::size_t, const Resolver&);
 
 }  // namespace mcds::identity
+
+// The points of one server on the continuum, as each client makes them. NAME is Member::name; J and GROUP
+// count from 0.
+
+namespace mcds::points {
+
+using Values = std::vector<std::uint64_t>;
+
+// The four words of md5(NAME-GROUP), as many groups as the client's arithmetic gives a weight.
+void ketama(const Member& member, const Shares& shares, KeyHash, Values& values);  // libmemcached, in floats
+void ketama_of_libketama(const Member& member, const Shares& shares, KeyHash, Values& values);
+void ketama_of_whalin(const Member& member, const Shares& shares, KeyHash, Values& values);
+void ketama_of_uhashring(const Member& member, const Shares& shares, KeyHash, Values& values);
+void ketama_40(const Member& member, const Shares& shares, KeyHash, Values& values);
+
+// npm's hashring: four words of such a digest; with compatibility 'hash_ring' three of md5.
+template <auto digest_words>
+void of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values);
+void hash_ring_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values);
+// AWS's Java client since 1.2.0: ketama_40 with SHA-384.
+void sha384_40(const Member& member, const Shares& shares, KeyHash, Values& values);
+
+// hash(NAME-J): 100, or 160 per weight.
+void hash_100(const Member& member, const Shares& shares, KeyHash hash, Values& values);
+void hash_160(const Member& member, const Shares& shares, KeyHash hash, Values& values);
+// npm memcache: hash(NAME, NUL, J), J from 1: 50 per weight.
+void hash_nul_50(const Member& member, const Shares& shares, KeyHash hash, Values& values);
+// libmemcached CONSISTENT: hash_100, but ketama as soon as one weight is above 1.
+void hash_100_or_ketama(const Member& member, const Shares& shares, KeyHash hash, Values& values);
+
+// CRC-32 of HOST, NUL, PORT and the point before: Shares::points_per_weight of them per weight.
+void crc_chain(const Member& member, const Shares& shares, KeyHash, Values& values);
+// murmur3 of NAME, then of the point before, in the order of signed integers.
+void folsom(const Member& member, const Shares& shares, KeyHash, Values& values);
+// The first 32 bits of sha1(NAME:J).
+void dalli(const Member& member, const Shares& shares, KeyHash, Values& values);
+
+// 100 points hash(NAME-J) or hash(J-NAME); the former starts a server's first hash from 0.
+void enyim_default(const Member& member, const Shares& shares, KeyHash, Values& values);
+void enyimcore_default(const Member& member, const Shares& shares, KeyHash, Values& values);
+// 160 points from the words of the digest of NAME-J; the pool's very first FNV digest starts from 0.
+void enyim_sha1(const Member& member, const Shares& shares, KeyHash, Values& values);
+template <std::size_t words, KeyHash hash, KeyHash from_0>
+void enyim_words(const Member& member, const Shares& shares, KeyHash, Values& values);
+
+}  // namespace mcds::points

@@ -1,7 +1,6 @@
 #include "common/placement/rewrite.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "common/base/bytes.hpp"
 

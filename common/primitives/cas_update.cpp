@@ -1,9 +1,5 @@
 #include "common/primitives/cas_update.hpp"
 
-#include <algorithm>
-#include <memory>
-#include <utility>
-
 #include "common/base/errors.hpp"
 
 namespace mcds {
@@ -113,6 +109,26 @@ void back_off(const Context& context, int attempt, const BackOff& pauses) {
   if (attempt == 0) return;
   const Duration longest = std::min(pauses.longest_pause, pauses.first_pause * (1 << std::min(attempt, 20)));
   context.clock.sleep_for(Duration(context.random.below(static_cast<std::uint64_t>(longest.count()) + 1)));
+}
+
+std::vector<Reply> store(Cluster& cluster, std::span<const Request> items, Op first) {
+  constexpr int rounds = 6;
+  std::vector<Reply> replies(items.size());
+  std::vector<std::size_t> left(items.size());
+  for (std::size_t i = 0; i < left.size(); ++i) left[i] = i;
+  Op op = first;
+  for (int round = 0; round < rounds && !left.empty(); ++round) {
+    std::vector<Request> batch;
+    for (const std::size_t i : left) batch.emplace_back(items[i]).op = op;
+    std::vector<Reply> answers = cluster.execute(batch);
+    for (std::size_t i = 0; i < left.size(); ++i) replies[left[i]] = std::move(answers[i]);
+    std::erase_if(left, [&](std::size_t i) { return replies[i].outcome != Outcome::not_stored; });
+    op = op == Op::add ? Op::replace : Op::add;
+  }
+  for (const std::size_t i : left)
+    replies[i] = Reply::failed_with(ReplyFailure::Kind::refused,
+                                    "others store and remove it all the time; try again", replies[i].server);
+  return replies;
 }
 
 }  // namespace mcds

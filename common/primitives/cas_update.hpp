@@ -5,11 +5,7 @@
 // that the earlier would have changed, or is an add that the earlier would have prevented.
 #pragma once
 
-#include <cstddef>
-#include <functional>
-#include <optional>
-#include <string>
-
+#include "common/cluster/cluster.hpp"
 #include "common/primitives/context.hpp"
 
 namespace mcds {
@@ -90,5 +86,15 @@ Decide unless_applied(std::function<std::optional<Write>(const Observed& observe
 // Waits before attempt `attempt` (0: not at all): a random part of first_pause * 2^attempt, at most
 // longest_pause.
 void back_off(const Context& context, int attempt, const BackOff& pauses = {});
+
+// Storing an item whatever is there, so that a server that refuses it keeps the older value. memcached's
+// `set` removes that first when there is no memory for the new one (-M, or a slab class without pages).
+
+// What an item takes beside its key and value, at most.
+constexpr std::size_t item_overhead = 80;
+
+// `first`: add or replace, whichever will do for most; those for which it does not have the other next. Items
+// that others store and remove each time in between are refused. One trip, or two; one more for each rival.
+std::vector<Reply> store(Cluster& cluster, std::span<const Request> items, Op first);
 
 }  // namespace mcds

@@ -1,12 +1,9 @@
 #include "common/primitives/in_use.hpp"
 
-#include <algorithm>
-
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/base/result.hpp"
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 
 namespace mcds {
 

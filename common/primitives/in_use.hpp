@@ -11,10 +11,6 @@
 //   written last.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/primitives/context.hpp"
 
 namespace mcds {

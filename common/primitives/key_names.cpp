@@ -1,8 +1,9 @@
 #include "common/primitives/key_names.hpp"
 
+#include <array>
+
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/primitives/several/number.hpp"
 
 namespace mcds {
 
@@ -71,6 +72,242 @@ std::size_t index_shard_of(std::string_view element) {
 
 std::optional<std::string> element_of(std::string_view part) {
   return part.starts_with('~') ? std::nullopt : percent_decode(part);
+}
+
+// Key names, taken apart from their end.
+namespace {
+
+using View = std::string_view;
+
+constexpr std::array<View, 9> words{"lock",  "counter", "visitors", "eventlog", "array",
+                                    "table", "hash",    "cache",    "cachetag"};
+
+using Bytes = std::array<bool, 256>;
+constexpr Bytes bytes_of(View text) {
+  Bytes bytes{};
+  for (const char byte : text) bytes[static_cast<unsigned char>(byte)] = true;
+  return bytes;
+}
+// With which the names of structures begin, and before which none does.
+constexpr Bytes first_letters = bytes_of("lcveath");
+constexpr Bytes letters_and_digits =
+    bytes_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+
+bool is_number(View text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == View::npos;
+}
+
+// Takes the last part off `text`, the colon included.
+std::optional<View> take_part(View& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == View::npos || colon == 0) return std::nullopt;
+  const View part = text.substr(colon + 1);
+  text = text.substr(0, colon);
+  return part;
+}
+
+bool take_number(View& text) {
+  View rest = text;
+  const auto part = take_part(rest);
+  if (!part || !is_number(*part)) return false;
+  text = rest;
+  return true;
+}
+
+bool take_word(View& text, View word) {
+  View rest = text;
+  if (take_part(rest) != word) return false;
+  text = rest;
+  return true;
+}
+
+bool take_segment(View& text) {
+  View rest = text;
+  const auto id = take_part(rest);
+  if (!id || id->size() != 16 || !parse_hex64(*id) || !take_word(rest, "s")) return false;
+  text = rest;
+  return true;
+}
+
+// Removes what stands behind the name; whether nothing that makes it a lesser key stood there.
+bool take_element_parts(View& name) {
+  // The colons of an element are encoded.
+  if (View rest = name; take_part(rest) && take_word(rest, "v")) {
+    name = rest;
+    return false;
+  }
+  const bool segment = take_segment(name);
+  View shard = name;
+  if (take_number(shard) && take_word(shard, "i")) {
+    name = shard;
+    return false;
+  }
+  return take_word(name, "i") && !segment;
+}
+
+bool take_log_parts(View& name) {
+  if (take_word(name, "conf")) return true;
+  View rest = name;
+  if (!take_part(rest)) return false;  // the chunk, or the directory
+  take_word(rest, "dir");
+  if (const auto shape = take_part(rest); shape && shape->find('x') != View::npos) name = rest;
+  return false;
+}
+
+// <T>:<p>, whose product is a time of ours.
+bool take_period(View& text) {
+  View rest = text;
+  const auto period = parse_u64(take_part(rest).value_or(""));
+  const auto length = parse_u64(take_part(rest).value_or(""));
+  constexpr double earliest = 1e9, latest = 1e11;
+  if (!period || !length || rest.empty()) return false;
+  const double time = static_cast<double>(*period) * static_cast<double>(*length);
+  if (time < earliest || time > latest) return false;
+  text = rest;
+  return true;
+}
+
+// visitors:<name>:<T>:<p>, and a visitor's id behind it.
+bool take_visitor_parts(View& name) {
+  if (take_word(name, "conf")) return false;
+  if (take_period(name)) return true;
+  View rest = name;
+  if (take_part(rest) && take_period(rest)) name = rest;
+  return false;
+}
+
+bool take_parts(View structure, View& name) {
+  if (structure == "lock") {
+    const bool fence = take_word(name, "fence");
+    View slot = name;
+    if (take_number(slot) && take_word(slot, "slot")) name = slot;
+    return !fence;
+  }
+  if (structure == "array") return !take_segment(name);
+  if (structure == "eventlog") return take_log_parts(name);
+  if (structure == "table" || structure == "hash") return take_element_parts(name);
+  if (structure == "cachetag") return false;
+  if (structure == "cache") return !take_word(name, "rebuild");
+  if (structure == "counter") {
+    View rest = name;
+    // The window, then the period in front of it.
+    if (!take_number(rest)) return true;
+    if (!take_number(rest) || !take_word(rest, "limit")) return true;
+    name = rest;
+    return false;
+  }
+  return take_visitor_parts(name);
+}
+
+// <name>:<C>x<N>:<i>.<k>
+bool take_further_part(View& text) {
+  const auto without_number = [](View from, char mark) -> std::optional<View> {
+    const std::size_t end = from.find_last_not_of("0123456789");
+    if (end == View::npos || end + 1 == from.size() || from[end] != mark) return std::nullopt;
+    return from.substr(0, end);
+  };
+  const auto first = without_number(text, '.');
+  auto before = first;
+  for (const char mark : {':', 'x', ':'}) before = before ? without_number(*before, mark) : before;
+  if (before) text = *first;
+  return before.has_value();
+}
+
+// Takes off `text` what makes it a part of what is left.
+bool take_own_part(View structure, View& text) {
+  if (structure == "lock") return take_word(text, "fence");
+  if (structure == "array") return take_segment(text);
+  if (structure == "eventlog") return take_further_part(text);
+  if (structure != "table" && structure != "hash") return false;
+  View journal = text;
+  if (!take_segment(journal)) return false;
+  View index = journal;
+  take_number(index);
+  if (!index.ends_with(":i")) return false;
+  text = journal;
+  return true;
+}
+
+struct Words {
+  View structure, number, rest;
+};
+
+// `<structure>[<number>]:<rest>`
+std::optional<Words> words_of(View key) {
+  for (const View word : words) {
+    if (!key.starts_with(word.front()) || !key.starts_with(word)) continue;
+    const View rest = key.substr(word.size());
+    const std::size_t colon = rest.find_first_not_of("0123456789");
+    if (colon == View::npos || rest[colon] != ':' || colon + 1 == rest.size()) continue;
+    return Words{word, rest.substr(0, colon), rest.substr(colon + 1)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+PlacedKey placed(std::string key, std::string_view key_prefix) {
+  View whole = key;
+  if (!whole.starts_with(key_prefix)) return {std::move(key)};
+  whole.remove_prefix(key_prefix.size());
+  auto found = words_of(whole);
+  if (!found || !take_own_part(found->structure, found->rest)) return {std::move(key)};
+  const auto end = static_cast<std::size_t>(found->rest.data() + found->rest.size() - key.data());
+  std::string with = key.substr(0, end);
+  return {std::move(key), std::move(with)};
+}
+
+bool is_segment(const PlacedKey& key) {
+  constexpr View segment_mark = ":s:";
+  return !key.with.empty() && key.key.compare(key.with.size(), segment_mark.size(), segment_mark) == 0;
+}
+
+std::optional<StructureName> structure_named(std::string_view key) {
+  const auto found = words_of(key);
+  if (!found) return std::nullopt;
+  const auto& [word, number, rest] = *found;
+  StructureName result{word, rest};
+  if (!number.empty()) {
+    const auto copies = parse_u64(number);
+    if (!copies || *copies < 2 || *copies > 99) return std::nullopt;
+    result.copies = static_cast<std::size_t>(*copies);
+  }
+  result.is_root = take_parts(word, result.name);
+  return result;
+}
+
+std::optional<NameInNamespace> structure_in(View key, View key_prefix) {
+  if (!key_prefix.empty()) {
+    if (!key.starts_with(key_prefix)) return std::nullopt;
+    const auto name = structure_named(key.substr(key_prefix.size()));
+    return name ? std::optional<NameInNamespace>({key_prefix, *name}) : std::nullopt;
+  }
+  bool in_word = false;
+  for (std::size_t at = 0; at < key.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(key[at]);
+    if (std::exchange(in_word, letters_and_digits[byte]) || !first_letters[byte]) continue;
+    if (const auto name = structure_named(key.substr(at))) return NameInNamespace{key.substr(0, at), *name};
+  }
+  return std::nullopt;
+}
+
+bool is_vote_key(View key) {
+  return key.find("lockserver:votes:") != View::npos;
+}
+
+bool is_relied_on(View key, View key_prefix) {
+  if (is_vote_key(key)) return true;
+  const auto ours = structure_in(key, key_prefix);
+  return ours && ours->name.structure == "lock";
+}
+
+// A token, with the slot where the lock has several, a blank and a JSON object.
+bool is_lock_value(std::string_view value) {
+  const std::size_t blank = value.find(' ');
+  if (blank == std::string_view::npos || blank < 16 || value.substr(blank + 1, 1) != "{") return false;
+  const std::string_view slot = value.substr(16, blank - 16);
+  return parse_hex64(value.substr(0, 16)) &&
+         (slot.empty() || (slot.front() == '.' && parse_u64(slot.substr(1))));
 }
 
 }  // namespace mcds

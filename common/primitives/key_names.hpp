@@ -10,10 +10,6 @@
 //   element_key("table:blocked:v", <9000 bytes>)          table:blocked:v:~5feceb66ffc86f38d952786c6d696c79
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "common/primitives/context.hpp"
 
 namespace mcds {
@@ -52,5 +48,52 @@ std::optional<std::string> element_of(std::string_view part);
 constexpr std::size_t index_shards = 16;
 // Returns the shard that lists an element.
 std::size_t index_shard_of(std::string_view element);
+
+// Keys that belong to other keys, recognised by name: for keys that a user gave or a server listed.
+// Structures do not use this: they say what a part belongs to (Request::with).
+//
+//   lock:<name>:fence                             with lock:<name>
+//   array[N]:<name>:s:<16 hex>                    with array[N]:<name>
+//   table[N]:<name>:i[:<shard>]:s:<16 hex>        with the text before :s:, and likewise for hash
+//   eventlog[N]:<name>:<C>x<N>:<i>.<k>            with eventlog[N]:<name>:<C>x<N>:<i>
+
+// `key` with its namespace `key_prefix`; a key that is not a part is placed by its own bytes.
+PlacedKey placed(std::string key, std::string_view key_prefix);
+
+// Of a journal: each of several copies has segments of its own, under names that no other has.
+bool is_segment(const PlacedKey& key);
+
+// The structure to which a key belongs, by its name alone: for lists of live keys. A structure's name may
+// have colons, so a key of another program with such a name is mistaken for one.
+
+struct StructureName {
+  std::string_view structure;  // `lock`, `counter`, …
+  std::string_view name;       // of the structure
+  std::size_t copies = 1;      // as the key says it
+  bool in_several() const { return !is_only(copies); }
+  // Returns the number of copies: a lock's key says none, so a lock has as many as are configured.
+  std::size_t copies_or(std::size_t configured) const { return structure == "lock" ? configured : copies; }
+  // Whether this is the key by which it is known: one of those that are there while it is.
+  bool is_root = false;
+};
+
+// `key` without its namespace; nullopt if it is not ours.
+std::optional<StructureName> structure_named(std::string_view key);
+
+struct NameInNamespace {
+  std::string_view key_prefix;
+  StructureName name;
+};
+// The same of a whole key; where `key_prefix` is empty, in any namespace.
+std::optional<NameInNamespace> structure_in(std::string_view key, std::string_view key_prefix);
+
+// Whether it is one that every server has, with another value: which votes it may give on locks.
+bool is_vote_key(std::string_view key);
+// Returns whether `key` names a lock with its fence, or a vote. Removed by somebody else than who uses it, it
+// would give a lock two holders.
+bool is_relied_on(std::string_view key, std::string_view key_prefix);
+
+// Whether this is what a lock's key holds while somebody has it.
+bool is_lock_value(std::string_view value);
 
 }  // namespace mcds

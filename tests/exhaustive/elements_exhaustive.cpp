@@ -2,7 +2,7 @@
 // none that is absent throughout it.
 #include <map>
 
-#include "common/primitives/journal/journal.hpp"
+#include "common/journal/journal.hpp"
 #include "common/structures/elements/elements.hpp"
 #include "common/structures/elements/index.hpp"
 #include "tests/exhaustive/linearizability.hpp"

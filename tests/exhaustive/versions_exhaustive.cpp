@@ -1,6 +1,6 @@
 // One value in several copies: linearizable, whichever copy a client misses, that forgets, or that does late
 // what it was asked.
-#include "common/primitives/several/versions.hpp"
+#include "common/replication/versions.hpp"
 #include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
 

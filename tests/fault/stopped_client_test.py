@@ -8,12 +8,11 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
-from real_servers import start_memcached
+from real_servers import Servers
 from stub import Stub
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
@@ -70,16 +69,11 @@ def stands_still(directory, server, number, words, asks):
     check(relay.stopped.returncode == 0 and out != "", f"mcds {' '.join(words)}: {relay.stopped.returncode} {out} {err}")
 
 
-with tempfile.TemporaryDirectory() as folder:
-    real = os.path.join(folder, "m")
-    memcached = start_memcached(real, "-m", "16")
-    try:
-        subprocess.run([mcds, "-s", f"unix:{real}", "item", "set", "page", "1", "-q"], check=True, timeout=30)
-        subprocess.run([mcds, "-s", f"unix:{real}", "counter", "incr", "hits", "-q"], check=True, timeout=30)
-        stands_still(folder, real, 0, ["counter", "incr", "hits"], b"hits")
-        stands_still(folder, real, 1, ["item", "get", "page"], b"page")
-        stands_still(folder, real, 2, ["item", "list"], b"metadump")
-    finally:
-        memcached.kill()
-        memcached.wait()
+with Servers(1, "-m", "16") as servers:
+    folder, real = servers.directory, servers.paths[0]
+    subprocess.run([mcds, "-s", f"unix:{real}", "item", "set", "page", "1", "-q"], check=True, timeout=30)
+    subprocess.run([mcds, "-s", f"unix:{real}", "counter", "incr", "hits", "-q"], check=True, timeout=30)
+    stands_still(folder, real, 0, ["counter", "incr", "hits"], b"hits")
+    stands_still(folder, real, 1, ["item", "get", "page"], b"page")
+    stands_still(folder, real, 2, ["item", "list"], b"metadump")
 finish()

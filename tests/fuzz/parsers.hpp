@@ -14,24 +14,24 @@
 #include <string_view>
 
 #include "common/base/bytes.hpp"
-#include "common/base/canonical_json.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
+#include "common/base/json_reader.hpp"
 #include "common/base/text.hpp"
 #include "common/base/units.hpp"
+#include "common/cluster/credentials.hpp"
 #include "common/cluster/elasticache.hpp"
 #include "common/cluster/keys/live.hpp"
 #include "common/cluster/keys/watch.hpp"
-#include "common/cluster/login.hpp"
 #include "common/cluster/statistics.hpp"
 #include "common/cluster/wire/greeting.hpp"
+#include "common/journal/lines.hpp"
 #include "common/operations/move/ledger.hpp"
 #include "common/operations/saved.hpp"
 #include "common/placement/pools/files.hpp"
 #include "common/placement/pools/pool.hpp"
 #include "common/primitives/in_use.hpp"
-#include "common/primitives/journal/lines.hpp"
-#include "common/structures/cache/record.hpp"
+#include "common/structures/cache/entry.hpp"
 #include "common/structures/counter/record.hpp"
 #include "common/structures/counter/sliding.hpp"
 #include "common/structures/elements/index.hpp"
@@ -39,7 +39,7 @@
 #include "common/structures/eventlog/format.hpp"
 #include "common/structures/lock/value.hpp"
 #include "tools/cli/config.hpp"
-#include "tools/cli/service_records.hpp"
+#include "tools/cli/servers_from.hpp"
 
 namespace mcds::test {
 

@@ -4,7 +4,7 @@
 // gets, which are
 // quiet from 24 on; the second the size of the pieces.
 //
-// sources: common/cluster/wire/parse.cpp common/cluster/wire/encode.cpp common/cluster/reply.cpp common/cluster/request.cpp common/cluster/transport.cpp common/base/bytes.cpp common/base/text.cpp common/base/units.cpp common/base/clock.cpp -lnettle -lz
+// sources: common/cluster/wire/parse.cpp common/cluster/wire/encode.cpp common/cluster/request.cpp common/cluster/transport.cpp common/base/bytes.cpp common/base/text.cpp common/base/units.cpp common/base/clock.cpp -lnettle -lz
 #include <cstdint>
 #include <cstdlib>
 

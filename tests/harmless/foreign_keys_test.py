@@ -9,11 +9,10 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish  # noqa: E402
-from real_servers import connected, start_memcached  # noqa: E402
+from real_servers import connected, Servers  # noqa: E402
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 FOREIGN = [b"a b", b"junk:\nprecious", b"x\r\nflush_all\r\nget y", b"\xff\xfe key", b"tab\there", b" " * 186]
@@ -82,17 +81,9 @@ def two_servers(paths):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        running = []
-        try:
-            paths = [os.path.join(directory, name) for name in ("one", "two")]
-            running += [start_memcached(path) for path in paths]
-            one_server(paths[0])
-            two_servers(paths)
-        finally:
-            for process in running:
-                process.kill()
-                process.wait()
+    with Servers(2) as servers:
+        one_server(servers.paths[0])
+        two_servers(servers.paths)
     finish()
 
 

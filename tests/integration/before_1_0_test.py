@@ -8,11 +8,10 @@ import base64
 import os
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish  # noqa: E402
-from real_servers import connected, dumped, start_memcached  # noqa: E402
+from real_servers import connected, dumped, Servers  # noqa: E402
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../vectors")
@@ -89,18 +88,11 @@ def every_verb(paths, name, structure, kept):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        paths = [os.path.join(directory, server) for server in SERVERS]
-        processes = [start_memcached(path) for path in paths]
-        try:
-            for name in OF_0:
-                for structure in VERBS:
-                    for kept in ("kept1", "kept2", "kept3", *(("kept1x", "kept2x", "kept3x") if structure == "counter" else ())):
-                        every_verb(paths, name, structure, kept)
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
+    with Servers(SERVERS) as servers:
+        for name in OF_0:
+            for structure in VERBS:
+                for kept in ("kept1", "kept2", "kept3", *(("kept1x", "kept2x", "kept3x") if structure == "counter" else ())):
+                    every_verb(servers.paths, name, structure, kept)
     finish()
 
 

@@ -7,7 +7,6 @@ Usage: deadline_test.py BUILD_DIR
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,10 +14,9 @@ import time
 
 for room in ("../support", "."):
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), room))
-import private_network
+import name_server_test
 from checks import check, finish
-from name_server_test import use_resolver_settings
-from real_servers import start_memcached
+from real_servers import Servers
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 BOUND_S = 4  # the C library alone would wait for 5 or 10; a pipe for ever
@@ -135,26 +133,24 @@ def every_file_option(directory, server):
     os.remove(fifo)
 
 
-def lines_in_doubt(directory):
+def lines_in_doubt():
     """A change that may have been applied counts more than the input that did not end; the sum is told, too."""
-    path = os.path.join(directory, "stops")
-    process = start_memcached(path)
-    for words, told in ((["counter", "incr", "-"], None), (["eventlog", "put", "e", "-"], '"failed":1'), (["table", "add", "t", "-"], None)):
-        process.send_signal(signal.SIGSTOP)
-        reading, writing = os.pipe()
-        os.write(writing, b"a\n")
-        done, seconds = run(["--timeout", "200ms", *words], f"unix:{path}", stdin=reading, deadline="600ms")
-        os.close(writing)
-        os.close(reading)
-        process.send_signal(signal.SIGCONT)
-        check(done.returncode == 80 and seconds < BOUND_S, f"a line in doubt, then the deadline, {words}: {seconds:.1f} s: {done}")
-        check("deadline" in done.stderr and (told is None or told in done.stdout), f"a line in doubt, then the deadline, {words}: {done}")
-    for number in range(40):
-        check(run(["item", "set", f"k{number}", "v"], f"unix:{path}", deadline="60s")[0].returncode == 0, "an item is set")
-    done, _ = run(["item", "remove", "--prefix", "k", "--yes", "--rate", "10/s"], f"unix:{path}", deadline="1s")
-    check(done.returncode == 75 and '"unfinished":true' in done.stdout, f"a removal that is not finished says what it removed: {done}")
-    process.kill()
-    process.wait()
+    with Servers() as servers:
+        process = servers.processes[0]
+        for words, told in ((["counter", "incr", "-"], None), (["eventlog", "put", "e", "-"], '"failed":1'), (["table", "add", "t", "-"], None)):
+            process.send_signal(signal.SIGSTOP)
+            reading, writing = os.pipe()
+            os.write(writing, b"a\n")
+            done, seconds = run(["--timeout", "200ms", *words], servers.list, stdin=reading, deadline="600ms")
+            os.close(writing)
+            os.close(reading)
+            process.send_signal(signal.SIGCONT)
+            check(done.returncode == 80 and seconds < BOUND_S, f"a line in doubt, then the deadline, {words}: {seconds:.1f} s: {done}")
+            check("deadline" in done.stderr and (told is None or told in done.stdout), f"a line in doubt, then the deadline, {words}: {done}")
+        for number in range(40):
+            check(run(["item", "set", f"k{number}", "v"], servers.list, deadline="60s")[0].returncode == 0, "an item is set")
+        done, _ = run(["item", "remove", "--prefix", "k", "--yes", "--rate", "10/s"], servers.list, deadline="1s")
+        check(done.returncode == 75 and '"unfinished":true' in done.stdout, f"a removal that is not finished says what it removed: {done}")
 
 
 def silent_name_server(server):
@@ -169,23 +165,12 @@ def silent_name_server(server):
 
 
 def main():
-    private_network.enter()
-    with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
-        silent.bind(("127.0.0.1", 53))
-        settings = os.path.join(directory, "resolv.conf")
-        with open(settings, "w", encoding="ascii") as file:
-            file.write("nameserver 127.0.0.1\n")
-        use_resolver_settings(settings)
-        memcached = start_memcached(os.path.join(directory, "m"))
-        try:
-            silent_pipes(directory, "unix:" + os.path.join(directory, "m"))
-            every_file_option(directory, "unix:" + os.path.join(directory, "m"))
-            readers_that_pause("unix:" + os.path.join(directory, "m"))
-            lines_in_doubt(directory)
-            silent_name_server("unix:" + os.path.join(directory, "m"))
-        finally:
-            memcached.kill()
-            memcached.wait()
+    with name_server_test.silent_name_server() as servers:
+        silent_pipes(servers.directory, servers.list)
+        every_file_option(servers.directory, servers.list)
+        readers_that_pause(servers.list)
+        lines_in_doubt()
+        silent_name_server(servers.list)
     finish()
 
 

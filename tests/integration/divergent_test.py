@@ -13,7 +13,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import ExitStack
 
@@ -22,16 +21,10 @@ sys.path.append("/usr/lib/python3/dist-packages")
 from checks import check, finish
 from proxy import Proxy
 from pymemcache.client.hash import HashClient
-from real_servers import connected, items, start_memcached
+from real_servers import connected, items, Servers
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 PROFILE = "pymemcache-rendezvous"
-
-
-def end(process):
-    process.send_signal(signal.SIGCONT)
-    process.kill()
-    process.wait()
 
 
 def store(path, key, value, flags=0):
@@ -43,12 +36,8 @@ def store(path, key, value, flags=0):
 
 class Pool:
     def __init__(self, stack, servers=3, *flags):
-        self.directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="mcds-divergent-"))
-        self.paths = [os.path.join(self.directory, f"m{number}") for number in range(servers)]
-        self.processes = [start_memcached(path, *flags) for path in self.paths]
-        for process in self.processes:
-            stack.callback(end, process)
-        self.list = ",".join("unix:" + path for path in self.paths)
+        started = stack.enter_context(Servers(servers, *flags))
+        self.directory, self.paths, self.processes, self.list = started.directory, started.paths, started.processes, started.list
         self.clients = [HashClient(self.paths, connect_timeout=1, timeout=1, retry_attempts=0, dead_timeout=0.2, ignore_exc=False,
                                    default_noreply=False) for _ in range(2)]
         stack.callback(self.disconnect)

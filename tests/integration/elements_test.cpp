@@ -7,7 +7,7 @@
 #include <atomic>
 #include <map>
 
-#include "common/base/result.hpp"
+#include "common/base/errors.hpp"
 #include "tests/support/children.hpp"
 #include "tests/support/fault_proxy.hpp"
 #include "tests/support/memcached_process.hpp"

@@ -9,12 +9,11 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
-from real_servers import connected, start_memcached
+from real_servers import connected, running, Servers
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 KEYS = 5000
@@ -136,20 +135,18 @@ def lines(paths):
 
 def second_signal(paths):
     """While a server is frozen: the first signal waits for what is under way, the second for nothing."""
-    memcached = start_memcached(paths[2])
-    fill(paths[2], "p:")
-    process = start(["-s", "unix:" + paths[2], "--timeout", "1h", "item", "remove", "--prefix", "p:", "--rate", "1000/s", "--yes"])
-    wait_until_begun(process, lambda: count("unix:" + paths[2], "p:") < KEYS)
-    memcached.send_signal(signal.SIGSTOP)
-    while process.poll() is None:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(timeout=0.5)
-        except subprocess.TimeoutExpired:
-            pass
-    process.communicate()
-    memcached.kill()
-    memcached.wait()
+    with running(paths[2]) as memcached:
+        fill(paths[2], "p:")
+        process = start(["-s", "unix:" + paths[2], "--timeout", "1h", "item", "remove", "--prefix", "p:", "--rate", "1000/s", "--yes"])
+        wait_until_begun(process, lambda: count("unix:" + paths[2], "p:") < KEYS)
+        memcached.send_signal(signal.SIGSTOP)
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(timeout=0.5)
+            except subprocess.TimeoutExpired:
+                pass
+        process.communicate()
     check(process.returncode == -signal.SIGINT, f"two signals, and a frozen server: {process.returncode}")
 
 
@@ -171,19 +168,13 @@ def non_blocking_output(paths):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        paths = [os.path.join(directory, f"m{number}") for number in range(3)]
-        servers = [start_memcached(path) for path in paths[:2]]
-        try:
-            removals(paths)
-            loads(paths, directory)
-            lines(paths)
-            second_signal(paths)
-            non_blocking_output(paths)
-        finally:
-            for server in servers:
-                server.kill()
-                server.wait()
+    with Servers(2) as servers:
+        paths = [*servers.paths, os.path.join(servers.directory, "frozen")]
+        removals(paths)
+        loads(paths, servers.directory)
+        lines(paths)
+        second_signal(paths)
+        non_blocking_output(paths)
     finish()
 
 

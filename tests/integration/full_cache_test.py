@@ -8,30 +8,23 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, start_memcached
+from real_servers import connected, Servers
 
 MCDS = os.path.abspath(os.path.join(sys.argv[1], "tools", "mcds"))
 
 
-class Pool:
+class Pool(Servers):
     """One server on a socket of its own, and the program on it."""
 
     def __init__(self, *flags):
-        self.directory = tempfile.TemporaryDirectory()
-        self.path = os.path.join(self.directory.name, "m.sock")
-        self.process = start_memcached(self.path, *flags)
+        super().__init__(1, *flags)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-        self.directory.cleanup()
+    @property
+    def path(self):
+        return self.paths[0]
 
     def run(self, *words, lines=None, options=()):
         text = None if lines is None else "".join(line + "\n" for line in lines)

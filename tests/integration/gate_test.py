@@ -8,32 +8,23 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, items, start_memcached
+from real_servers import connected, items, Servers
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 WRITER, OTHER = "pymemcache", "gomemcache"
-
-
-def end(process):
-    process.kill()
-    process.wait()
 
 
 class Pool:
     """`servers` of the pool, and one more that is added."""
 
     def __init__(self, stack, servers):
-        self.directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="mcds-gate-"))
-        self.paths = [os.path.join(self.directory, f"m{number}") for number in range(servers + 1)]
-        for path in self.paths:
-            stack.callback(end, start_memcached(path))
-        self.old = ",".join("unix:" + path for path in self.paths[:-1])
-        self.new = ",".join("unix:" + path for path in self.paths)
+        started = stack.enter_context(Servers(servers + 1))
+        self.directory, self.paths, self.new = started.directory, started.paths, started.list
+        self.old = self.new.rpartition(",")[0]
         self.file = os.path.join(self.directory, "saved")
 
     def run(self, servers, *words, stdin=None):

@@ -8,11 +8,10 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
-from real_servers import start_memcached
+from real_servers import Servers
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 EVENTS = [f"e{number}" for number in range(8)]
@@ -149,15 +148,9 @@ def refused(directory, server):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, "m")
-        memcached = start_memcached(path)
-        try:
-            for test in (poison_blocks, poison_in_a_batch, what_does_not_count, kept_as_put, dies_at_every_step, refused):
-                test(directory, "unix:" + path)
-        finally:
-            memcached.kill()
-            memcached.wait()
+    with Servers() as servers:
+        for test in (poison_blocks, poison_in_a_batch, what_does_not_count, kept_as_put, dies_at_every_step, refused):
+            test(servers.directory, servers.list)
     finish()
 
 

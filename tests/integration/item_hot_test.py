@@ -9,12 +9,11 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, start_memcached
+from real_servers import connected, Servers
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 KEYS = [f"page:{number}" for number in range(300)]
@@ -38,12 +37,8 @@ def ask(file, text):
     return lines
 
 
-def servers(stack, directory, count, *flags):
-    paths = [os.path.join(directory, f"m{number}") for number in range(count)]
-    for path in paths:
-        process = start_memcached(path, *flags)
-        stack.callback(process.wait)
-        stack.callback(process.kill)
+def servers(stack, count, *flags):
+    paths = stack.enter_context(Servers(count, *flags)).paths
     return paths, [stack.enter_context(connected(path)) for path in paths]
 
 
@@ -62,7 +57,7 @@ def watched(paths, options, load, files):
 
 def test_hottest_in_order():
     with ExitStack() as stack:
-        paths, files = servers(stack, stack.enter_context(tempfile.TemporaryDirectory()), 2)
+        paths, files = servers(stack, 2)
         chance = random.Random(1)
         for number, key in enumerate(KEYS):
             ask(files[number % 2], f"set {key} 0 0 5\r\nvalue\r\n".encode())
@@ -83,7 +78,7 @@ def test_hottest_in_order():
 def test_misses_and_stores():
     """A store looks the key up, which is neither a read nor a miss."""
     with ExitStack() as stack:
-        paths, files = servers(stack, stack.enter_context(tempfile.TemporaryDirectory()), 1)
+        paths, files = servers(stack, 1)
 
         def load():
             for _ in range(100):
@@ -97,7 +92,7 @@ def test_misses_and_stores():
 
 def test_evictions():
     with ExitStack() as stack:
-        paths, files = servers(stack, stack.enter_context(tempfile.TemporaryDirectory()), 1, "-m", "2")
+        paths, files = servers(stack, 1, "-m", "2")
         value = b"x" * 5000
 
         def load():

@@ -8,11 +8,10 @@ import os
 import resource
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import start_memcached
+from real_servers import Servers
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 SERVERS, FEW = 90, 50
@@ -56,19 +55,10 @@ def what_does_not_fit_says_so(servers):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        paths = [os.path.join(directory, f"{i}") for i in range(SERVERS)]
-        processes = []
-        try:
-            processes += [start_memcached(path, "-m", "2") for path in paths]
-            servers = ",".join(f"unix:{path}" for path in paths)
-            verbs_reach_every_server(servers)
-            a_command_keeps_its_limit(servers)
-            what_does_not_fit_says_so(servers)
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
+    with Servers(SERVERS, "-m", "2") as pool:
+        verbs_reach_every_server(pool.list)
+        a_command_keeps_its_limit(pool.list)
+        what_does_not_fit_says_so(pool.list)
     finish()
 
 

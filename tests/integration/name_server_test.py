@@ -3,19 +3,19 @@
 
 Usage: name_server_test.py BUILD_DIR
 """
+import contextlib
 import ctypes
 import errno
 import os
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import private_network
 from checks import check, finish
-from real_servers import start_memcached
+from real_servers import Servers
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x00020000, 4096, 16384, 1 << 18
@@ -39,26 +39,28 @@ def run(*arguments):
     return done, time.monotonic() - started
 
 
-def main():
+@contextlib.contextmanager
+def silent_name_server():
+    """In a network of its own: a name server that never answers, and a memcached."""
     private_network.enter()
-    with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+    with Servers() as servers, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 53))
-        settings = os.path.join(directory, "resolv.conf")
+        settings = os.path.join(servers.directory, "resolv.conf")
         with open(settings, "w", encoding="ascii") as file:
             file.write("nameserver 127.0.0.1\n")
         use_resolver_settings(settings)
-        memcached = start_memcached(os.path.join(directory, "m"))
-        try:
-            done, seconds = run("-s", "cache1.example", "--connect-timeout", "300ms", "counter", "incr", "c")
-            check(done.returncode == 69 and "name server" in done.stderr, f"one server behind a silent name server: {done}")
-            check(seconds < ALONE_S / 2, f"one server behind a silent name server takes {seconds:.1f} s")
-            servers = ",".join(["unix:" + os.path.join(directory, "m"), "cache1.example", "cache2.example"])
-            done, seconds = run("-s", servers, "--connect-timeout", "300ms", "servers")
-            check(done.returncode == 2 and '"up":true' in done.stdout, f"the servers with an address are shown: {done}")
-            check(seconds < ALONE_S / 2, f"two names of three servers take {seconds:.1f} s")
-        finally:
-            memcached.kill()
-            memcached.wait()
+        yield servers
+
+
+def main():
+    with silent_name_server() as memcached:
+        done, seconds = run("-s", "cache1.example", "--connect-timeout", "300ms", "counter", "incr", "c")
+        check(done.returncode == 69 and "name server" in done.stderr, f"one server behind a silent name server: {done}")
+        check(seconds < ALONE_S / 2, f"one server behind a silent name server takes {seconds:.1f} s")
+        servers = ",".join([memcached.list, "cache1.example", "cache2.example"])
+        done, seconds = run("-s", servers, "--connect-timeout", "300ms", "servers")
+        check(done.returncode == 2 and '"up":true' in done.stdout, f"the servers with an address are shown: {done}")
+        check(seconds < ALONE_S / 2, f"two names of three servers take {seconds:.1f} s")
     finish()
 
 

@@ -8,34 +8,24 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, items, start_memcached
+from real_servers import connected, items, Servers
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 ITEMS = 60
-
-
-def end(process):
-    process.kill()
-    process.wait()
 
 
 class Pools:
     """Two old servers, and a third that is added."""
 
     def __init__(self, stack, *flags):
-        directory = stack.enter_context(tempfile.TemporaryDirectory())
-        self.paths = [os.path.join(directory, name) for name in ("m1", "m2", "m3")]
-        self.servers = [start_memcached(path, *flags) for path in self.paths]
-        for server in self.servers:
-            stack.callback(end, server)
-        self.old = ",".join("unix:" + path for path in self.paths[:2])
-        self.new = ",".join("unix:" + path for path in self.paths)
-        self.journal = os.path.join(directory, "journal")
+        started = stack.enter_context(Servers(3, *flags))
+        self.paths, self.servers, self.new = started.paths, started.processes, started.list
+        self.old = self.new.rpartition(",")[0]
+        self.journal = os.path.join(started.directory, "journal")
 
     def run(self, servers, *arguments, stdin=""):
         done = subprocess.run([mcds, "-s", servers, "--as", "gomemcache", *arguments], capture_output=True, text=True,

@@ -13,14 +13,13 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, failures, finish
-from real_servers import connected, start_memcached
+from real_servers import connected, Servers
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
@@ -273,11 +272,7 @@ def main():
     for profile in ("ketama", "gomemcache"):
         for before, after in ((names[:3], names), (names, names[:3])):
             with ExitStack() as stack:
-                directory = stack.enter_context(tempfile.TemporaryDirectory())
-                for name in names:
-                    server = start_memcached(os.path.join(directory, name), "-m", "128")
-                    stack.callback(server.wait)
-                    stack.callback(server.kill)
+                directory = stack.enter_context(Servers(names, "-m", "128")).directory
                 where = f"{profile}, {len(before)} to {len(after)}, seed {SEED}"
                 try:
                     change(Pool(before, directory, profile), Pool(after, directory, profile), os.path.join(directory, "journal"), where)

@@ -14,7 +14,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
-from real_servers import start_memcached
+from real_servers import Servers
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 HANGS_S = 30
@@ -177,21 +177,15 @@ def no_more_processes(server):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, "m")
-        server = "unix:" + path
-        memcached = start_memcached(path)
-        try:
-            os.chmod(directory, 0o755)
-            os.chmod(path, 0o777)
-            check(run([MCDS, "eventlog", "put", "log", "event"], server)[0] == 0, "an event is put")
-            every_signal(directory, server)
-            every_end(directory, server)
-            status_taken(directory, server)
-            no_more_processes(server)
-        finally:
-            memcached.kill()
-            memcached.wait()
+    with Servers() as servers:
+        directory, server = servers.directory, servers.list
+        os.chmod(directory, 0o755)
+        os.chmod(servers.paths[0], 0o777)
+        check(run([MCDS, "eventlog", "put", "log", "event"], server)[0] == 0, "an event is put")
+        every_signal(directory, server)
+        every_end(directory, server)
+        status_taken(directory, server)
+        no_more_processes(server)
     finish()
 
 

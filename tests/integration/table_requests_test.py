@@ -9,11 +9,10 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, start_memcached
+from real_servers import connected, Servers
 
 LINES, FIRST = 500, 64
 INDEX = 150  # requests for the index and the number of copies: at most so many
@@ -64,23 +63,17 @@ def come_and_go(path):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        paths = [os.path.join(directory, name) for name in ("a", "b")]
-        processes = [start_memcached(path, "-m", "64") for path in paths]
-        try:
-            expect("one copy, new: writes", added(paths, "one", 1)[1], FIRST + LINES)
-            expect("one copy, again: writes", added(paths, "one", 1)[1], LINES)
-            gets, sets = added(paths, "two", 2)
-            expect("two copies, new: reads", gets, 2 * FIRST)
-            expect("two copies, new: writes", sets, 2 * LINES)
-            subprocess.run([mcds, "-s", ",".join("unix:" + path for path in paths), "--copies", "2", "table", "add", "old", "x", "-q"], check=True)
-            expect("two copies, a table that was there: reads", added(paths, "old", 2)[0], 2 * FIRST + LINES - FIRST)
-            expect("two copies, again: reads", added(paths, "old", 2)[0], 2 * LINES)
-            come_and_go(paths[0])
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
+    with Servers(2, "-m", "64") as servers:
+        paths = servers.paths
+        expect("one copy, new: writes", added(paths, "one", 1)[1], FIRST + LINES)
+        expect("one copy, again: writes", added(paths, "one", 1)[1], LINES)
+        gets, sets = added(paths, "two", 2)
+        expect("two copies, new: reads", gets, 2 * FIRST)
+        expect("two copies, new: writes", sets, 2 * LINES)
+        subprocess.run([mcds, "-s", ",".join("unix:" + path for path in paths), "--copies", "2", "table", "add", "old", "x", "-q"], check=True)
+        expect("two copies, a table that was there: reads", added(paths, "old", 2)[0], 2 * FIRST + LINES - FIRST)
+        expect("two copies, again: reads", added(paths, "old", 2)[0], 2 * LINES)
+        come_and_go(paths[0])
     finish()
 
 

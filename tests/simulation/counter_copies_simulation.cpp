@@ -45,7 +45,8 @@ struct History {
   static std::uint64_t value_of_set(std::size_t n) { return step * (n + 1) + step / 2; }
   // Of each set, whether the one before was in every copy when it began, and a copy that it reached had not
   // lost that: otherwise each may have reached another copy, and of two copies either counts. Who reaches
-  // only a copy that forgot cannot know which number to take, so that its set counts (counter/copies.hpp).
+  // only a copy that forgot cannot know which number to take, so that its set counts:
+  // see counter/replicated.hpp.
   std::vector<bool> follows;
   // The last set that is due, from 1; 0: none.
   std::size_t last_set() const {

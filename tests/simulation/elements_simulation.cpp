@@ -7,7 +7,7 @@
 #include <set>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/journal/journal.hpp"
+#include "common/journal/journal.hpp"
 #include "common/structures/elements/elements.hpp"
 #include "common/structures/elements/index.hpp"
 #include "tests/support/simulation.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/result.hpp"
+#include "common/base/errors.hpp"
 #include "common/structures/counter/counter.hpp"
 
 namespace mcds::test {

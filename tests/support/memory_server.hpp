@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/cluster/reply.hpp"
+#include "common/cluster/request.hpp"
 #include "tests/support/fake_clock.hpp"
 
 namespace mcds {

@@ -3,6 +3,7 @@ import contextlib
 import os
 import socket
 import subprocess
+import tempfile
 import time
 
 
@@ -16,6 +17,45 @@ def start_memcached(path, *flags):
         assert process.poll() is None, f"memcached {flags} does not start"
         time.sleep(0.002)
     return process
+
+
+class Servers:
+    """So many servers, or those of these names, on unix sockets in a fresh directory. When the block ends, they have ended, also
+    those that were stopped or put in the place of others in `processes`."""
+
+    def __init__(self, names=1, *flags):
+        self.names = [f"m{number}" for number in range(names)] if isinstance(names, int) else list(names)
+        self.flags, self.processes = flags, []
+
+    def __enter__(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="mcds-test-")
+        self.directory = self._folder.name
+        self.paths = [os.path.join(self.directory, name) for name in self.names]
+        self.list = ",".join("unix:" + path for path in self.paths)
+        try:
+            for path in self.paths:
+                self.processes.append(start_memcached(path, *self.flags))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        self._folder.cleanup()
+
+
+@contextlib.contextmanager
+def running(path, *flags):
+    """A server's process, which has ended when the block ends."""
+    process = start_memcached(path, *flags)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def listens(path):

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "common/primitives/several/copies.hpp"
+#include "common/replication/copies.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {

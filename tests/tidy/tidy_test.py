@@ -10,14 +10,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from checks import check, finish
 
 # Imports only run downwards: a layer may include itself and what stands after it here.
-COMMON_LAYERS = ["operations", "structures", "primitives", "cluster", "placement", "base"]
+COMMON_LAYERS = ["operations", "structures", "replication", "journal", "primitives", "cluster", "placement", "base"]
 # A room has a public header; the rest of it is private. What one room may include of another:
 ROOMS = ("common/structures", "common/operations")
 # Two kinds of one structure; a lock, and one of several; a cache's entries, and what they hold and depend on.
-PUBLIC = {"cache": {"cache.hpp", "record.hpp", "tags.hpp"}, "eventlog": {"eventlog.hpp", "event.hpp", "cursor.hpp"}, "elements": {"elements.hpp", "element.hpp", "table.hpp", "hash.hpp", "watch.hpp"}, "lock": {"lock.hpp", "slots.hpp"},
+PUBLIC = {"cache": {"cache.hpp", "entry.hpp", "tags.hpp"}, "eventlog": {"eventlog.hpp", "event.hpp", "cursor.hpp"}, "elements": {"elements.hpp", "element.hpp", "table.hpp", "hash.hpp", "hash_watch.hpp"}, "lock": {"lock.hpp", "slots.hpp"},
           "doctor": {"checks.hpp", "examination.hpp", "gather.hpp", "live_keys.hpp"},
-          "move": {"drop_journal.hpp", "move.hpp", "expiry.hpp", "spool.hpp",  # the clocks of items, and lists of keys on disk, are for every operation
-                   "map.hpp", "roots.hpp"}}  # what keys of ours are, and how two become one, is so for a load, too
+          "move": {"move.hpp", "ledger.hpp"}}
 ARROWS = {("array", "lock"), ("cache", "lock"), ("move", "array"), ("capacity", "doctor")}
 TOP_LEVEL = {"tools", "common", "tests", "completions", "man", "meson.build", "README.md", "meson_options.txt", "LICENSE"}
 FORBIDDEN_IN_COMMON = {
@@ -30,7 +29,7 @@ FORBIDDEN_IN_COMMON = {
 CLOCK_EXCEPTIONS = ("common/base/clock.cpp", "common/cluster/wire/")
 # The end of a child process is not that of the program.
 EXIT_EXCEPTIONS = ("common/base/process.cpp", "common/cluster/keys/live.cpp",
-                   "common/cluster/libmemcached/child.cpp")
+                   "common/cluster/libmemcached/library.cpp")
 HEADINGS = ["Key layout", "Invariants", "Round trips", "When things fail", "Source"]
 
 

@@ -5,9 +5,9 @@
 #include <ctime>
 
 #include "common/base/bytes.hpp"
-#include "common/base/descriptors.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
+#include "common/base/process.hpp"
 #include "common/base/random.hpp"
 #include "common/base/units.hpp"
 #include "common/cluster/request.hpp"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "common/structures/cache/record.hpp"
+#include "common/structures/cache/entry.hpp"
 
 namespace mcds::cache_record_test {
 

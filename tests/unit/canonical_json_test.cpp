@@ -1,5 +1,3 @@
-#include "common/base/canonical_json.hpp"
-
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -7,6 +5,7 @@
 #include <string>
 
 #include "common/base/errors.hpp"
+#include "common/base/json_reader.hpp"
 
 namespace mcds::canonical_json_test {
 

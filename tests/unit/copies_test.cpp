@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "common/primitives/several/replicas.hpp"
+#include "common/replication/replicas.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "tests/support/world.hpp"
 

@@ -1,13 +1,13 @@
 // What is kept in several copies, touched with another number of copies than that.
-#include "common/primitives/several/copy_count_guard.hpp"
+#include "common/replication/copy_count_guard.hpp"
 
 #include <doctest/doctest.h>
 
 #include <functional>
 #include <map>
 
-#include "common/base/result.hpp"
-#include "common/primitives/several/copies.hpp"
+#include "common/base/errors.hpp"
+#include "common/replication/copies.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "common/structures/elements/table.hpp"
 #include "tests/support/world.hpp"

@@ -1,9 +1,8 @@
 // What a client has created or changed is created again: it was lost or dropped meanwhile.
-#include "common/primitives/creation_watch.hpp"
-
 #include <doctest/doctest.h>
 
 #include "tests/support/world.hpp"
+#include "tools/cli/session.hpp"
 
 namespace mcds::creation_watch_test {
 

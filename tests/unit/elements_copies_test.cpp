@@ -4,7 +4,7 @@
 #include <functional>
 #include <map>
 
-#include "common/primitives/several/versions.hpp"
+#include "common/replication/versions.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "tests/support/world.hpp"
 

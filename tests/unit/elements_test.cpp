@@ -6,7 +6,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
-#include "common/primitives/journal/lines.hpp"
+#include "common/journal/lines.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "common/structures/elements/index.hpp"
 #include "common/structures/elements/table.hpp"

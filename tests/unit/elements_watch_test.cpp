@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/structures/elements/watch.hpp"
+#include "common/structures/elements/hash_watch.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::elements_watch_test {

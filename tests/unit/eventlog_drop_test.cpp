@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/result.hpp"
+#include "common/base/errors.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/event_log.hpp"
 #include "tests/support/world.hpp"

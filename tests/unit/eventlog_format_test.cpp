@@ -4,7 +4,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/in_use.hpp"
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 #include "common/structures/eventlog/format.hpp"
 
 namespace mcds::eventlog_format_test {

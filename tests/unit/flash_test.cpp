@@ -1,11 +1,10 @@
 // Items on flash: the answers of memcached 1.6.18 with extstore, which flash_test.py meets on a real one.
-#include "common/cluster/flash.hpp"
-
 #include <doctest/doctest.h>
 
 #include <map>
 #include <set>
 
+#include "common/cluster/decorators.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/memory_cluster.hpp"
 

@@ -1,9 +1,9 @@
 // Counting the keys that are used most.
-#include "tools/commands/item/hot_keys.hpp"
-
 #include <doctest/doctest.h>
 
 #include <array>
+
+#include "tools/commands/item/hot.hpp"
 
 using namespace mcds;
 

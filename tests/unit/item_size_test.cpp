@@ -1,10 +1,9 @@
 // Servers with small items: what is divided, what is refused, and what is told of it.
-#include "common/primitives/item_size.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
+#include "common/primitives/seal.hpp"
 #include "common/structures/array/array.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "tests/support/collecting_sink.hpp"

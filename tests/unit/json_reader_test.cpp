@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "common/base/canonical_json.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "common/structures/eventlog/format.hpp"

@@ -4,7 +4,6 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/primitives/structure_names.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::key_names_test {

@@ -1,8 +1,7 @@
-#include "common/cluster/login.hpp"
-
 #include <doctest/doctest.h>
 
 #include "common/base/errors.hpp"
+#include "common/cluster/credentials.hpp"
 
 using namespace mcds;
 using Kind = ReplyFailure::Kind;

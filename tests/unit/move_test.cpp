@@ -7,10 +7,10 @@
 #include <fstream>
 #include <set>
 
-#include "common/base/pace.hpp"
-#include "common/operations/move/expiry.hpp"
+#include "common/base/bounds.hpp"
+#include "common/operations/expiry.hpp"
+#include "common/operations/map.hpp"
 #include "common/operations/move/ledger.hpp"
-#include "common/operations/move/map.hpp"
 #include "tests/support/move_world.hpp"
 
 namespace mcds::move_test {

@@ -6,8 +6,7 @@
 #include <set>
 
 #include "common/base/errors.hpp"
-#include "common/placement/ring/continuum.hpp"
-#include "common/placement/ring/points.hpp"
+#include "common/placement/identity.hpp"
 
 namespace mcds::placement_rules_test {
 

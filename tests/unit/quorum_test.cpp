@@ -1,4 +1,4 @@
-#include "common/primitives/several/quorum.hpp"
+#include "common/replication/quorum.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "common/placement/ring/diff.hpp"
 #include "common/placement/ring/shares.hpp"
 
 using namespace mcds;

@@ -9,9 +9,9 @@
 #include <map>
 #include <vector>
 
+#include "common/journal/lines.hpp"
 #include "common/operations/never_saved.hpp"
-#include "common/primitives/journal/lines.hpp"
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 
 namespace mcds {
 

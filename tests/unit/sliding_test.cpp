@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/random.hpp"
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 
 namespace mcds::sliding_test {
 

@@ -1,8 +1,7 @@
 // Storing an item whatever is there.
-#include "common/operations/store.hpp"
-
 #include <doctest/doctest.h>
 
+#include "common/primitives/cas_update.hpp"
 #include "tests/support/world.hpp"
 
 using namespace mcds;

@@ -1,13 +1,11 @@
 // What a key's name says of the structure it is of.
-#include "common/primitives/structure_names.hpp"
-
 #include <doctest/doctest.h>
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "common/primitives/parts.hpp"
+#include "common/primitives/key_names.hpp"
 
 using namespace mcds;
 

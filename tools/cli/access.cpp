@@ -4,18 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <set>
 
 #include "common/base/errors.hpp"
 #include "common/base/text.hpp"
 #include "common/placement/pools/pool.hpp"
 #include "tools/cli/config.hpp"
-#include "tools/cli/here.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/session.hpp"
 
@@ -310,11 +306,6 @@ void take_over(Pool& servers, const Pool& known) {
     server.tls = same->tls;
     server.credentials = same->credentials;
   }
-}
-
-std::string environment_list(const std::string& name) {
-  if (auto servers = environment(name)) return *servers;
-  throw Failure(ErrorCode::configuration, name + " is not set in the environment");
 }
 
 void log_in_as_listed(Access& access, const PoolFile& list) {

@@ -10,9 +10,6 @@
 // What only protects (tls, tls_ca, tls_crl before any section, MCDS_TLS_CA) counts for every list.
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "common/cluster/credentials.hpp"
 #include "common/placement/pools/files.hpp"
 #include "tools/cli/output.hpp"
@@ -112,9 +109,6 @@ struct ListOrigin {
 void give(Pool& servers, const Access& access, const ListOrigin& from);
 // The same servers in `known`, by their addresses, are reached as they are there.
 void take_over(Pool& servers, const Pool& known);
-
-// A variable that names servers; throws Failure(configuration) when it is not set.
-std::string environment_list(const std::string& name);
 
 // The login that a list brings is for its servers alone; one that is given counts instead.
 void log_in_as_listed(Access& access, const PoolFile& list);

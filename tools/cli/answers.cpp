@@ -1,7 +1,7 @@
 #include "tools/cli/answers.hpp"
 
 #include "common/base/units.hpp"
-#include "common/primitives/several/quorum.hpp"
+#include "common/replication/quorum.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {

@@ -1,13 +1,9 @@
 // What the answers of many verbs have in common: where they come from, and a yes or a no.
 #pragma once
 
-#include <optional>
-#include <span>
-#include <string>
-
 #include "common/base/json.hpp"
 #include "common/primitives/context.hpp"
-#include "common/primitives/several/copies.hpp"
+#include "common/replication/copies.hpp"
 #include "tools/cli/exit_status.hpp"
 
 namespace mcds {

@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "common/base/bytes.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"

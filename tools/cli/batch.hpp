@@ -9,14 +9,7 @@
 // failures, progress and the exit status are the same for all verbs.
 #pragma once
 
-#include <cstdint>
 #include <deque>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "common/base/errors.hpp"
 #include "tools/cli/exit_status.hpp"

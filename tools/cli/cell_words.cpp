@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <vector>
 
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"

@@ -11,17 +11,44 @@
 // so nothing can delay a deadline.
 #pragma once
 
+#include <sys/types.h>
+
 #include <csignal>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "common/base/clock.hpp"
-#include "tools/cli/guardian.hpp"
+#include "common/base/process.hpp"
 
 namespace mcds {
+
+// Becomes this program. Returns if it cannot: the errno.
+int execute(const std::vector<std::string>& words);
+
+// A separate process that outlives us by a moment: if we end without having dismissed it, SIGKILL
+// included, it ends the process groups we had started and removes our directory. It notices by the end of a
+// pipe whose only write end is ours. It also kills the groups when a deadline passes that we, frozen, let
+// pass.
+class Guardian {
+ public:
+  // Forks: call it while the program has one thread. `directory`, unless empty, is removed with all it holds.
+  explicit Guardian(const std::string& directory = {});
+  // Dismisses it: nothing is killed or removed. Reaps it.
+  ~Guardian();
+  Guardian(const Guardian&) = delete;
+  Guardian& operator=(const Guardian&) = delete;
+
+  // Safe in a fork and from other threads: one write each, which never blocks.
+  void watch(pid_t group) const;
+  void forget(pid_t group) const;
+  void set_deadline(SteadyTime deadline) const;
+
+ private:
+  void tell(char what, long long value) const;
+  pid_t pid_ = -1;
+  Descriptor pipe_;
+};
 
 // The signals that are passed on are blocked while this lives, so that they end neither us nor what has to be
 // done before and after the child (give back a lock). Those that were ignored stay ignored, for the child
@@ -119,5 +146,26 @@ struct ChildResult {
 // Throws Failure(system).
 ChildResult run_child(const ChildOptions& options, Clock& clock, const Guardian& guardian,
                       const HeldSignals& held, ChildWatch* watch = nullptr);
+
+// Waits between looks at something that goes on, until the user or the reader of our output has had enough.
+class Pause {
+ public:
+  // From now on INT, TERM and HUP end a wait instead of the program. `deadline`: the command's, if it may
+  // pass while it waits.
+  explicit Pause(SteadyTime deadline = SteadyTime::max());
+
+  // False: it is time to end. Throws ClosedPipe, and Failure(try_again) at the deadline.
+  bool wait(Duration duration);
+  // From now on `q` at this terminal ends a wait, too; -1: none.
+  void watch_keys(int terminal) { terminal_ = terminal; }
+
+ private:
+  sigset_t signals_{};
+  bool has_quit() const;
+
+  SteadyTime deadline_;
+  Descriptor descriptor_;
+  int terminal_ = -1;
+};
 
 }  // namespace mcds

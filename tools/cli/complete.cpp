@@ -1,5 +1,4 @@
 // `mcds __complete WORD…`, called by the completion scripts of the shells. Never touches the network.
-#include <algorithm>
 
 #include "common/base/bytes.hpp"
 #include "common/base/text.hpp"
@@ -7,7 +6,7 @@
 #include "common/placement/profiles/profile.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/describe.hpp"
-#include "tools/cli/here.hpp"
+#include "tools/cli/input.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace mcds {

@@ -4,19 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/base/suggest.hpp"
+#include "common/base/text.hpp"
 #include "common/base/units.hpp"
 #include "common/operations/doctor/checks.hpp"
 #include "common/placement/pools/pool.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/primitives/key_names.hpp"
-#include "tools/cli/here.hpp"
-#include "tools/cli/input.hpp"
 
 namespace mcds {
 

@@ -10,13 +10,6 @@
 //   namespace = app:
 #pragma once
 
-#include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <variant>
-#include <vector>
-
 #include "tools/cli/access.hpp"
 #include "tools/cli/input.hpp"
 

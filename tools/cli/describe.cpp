@@ -2,9 +2,9 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
+#include "tools/cli/cell_words.hpp"
 #include "tools/cli/fields.hpp"
 #include "tools/cli/parse.hpp"
-#include "tools/cli/version.hpp"
 
 namespace mcds {
 
@@ -82,6 +82,131 @@ int run_hidden(const std::vector<std::string>& arguments) {
                        "; mcds --help lists them");
   }
   return 0;
+}
+
+// The texts of --help.
+namespace {
+
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::size_t left_width = 26;
+
+std::string table(const Rows& rows) {
+  std::size_t width = 0;
+  for (const auto& row : rows) {
+    if (shown_width(row.first) <= left_width) width = std::max(width, shown_width(row.first));
+  }
+  const std::size_t indent = width + 4;
+  std::string text;
+  for (const auto& [left, right] : rows) {
+    text += "  " + wrapped(left, 2, 6);
+    const std::size_t used = shown_width(left) + 2;
+    text += used + 2 > indent ? '\n' + std::string(indent, ' ') : std::string(indent - used, ' ');
+    text += wrapped(right, indent, indent) + '\n';
+  }
+  return text;
+}
+
+std::string spelled(std::string_view names) {
+  std::string text;
+  for (const char c : names) text += c == ',' ? std::string(", ") : std::string(1, c);
+  return text;
+}
+
+std::string option_table(const std::vector<OptionSpec>& options) {
+  Rows rows;
+  for (const OptionSpec& option : options) {
+    const std::string value = option.value.empty() ? std::string() : ' ' + std::string(option.value);
+    rows.emplace_back(spelled(option.names) + value, option.help);
+  }
+  return table(rows);
+}
+
+std::string field_table(const Verb& verb) {
+  Rows rows;
+  for (const Field& field : fields_of(verb)) rows.emplace_back(field.name, field.meaning);
+  return table(rows);
+}
+
+std::string words_of(const Verb& verb) {
+  std::string line;
+  for (const ArgumentSpec& argument : verb.arguments()) {
+    const bool many = std::holds_alternative<std::vector<std::string>*>(argument.target);
+    const std::string word = std::string(argument.name) + (many ? "…" : "");
+    line += argument.required ? " " + word : " [" + word + "]";
+  }
+  if (verb.child_target() != nullptr) line += verb.child_required() ? " -- CMD…" : " [-- CMD…]";
+  return line;
+}
+
+std::string usage(const Command& command, const Verb& verb) {
+  return "mcds " + command.name() + (verb.name().empty() ? "" : " " + verb.name()) +
+         (verb.options().empty() ? "" : " [OPTIONS]") + words_of(verb);
+}
+
+std::string examples(const std::vector<std::string_view>& lines) {
+  std::string text;
+  for (const std::string_view line : lines) text.append("  $ ").append(line) += '\n';
+  return text;
+}
+
+}  // namespace
+
+std::string program_help() {
+  GlobalOptions unused;
+  std::string commands;
+  Rows rows;
+  const auto end_group = [&] { commands += table(std::exchange(rows, {})); };
+  for (const CommandEntry& entry : all_commands()) {
+    if (entry.heading != nullptr) {
+      end_group();
+      commands += '\n' + std::string(entry.heading) + ":\n";
+    }
+    rows.emplace_back(entry.name, entry.summary);
+  }
+  end_group();
+  return "mcds: data structures on any memcached cluster\n\nExamples:\n" +
+         examples({"mcds sandbox -N 3                      # a shell with three servers",
+                   "mcds lock run nightly -- ./backup.sh   # one at a time in the whole cluster",
+                   "mcds counter incr hits                 # {\"counter\":\"hits\",\"value\":1,…}"}) +
+         commands +
+         "\nSee mcds COMMAND --help, and man mcds.\n"
+         "\nGlobal options, before or after the command:\n" +
+         option_table(global_options(unused)) + "  -h, --help, -V, --version, --schema\n";
+}
+
+std::string command_help(const Command& command) {
+  if (command.verbs().size() == 1) return verb_help(command, *command.verbs().front());
+  Rows rows;
+  std::vector<std::string_view> lines;
+  for (const auto& verb : command.verbs()) {
+    rows.emplace_back((verb->name().empty() ? "mcds " + command.name() : verb->name()) + words_of(*verb),
+                      verb->summary());
+    if (!verb->examples().empty() && lines.size() < 3) lines.push_back(verb->examples().front());
+  }
+  const Verb* itself = command.find("");
+  const bool has_own = itself != nullptr && !itself->options().empty();
+  const std::string own = has_own ? "\nOptions without a verb:\n" + option_table(itself->options()) : "";
+  return wrapped("mcds " + command.name() + ": " + std::string(command.summary()), 0, 2) + "\n\nExamples:\n" +
+         examples(lines) + "\nVerbs:\n" + table(rows) + own + "\nSee also mcds " + command.name() +
+         " VERB --help and man mcds-" + command.name() + ".\n";
+}
+
+std::string command_schema(const Command& command) {
+  std::string text;
+  for (const auto& verb : command.verbs()) text += schema_of(command, *verb).text() + '\n';
+  return text;
+}
+
+std::string verb_help(const Command& command, const Verb& verb) {
+  Rows arguments;
+  for (const ArgumentSpec& argument : verb.arguments()) arguments.emplace_back(argument.name, argument.help);
+  std::string text = wrapped(usage(command, verb), 0, 6) + "\n  " + wrapped(verb.summary(), 2, 2) +
+                     "\n\nExamples:\n" + examples(verb.examples());
+  if (!arguments.empty()) text += "\nArguments:\n" + table(arguments);
+  if (!verb.options().empty()) text += "\nOptions:\n" + option_table(verb.options());
+  if (!verb.answers().empty()) text += "\nFields of the answer:\n" + field_table(verb);
+  return text + "\nGlobal options: mcds --help. See also man mcds-" + command.name() + ".\n";
 }
 
 }  // namespace mcds

@@ -2,9 +2,6 @@
 // Never touches the network.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "tools/cli/program.hpp"
 
 namespace mcds {
@@ -28,5 +25,13 @@ std::string command_help(const Command& command);
 std::string command_schema(const Command& command);
 // Examples come before the options.
 std::string verb_help(const Command& command, const Verb& verb);
+
+// Which version this program is.
+
+// From meson.build's project version.
+constexpr std::string_view program_version = MCDS_VERSION;
+
+// What --version prints: the version, the commit where it is known, how it was built. One line.
+std::string version_text();
 
 }  // namespace mcds

@@ -1,7 +1,6 @@
 #include "tools/cli/fields.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "common/base/bytes.hpp"
 

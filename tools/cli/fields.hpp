@@ -9,10 +9,6 @@
 // counts (an object of integers); {WORDS} (an object); KIND[]; KIND|KIND.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/base/json.hpp"
 #include "tools/cli/program.hpp"
 

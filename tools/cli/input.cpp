@@ -2,13 +2,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/stat.h>
+#include <pwd.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
+#include <cstdlib>
 
 #include "common/base/bounds.hpp"
 #include "common/base/errors.hpp"
@@ -186,6 +185,32 @@ bool LineReader::fill() {
   buffer_.resize(used + size);
   ended_ = size == 0;
   return !ended_;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::string user_name() {
+  const passwd* entry = getpwuid(geteuid());
+  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
+}
+
+std::optional<std::string> environment(const std::string& name) {
+  const char* const value = std::getenv(name.c_str());
+  return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+}
+
+std::string environment_list(const std::string& name) {
+  if (auto servers = environment(name)) return *servers;
+  throw Failure(ErrorCode::configuration, name + " is not set in the environment");
+}
+
+std::string users_file(const char* variable, const std::string& otherwise, const std::string& file) {
+  const std::string base = environment(variable).value_or(""), home = environment("HOME").value_or("");
+  if (base.starts_with('/')) return base + file;
+  return home.starts_with('/') ? home + otherwise + file : std::string();
 }
 
 }  // namespace mcds

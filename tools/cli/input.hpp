@@ -3,15 +3,8 @@
 
 #include <sys/stat.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-
-#include "common/base/descriptors.hpp"
-#include "common/cluster/health/run_limits.hpp"
+#include "common/base/process.hpp"
+#include "common/cluster/cluster.hpp"
 
 namespace mcds {
 
@@ -81,5 +74,17 @@ class LineReader : private ByteReader {
   std::size_t searched_ = 0;  // no line feed between position_ and here
   bool ended_ = false;
 };
+
+// Who runs this program, and where.
+
+std::string host_name();
+std::string user_name();
+// nullopt: the variable is not set, or empty.
+std::optional<std::string> environment(const std::string& name);
+// A variable that names servers; throws Failure(configuration) when it is not set.
+std::string environment_list(const std::string& name);
+// A file of this user: below the folder that `variable` names, else below $HOME/`otherwise`; empty: neither
+// is an absolute path.
+std::string users_file(const char* variable, const std::string& otherwise, const std::string& file);
 
 }  // namespace mcds

@@ -1,7 +1,5 @@
 #include "tools/cli/live_dump.hpp"
 
-#include <algorithm>
-
 #include "common/cluster/cluster.hpp"
 #include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"

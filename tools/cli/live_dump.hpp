@@ -2,9 +2,6 @@
 // others' are read.
 #pragma once
 
-#include <optional>
-#include <vector>
-
 #include "common/cluster/keys/live.hpp"
 #include "tools/cli/exit_status.hpp"
 

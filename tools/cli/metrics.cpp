@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/base/bytes.hpp"
-#include "common/base/json.hpp"
 #include "common/base/text.hpp"
 
 namespace mcds {

@@ -1,21 +1,37 @@
 // The only place that writes answers to stdout, and the one form of errors on stderr.
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
-#include "common/cluster/health/run_limits.hpp"
+#include "common/base/process.hpp"
+#include "common/cluster/cluster.hpp"
 #include "tools/cli/exit_status.hpp"
-#include "tools/cli/output_file.hpp"
 #include "tools/cli/text_table.hpp"
 
 namespace mcds {
+
+// A file that a run writes beside its answers: --report, --audit, --errors.
+class OutputFile {
+ public:
+  enum class From { start, end };
+
+  OutputFile() = default;  // there is none
+  // None without a path. What is in it goes, or stays in front. Throws Failure(cannot_write), as write does,
+  // with `cannot` before the path; a pipe that nobody reads is one. Open it before anything is done.
+  OutputFile(const std::optional<std::string>& path, std::string cannot, From from);
+
+  explicit operator bool() const { return descriptor_ >= 0; }
+  void write(std::string_view bytes) const {
+    if (descriptor_ >= 0 && !write_all(descriptor_, bytes)) fail();
+  }
+
+ private:
+  [[noreturn]] void fail() const;
+
+  std::string path_;
+  std::string cannot_;
+  Descriptor descriptor_;
+};
 
 enum class OutputMode { json, value, text, openmetrics };
 

@@ -15,15 +15,12 @@ extern ostream cout, cerr;
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <algorithm>
 
 #include "common/base/bytes.hpp"
-#include "common/base/suggest.hpp"
+#include "common/base/text.hpp"
 #include "common/base/units.hpp"
 #include "tools/cli/describe.hpp"
 #include "tools/cli/fields.hpp"
-#include "tools/cli/synonyms.hpp"
-#include "tools/cli/version.hpp"
 
 namespace mcds {
 

@@ -2,10 +2,6 @@
 // are built.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 
@@ -32,5 +28,14 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation);
 
 // The command entry called `name`, declared; nullptr if there is none.
 std::unique_ptr<Command> declared(std::string_view name, std::optional<std::string_view> only = {});
+
+// Words of memcached's protocol, of its tools, of Redis and of everyday language, and what to type instead.
+
+// Returns the commands to try for `word`, which is not a command, or nothing if the word is unknown.
+std::string_view commands_for(std::string_view word);
+
+// Returns what to type in place of `mcds COMMAND WORD`, such as `try mcds table fetch NAME`, or nothing if
+// the word is unknown or the command has no such verb. A word that reads never yields a verb that writes.
+std::string verb_for(const Command& command, std::string_view word);
 
 }  // namespace mcds

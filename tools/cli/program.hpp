@@ -8,16 +8,9 @@
 //         .answer("counter value delta created server @copies");
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <span>
-#include <string>
 #include <string_view>
-#include <type_traits>
-#include <utility>
-#include <variant>
 #include <vector>
 
 #include "common/base/clock.hpp"

@@ -4,7 +4,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "tools/cli/here.hpp"
+#include "tools/cli/input.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 

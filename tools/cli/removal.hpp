@@ -2,16 +2,10 @@
 // what went.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "common/base/json.hpp"
-#include "common/cluster/keys/selection.hpp"
+#include "common/cluster/keys/live.hpp"
 #include "tools/cli/exit_status.hpp"
-#include "tools/cli/output_file.hpp"
+#include "tools/cli/output.hpp"
 
 namespace mcds {
 

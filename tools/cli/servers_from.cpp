@@ -1,29 +1,38 @@
 #include "tools/cli/servers_from.hpp"
 
 #include <arpa/inet.h>
+#include <arpa/nameser.h>
 #include <netdb.h>
+#include <resolv.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
-#include <map>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
+#include <future>
+#include <thread>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/base/within.hpp"
 #include "common/cluster/elasticache.hpp"
 #include "common/cluster/libmemcached/configured.hpp"
 #include "common/cluster/name_lookup.hpp"
 #include "tools/cli/input.hpp"
-#include "tools/cli/service_records.hpp"
 
 namespace mcds {
 
 namespace {
+
+// What `work` returns, or nullopt if it takes longer. It then goes on by itself, so it owns all that it uses.
+// It does not throw.
+template <typename Work>
+std::optional<std::invoke_result_t<Work>> within(Duration longest, Work work) {
+  std::promise<std::invoke_result_t<Work>> promise;
+  auto result = promise.get_future();
+  std::thread([work = std::move(work), promise = std::move(promise)]() mutable {
+    promise.set_value(work());
+  }).detach();
+  if (result.wait_for(longest) != std::future_status::ready) return std::nullopt;
+  return result.get();
+}
 
 class Lookups {
  public:
@@ -236,6 +245,36 @@ FoundServers find_servers(std::string_view text, const Access& access, const Con
   throw InvalidInput("--servers-from: unknown kind " + json_quote(source.kind) +
                      "; there are nutcracker, mcrouter, php-ini, django, oslo, file, dns, dnssrv, "
                      "elasticache, dsn, dalli, libmemcached, env");
+}
+
+std::optional<std::vector<unsigned char>> look_up_service(const std::string& name, Duration longest) {
+  // The resolver's settings are those of a thread: this one's are used.
+  if ((_res.options & RES_INIT) == 0) static_cast<void>(res_init());
+  return within(longest, [name, settings = _res]() mutable {
+    std::vector<unsigned char> bytes(65535);
+    const int size =
+        res_nquery(&settings, name.c_str(), ns_c_in, ns_t_srv, bytes.data(), static_cast<int>(bytes.size()));
+    bytes.resize(std::min(static_cast<std::size_t>(std::max(size, 0)), bytes.size()));
+    return bytes;
+  });
+}
+
+std::vector<ServiceRecord> parse_service_records(std::span<const unsigned char> answer) {
+  ns_msg message;
+  std::vector<ServiceRecord> records;
+  if (ns_initparse(answer.data(), static_cast<int>(answer.size()), &message) != 0) return records;
+  for (int i = 0; i < ns_msg_count(message, ns_s_an); ++i) {
+    ns_rr record;
+    if (ns_parserr(&message, ns_s_an, i, &record) != 0 || ns_rr_type(record) != ns_t_srv ||
+        ns_rr_rdlen(record) < 7)
+      continue;
+    const unsigned char* data = ns_rr_rdata(record);
+    std::array<char, NS_MAXDNAME> name{};
+    if (dn_expand(ns_msg_base(message), ns_msg_end(message), data + 6, name.data(), name.size()) < 0)
+      continue;
+    records.push_back({name.data(), ns_get16(data), ns_get16(data + 2), ns_get16(data + 4)});
+  }
+  return records;
 }
 
 }  // namespace mcds

@@ -1,11 +1,8 @@
 // --servers-from KIND:WHERE: pools from other programs' files and from the network.
 #pragma once
 
-#include <string_view>
-
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
-#include "common/cluster/health/run_limits.hpp"
 #include "common/placement/placement.hpp"
 #include "common/placement/pools/files.hpp"
 #include "tools/cli/access.hpp"
@@ -34,5 +31,19 @@ struct FoundServers {
 // Failure(unavailable), Failure(refused) for a name or an address that is none, or InvalidInput.
 FoundServers find_servers(std::string_view source, const Access& access, const ConnectOptions& options,
                           const Clock& clock);
+
+// A name server's answer for SRV records, and the records in it of a name server (RFC 2782).
+
+struct ServiceRecord {
+  std::string target;
+  unsigned priority, weight, port;
+};
+
+// What the system's resolver answers for the service; empty: it has no such records; nullopt: no answer in
+// time. The resolver itself would wait for many seconds; it goes on by itself.
+std::optional<std::vector<unsigned char>> look_up_service(const std::string& name, Duration longest);
+
+// Malformed records are skipped.
+std::vector<ServiceRecord> parse_service_records(std::span<const unsigned char> answer);
 
 }  // namespace mcds

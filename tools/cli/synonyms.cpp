@@ -1,11 +1,7 @@
-#include "tools/cli/synonyms.hpp"
-
-#include <algorithm>
 #include <array>
-#include <span>
-#include <utility>
 
 #include "common/base/bytes.hpp"
+#include "tools/cli/parse.hpp"
 
 namespace mcds {
 

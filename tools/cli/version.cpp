@@ -1,7 +1,6 @@
-#include "tools/cli/version.hpp"
-
 #include "commit.hpp"
 #include "common/base/bytes.hpp"
+#include "tools/cli/describe.hpp"
 
 namespace mcds {
 

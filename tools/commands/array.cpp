@@ -2,9 +2,8 @@
 #include "common/structures/array/array.hpp"
 
 #include <iterator>
-#include <limits>
 
-#include "common/primitives/item_size.hpp"
+#include "common/primitives/seal.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {

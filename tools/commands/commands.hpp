@@ -2,8 +2,6 @@
 // lists.
 #pragma once
 
-#include <algorithm>
-
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
@@ -11,10 +9,8 @@
 #include "common/base/units.hpp"
 #include "tools/cli/answers.hpp"
 #include "tools/cli/batch.hpp"
-#include "tools/cli/here.hpp"
+#include "tools/cli/child.hpp"
 #include "tools/cli/input.hpp"
-#include "tools/cli/key_rules.hpp"
-#include "tools/cli/pause.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"

@@ -1,5 +1,5 @@
 // mcds key: a cache key from query parameters, the same for every spelling of the same JSON value.
-#include "common/base/canonical_json.hpp"
+#include "common/base/json_reader.hpp"
 #include "common/cluster/request.hpp"
 #include "tools/commands/commands.hpp"
 

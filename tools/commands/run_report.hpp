@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tools/cli/child.hpp"
-#include "tools/cli/output_file.hpp"
+#include "tools/cli/output.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {

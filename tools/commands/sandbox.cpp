@@ -8,15 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <climits>
-#include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
-#include "common/base/descriptors.hpp"
+#include "common/base/process.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tools/cli/child.hpp"
 #include "tools/commands/run_report.hpp"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "common/base/result.hpp"
+#include "common/base/errors.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {

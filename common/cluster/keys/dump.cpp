@@ -1,11 +1,8 @@
 #include "common/cluster/keys/dump.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "common/base/bytes.hpp"
-#include "common/cluster/dialect.hpp"
 #include "common/cluster/statistics.hpp"
+#include "common/cluster/transport.hpp"
 
 namespace mcds {
 

@@ -6,10 +6,6 @@
 // about to. A server that is busy is asked again every second, for LiveKeysOptions::patience.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "common/cluster/keys/live.hpp"
 
 namespace mcds {

@@ -2,9 +2,6 @@
 
 #include <poll.h>
 
-#include <algorithm>
-#include <utility>
-
 #include "common/base/bytes.hpp"
 #include "common/cluster/wire/wire.hpp"
 

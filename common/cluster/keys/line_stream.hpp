@@ -2,18 +2,10 @@
 // time limits are here; what is asked and what the lines mean is for those who derive from it to say.
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
 #include "common/cluster/credentials.hpp"
-#include "common/cluster/reply.hpp"
+#include "common/cluster/request.hpp"
 #include "common/cluster/wire/socket.hpp"
 #include "common/placement/pools/pool.hpp"
 

@@ -1,19 +1,13 @@
 #include "common/cluster/keys/live.hpp"
 
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <charconv>
 #include <climits>
-#include <cstring>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
@@ -347,6 +341,20 @@ std::vector<LiveKeysOfServer> read_live_keys(const Pool& pool, const LiveKeysOpt
       return std::make_unique<Dump>(server, index, options, tls.of(server), keep, count_again);
     });
   });
+}
+
+bool KeySelection::has(std::string_view key) const {
+  if (!key.starts_with(key_prefix)) return false;
+  const std::string_view name = key.substr(key_prefix.size());
+  if (prefix && !name.starts_with(*prefix)) return false;
+  // A pattern cannot see behind a NUL, so it never matches a key that has one.
+  return !pattern || (name.find('\0') == std::string_view::npos &&
+                      fnmatch(pattern->c_str(), std::string(name).c_str(), 0) == 0);
+}
+
+bool takes_everything(std::string_view pattern) {
+  const bool only_wild = pattern.find_first_not_of("*?") == std::string_view::npos;
+  return pattern.empty() || (only_wild && pattern.find('*') != std::string_view::npos);
 }
 
 }  // namespace mcds

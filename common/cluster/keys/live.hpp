@@ -13,14 +13,6 @@
 // that is being filled meanwhile is asked for its count again before.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/cluster/keys/line_stream.hpp"
 
 namespace mcds {
@@ -67,5 +59,19 @@ std::vector<LiveKeysOfServer> read_live_keys(const Pool& pool, const LiveKeysOpt
 // One line of a dump, without its line feed; nullopt if it is not one. `buffer` holds the key when it was
 // encoded.
 std::optional<LiveKey> parse_metadump_line(std::string_view line, std::string& buffer);
+
+// Which of the keys that servers list a command is about. The same words select everywhere: what one step of
+// a procedure looked at is what the next one removes.
+struct KeySelection {
+  std::string key_prefix = {};              // the namespace
+  std::optional<std::string> prefix = {};   // of what follows the namespace
+  std::optional<std::string> pattern = {};  // the same: * any bytes, ? one, [a-z] one of these
+
+  bool has(std::string_view key) const;
+};
+
+// Whether a pattern leaves nothing out for what it says: it is empty, as an unset variable is, or made of *
+// and ? alone.
+bool takes_everything(std::string_view pattern);
 
 }  // namespace mcds

@@ -1,7 +1,5 @@
 #include "common/cluster/keys/watch.hpp"
 
-#include <utility>
-
 #include "common/base/bytes.hpp"
 
 namespace mcds {

@@ -9,14 +9,6 @@
 // of `stats`), so that who watches can tell what share it saw. Nothing is changed.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/cluster/keys/line_stream.hpp"
 
 namespace mcds {

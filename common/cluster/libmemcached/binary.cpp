@@ -1,13 +1,10 @@
 #include "common/cluster/libmemcached/binary.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <unordered_set>
-#include <vector>
 
 #include "common/base/bytes.hpp"
 #include "common/cluster/credentials.hpp"
-#include "common/cluster/libmemcached/child.hpp"
 
 namespace mcds::libmemcached {
 

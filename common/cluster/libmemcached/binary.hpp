@@ -17,7 +17,6 @@
 #pragma once
 
 #include <array>
-#include <memory>
 
 #include "common/cluster/libmemcached/library.hpp"
 #include "common/cluster/transport.hpp"

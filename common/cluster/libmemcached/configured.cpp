@@ -4,18 +4,13 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <array>
-#include <cstring>
 #include <mutex>
-#include <optional>
 #include <unordered_map>
-#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/text.hpp"
-#include "common/cluster/libmemcached/child.hpp"
 #include "common/cluster/libmemcached/library.hpp"
 #include "common/placement/pools/pool.hpp"
 

@@ -4,11 +4,8 @@
 // of ours, and ends with us.
 #pragma once
 
-#include <memory>
-#include <string>
-
 #include "common/base/clock.hpp"
-#include "common/placement/asked.hpp"
+#include "common/placement/placement.hpp"
 
 namespace mcds::libmemcached {
 

@@ -1,6 +1,5 @@
 #include <array>
 #include <charconv>
-#include <string>
 
 #include "common/base/bytes.hpp"
 #include "common/cluster/transport.hpp"

@@ -1,9 +1,8 @@
 #include "common/cluster/wire/greeting.hpp"
 
-#include <algorithm>
 #include <array>
 
-#include "common/cluster/login.hpp"
+#include "common/cluster/credentials.hpp"
 #include "common/cluster/wire/wire.hpp"
 
 namespace mcds::meta {

@@ -13,12 +13,8 @@
 // instead: Inquiry finds that out after the timeout.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
-
-#include "common/cluster/dialect.hpp"
-#include "common/cluster/reply.hpp"
+#include "common/cluster/request.hpp"
+#include "common/cluster/transport.hpp"
 
 namespace mcds::meta {
 

@@ -2,14 +2,10 @@
 
 #include <poll.h>
 
-#include <algorithm>
-#include <cstring>
 #include <iterator>
-#include <utility>
 
 #include "common/base/bounds.hpp"
 #include "common/cluster/distinct.hpp"
-#include "common/cluster/transport.hpp"
 
 namespace mcds::meta {
 

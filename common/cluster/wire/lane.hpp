@@ -2,15 +2,12 @@
 #pragma once
 
 #include <deque>
-#include <optional>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
 #include "common/cluster/credentials.hpp"
-#include "common/cluster/dialect.hpp"
+#include "common/cluster/transport.hpp"
 #include "common/cluster/wire/greeting.hpp"
 #include "common/cluster/wire/socket.hpp"
 #include "common/cluster/wire/wire.hpp"

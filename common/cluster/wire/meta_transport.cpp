@@ -1,8 +1,5 @@
 #include <poll.h>
 
-#include <algorithm>
-#include <memory>
-
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/cluster/transport.hpp"

@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <array>
-#include <utility>
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"

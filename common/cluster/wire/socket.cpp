@@ -9,11 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <memory>
 
-#include "common/base/descriptors.hpp"
+#include "common/base/process.hpp"
 
 namespace mcds::meta {
 

@@ -1,11 +1,6 @@
 // One non-blocking connection to one server.
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "common/base/clock.hpp"
 #include "common/cluster/credentials.hpp"
 #include "common/cluster/name_lookup.hpp"

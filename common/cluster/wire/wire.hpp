@@ -12,15 +12,8 @@
 // stored, the adds are sent with noreply, which halves their cost.
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-
-#include "common/cluster/dialect.hpp"
-#include "common/cluster/reply.hpp"
 #include "common/cluster/request.hpp"
+#include "common/cluster/transport.hpp"
 
 namespace mcds::meta {
 

@@ -1,8 +1,5 @@
 #include "common/operations/capacity/capacity.hpp"
 
-#include <algorithm>
-#include <memory>
-
 #include "common/base/units.hpp"
 #include "common/cluster/keys/live.hpp"
 #include "common/cluster/keys/watch.hpp"

@@ -7,10 +7,6 @@
 // events, is left alone, and its answer says so.
 #pragma once
 
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "common/cluster/cluster.hpp"
 #include "common/cluster/keys/line_stream.hpp"
 

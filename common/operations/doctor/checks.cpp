@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "common/base/suggest.hpp"
 #include "common/base/text.hpp"
 #include "common/operations/doctor/tests.hpp"
 

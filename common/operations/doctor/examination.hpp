@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "common/base/clock.hpp"
-#include "common/cluster/reply.hpp"
+#include "common/cluster/request.hpp"
 #include "common/cluster/statistics.hpp"
 #include "common/placement/placement.hpp"
 #include "common/placement/ring/check.hpp"

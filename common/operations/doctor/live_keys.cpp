@@ -12,8 +12,6 @@
 #include "common/placement/guess.hpp"
 #include "common/placement/key_hash.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/parts.hpp"
-#include "common/primitives/structure_names.hpp"
 
 namespace mcds::doctor {
 
@@ -90,7 +88,7 @@ class KeyReader {
     ++seen_.keys;
     const auto ours = structure_in(key.key, options_.key_prefix);
     if (ours) note(key, *ours);
-    if (!is_vote(key.key) && !(ours && may_be_copy(key, *ours)))
+    if (!is_vote_key(key.key) && !(ours && may_be_copy(key, *ours)))
       place(key, ours ? ours->key_prefix : std::string_view());
     return ++counts_[key.server] < keys_of_each;
   }

@@ -14,7 +14,7 @@ template <Cause cause>
 void failed(const Patient& patient, Diagnosis& diagnosis);
 TestServer silent, login_unused, connections_full, certificate_ends, several_addresses, balancer;
 TestPool slow, same_server;
-// versions.cpp
+// releases.cpp
 TestServer known_fault, restarted, restarted_lately, clock_stands;
 TestPool mixed_abilities, mixed_versions, clock_off, clock_here;
 // settings.cpp
@@ -25,11 +25,11 @@ TestPool drift, dump_off, stats_off, proxy_among_servers;
 TestServer class_starves, evicts_young, evicts_unfetched, evicting, refuses_stores, refused_before, full,
     too_large, hash_growing, hash_crowded, allocation_fails;
 TestPool weights_against_memory;
-// load.cpp
+// traffic.cpp
 TestServer connections_high, connections_ran_out, yields, idle_connections, logins_fail, handshakes_fail,
     connects_per_request, busy, hit_ratio_falls, nothing_hits;
 TestPool load_uneven, hit_ratio_differs;
-// live.cpp
+// live_servers.cpp
 TestPool misplaced, duplicated, divergent, near_size_limit, lost_parts, two_numbers_of_copies, endless_lock,
     evicts_structures, evicted_before, one_page, unlisted, watch_off;
 // Of the check's own name: what `ring check` found.

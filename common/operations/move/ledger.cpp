@@ -6,14 +6,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/base/rely.hpp"
+#include "common/operations/map.hpp"
 
 namespace mcds::moving {
 
@@ -220,3 +217,37 @@ bool Ledger::is_settled(std::uint64_t index) const {
 }
 
 }  // namespace mcds::moving
+
+namespace mcds {
+
+namespace {
+
+moving::KeyHash id_of(const std::string& key, std::size_t server) {
+  return moving::hash_of(key + '\n' + std::to_string(server));
+}
+std::uint64_t digest_of(const KeyCopy& copy) {
+  return moving::digest_of(copy.md5, copy.flags);
+}
+
+}  // namespace
+
+DropJournal::DropJournal(const std::string& path, const Placement& placement, const std::string& key_prefix,
+                         Clock& clock)
+    : ledger_(std::make_unique<moving::Ledger>(
+          path, "drop " + moving::identity_of(placement, placement, key_prefix), &clock)) {
+  ledger_->load_all();
+}
+DropJournal::~DropJournal() = default;
+
+bool DropJournal::has(const std::string& key, const KeyCopy& copy) const {
+  const moving::Copied* before = ledger_->find(id_of(key, copy.server));
+  return before != nullptr && before->cas == copy.cas.value && before->digest == digest_of(copy);
+}
+
+void DropJournal::add(const std::string& key, const KeyCopies& copies, std::span<const std::size_t> servers) {
+  for (const std::size_t server : servers)
+    ledger_->add(id_of(key, server), {digest_of(copies[server]), copies[server].cas.value});
+  ledger_->write();
+}
+
+}  // namespace mcds

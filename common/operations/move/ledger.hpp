@@ -11,17 +11,12 @@
 // record at the end is cut off.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "common/base/clock.hpp"
-#include "common/base/descriptors.hpp"
-#include "common/operations/move/spool.hpp"
+#include "common/base/process.hpp"
+#include "common/cluster/keys/probe.hpp"
+#include "common/operations/spool.hpp"
 
 namespace mcds::moving {
 
@@ -111,3 +106,30 @@ class Ledger {
 };
 
 }  // namespace mcds::moving
+
+// The file of where --divergent drop --journal: the copies that go, written down before the first of them
+// does, so that a run that was ended goes on where it was.
+
+namespace mcds {
+
+namespace moving {
+class Ledger;
+}
+
+class DropJournal {
+ public:
+  // Throws as moving::Ledger does.
+  DropJournal(const std::string& path, const Placement& placement, const std::string& key_prefix,
+              Clock& clock);
+  ~DropJournal();
+
+  // Returns whether the journal has this copy, and it was not written since.
+  // add() stores the copies on these servers before they are removed.
+  bool has(const std::string& key, const KeyCopy& copy) const;
+  void add(const std::string& key, const KeyCopies& copies, std::span<const std::size_t> servers);
+
+ private:
+  std::unique_ptr<moving::Ledger> ledger_;
+};
+
+}  // namespace mcds

@@ -1,7 +1,6 @@
 #include "common/operations/move/lives.hpp"
 
-#include "common/cluster/statistics.hpp"
-#include "common/operations/move/expiry.hpp"
+#include "common/operations/expiry.hpp"
 
 namespace mcds::moving {
 

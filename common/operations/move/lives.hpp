@@ -2,10 +2,6 @@
 // journal speaks of, and what may have cost them items that they had acknowledged.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <vector>
-
 #include "common/cluster/cluster.hpp"
 #include "common/cluster/statistics.hpp"
 #include "common/operations/move/ledger.hpp"

@@ -3,11 +3,11 @@
 #include <set>
 
 #include "common/cluster/statistics.hpp"
+#include "common/operations/map.hpp"
 #include "common/operations/move/copier.hpp"
 #include "common/operations/move/ledger.hpp"
 #include "common/operations/move/lives.hpp"
-#include "common/operations/move/map.hpp"
-#include "common/operations/move/spool.hpp"
+#include "common/operations/spool.hpp"
 
 namespace mcds {
 

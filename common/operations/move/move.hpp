@@ -2,18 +2,8 @@
 // contract stands at the end of this file.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "common/cluster/keys/live.hpp"
-#include "common/cluster/keys/selection.hpp"
-#include "common/operations/sample.hpp"
+#include "common/operations/listings.hpp"
 #include "common/primitives/context.hpp"
 
 namespace mcds {

@@ -6,20 +6,18 @@
 // root names any more.
 #include <unistd.h>
 
-#include <algorithm>
 #include <unordered_set>
 
 #include "common/base/bounds.hpp"
 #include "common/base/errors.hpp"
-#include "common/base/result.hpp"
-#include "common/cluster/keys/same_item.hpp"
+#include "common/cluster/keys/probe.hpp"
+#include "common/operations/map.hpp"
 #include "common/operations/move/ledger.hpp"
 #include "common/operations/move/lives.hpp"
-#include "common/operations/move/map.hpp"
 #include "common/operations/move/move.hpp"
-#include "common/operations/move/roots.hpp"
-#include "common/operations/move/spool.hpp"
 #include "common/operations/removal.hpp"
+#include "common/operations/roots.hpp"
+#include "common/operations/spool.hpp"
 #include "common/primitives/cas_update.hpp"
 
 namespace mcds {

@@ -1,7 +1,4 @@
 // parse_mcrouter: which of a configuration's routes is meant, and what is left of it for a pool.
-#include <algorithm>
-#include <map>
-#include <set>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"

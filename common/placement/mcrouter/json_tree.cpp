@@ -9,7 +9,7 @@ namespace mcds {
 
 namespace {
 
-constexpr std::string_view space = " \t\r\n";
+constexpr std::string_view blanks = " \t\r\n";
 
 // The end of the string literal that starts at `from`.
 std::size_t end_of_string(std::string_view text, std::size_t from) {
@@ -40,7 +40,7 @@ std::string strict(std::string_view loose) {
       i = end;
     } else {
       if (loose[i] == ']' || loose[i] == '}') {
-        const auto last = text.find_last_not_of(space);
+        const auto last = text.find_last_not_of(blanks);
         if (last != std::string::npos && text[last] == ',') text.resize(last);
       }
       text += loose[i++];

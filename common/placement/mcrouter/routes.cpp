@@ -1,7 +1,5 @@
 #include "common/placement/mcrouter/routes.hpp"
 
-#include <algorithm>
-
 #include "common/base/errors.hpp"
 #include "common/placement/rewrite.hpp"
 

@@ -1,13 +1,9 @@
 // Servers as applications' own settings name them: DSNs, dalli's variable, Django's CACHES, oslo's sections.
 #include <algorithm>
 #include <array>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/base/result.hpp"
 #include "common/base/text.hpp"
 #include "common/placement/mcrouter/json_tree.hpp"
 #include "common/placement/pools/files.hpp"

@@ -2,9 +2,6 @@
 
 #include <yaml.h>
 
-#include <memory>
-#include <vector>
-
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/placement/mcrouter/json_tree.hpp"

@@ -2,11 +2,6 @@
 // returned as a profile; the caller reads files, DNS and sockets.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "common/placement/pools/pool.hpp"
 
 namespace mcds {

@@ -1,8 +1,6 @@
 // PHP's session settings: php.ini, and the pools of php-fpm.
 #include <algorithm>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"

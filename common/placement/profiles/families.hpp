@@ -4,7 +4,6 @@
 #include "common/placement/identity.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/placement/rewrite.hpp"
-#include "common/placement/ring/points.hpp"
 
 namespace mcds::families {
 

@@ -1,9 +1,10 @@
-#include <algorithm>
-#include <array>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/base/suggest.hpp"
+#include "common/base/text.hpp"
+#include "common/placement/identity.hpp"
 #include "common/placement/profiles/families.hpp"
+#include "common/placement/profiles/profile.hpp"
 
 namespace mcds {
 
@@ -85,6 +86,125 @@ const Profile& profile_named(std::string_view name) {
     }
   }
   throw InvalidInput("no profile '" + std::string(name) + '\'' + advice_for(name));
+}
+
+// NAME:PARAMETER=VALUE:…
+namespace {
+
+// Makes of the rule what the value says; false: it cannot be that value.
+using Apply = bool (*)(std::string_view value, Rule& rule, PlacementOptions& options);
+
+bool take_number(std::string_view value, std::size_t most, std::size_t& number) {
+  const auto parsed = parse_u64(value);
+  if (!parsed || *parsed == 0 || *parsed > most) return false;
+  number = static_cast<std::size_t>(*parsed);
+  return true;
+}
+
+template <char first>
+bool names_hashes(const Rule& rule) {
+  return rule.named_hashes != nullptr && rule.named_hashes->parameter[0] == first;
+}
+
+bool take_hash(std::string_view value, Rule& rule, PlacementOptions&) {
+  for (const NamedHash& named : rule.named_hashes->hashes) {
+    if (named.name != value) continue;
+    rule.hash = named.hash;
+    if (named.points != nullptr) rule.points = named.points;
+    return true;
+  }
+  return false;
+}
+
+bool take_buckets(std::string_view value, Rule&, PlacementOptions& options) {
+  options.buckets.clear();
+  for (bool more = true; more;) {
+    const auto slash = std::min(value.find('/'), value.size());
+    const auto server = parse_u64(value.substr(0, slash));
+    if (!server || *server > 100'000) return false;
+    options.buckets.push_back(static_cast<std::size_t>(*server));
+    more = slash < value.size();
+    value.remove_prefix(std::min(slash + 1, value.size()));
+  }
+  return true;
+}
+
+struct Parameter {
+  std::string_view name;
+  const char* values;
+  bool (*is_taken)(const Rule& rule);
+  Apply apply;
+};
+
+constexpr Parameter parameters[] = {
+    {"copies", "a number from 1 to 1000",
+     [](const Rule& rule) { return rule.replication != Replication::none && rule.copies != every_server; },
+     [](std::string_view value, Rule& rule, PlacementOptions&) {
+       return take_number(value, 1000, rule.copies);
+     }},
+    {"points", "a number from 1 to 10000", [](const Rule& rule) { return rule.takes_points; },
+     [](std::string_view value, Rule& rule, PlacementOptions&) {
+       return take_number(value, 10000, rule.points_per_weight);
+     }},
+    {"tag", "two characters", [](const Rule& rule) { return rule.takes_tag; },
+     [](std::string_view value, Rule&, PlacementOptions& options) {
+       options.hash_tag = value;
+       return value.size() == 2;
+     }},
+    {"salt", "some text", [](const Rule& rule) { return rule.takes_salt; },
+     [](std::string_view value, Rule&, PlacementOptions& options) {
+       options.salt = value;
+       return !value.empty();
+     }},
+    {"seed", "some text", [](const Rule& rule) { return rule.seeded != nullptr; },
+     [](std::string_view value, Rule& rule, PlacementOptions&) {
+       rule.seed = key_hash::xxh3(value);
+       return !value.empty();
+     }},
+    {"hash", "md5, sha1, sha256, sha384 or sha512", names_hashes<'h'>, take_hash},
+    {"algorithm", "md5, sha1, sha256, sha384 or sha512", names_hashes<'a'>, take_hash},
+    {"user", "a name", [](const Rule& rule) { return rule.identity == identity::bmemcached; },
+     [](std::string_view value, Rule&, PlacementOptions& options) {
+       options.resolver.login =
+           std::string(value) + '_' + (options.password.empty() ? "None" : options.password);
+       return !value.empty();
+     }},
+    {"buckets", "places in the list of servers from 0 on, with slashes between them: 0/1/2/1",
+     [](const Rule& rule) { return rule.distribution == Distribution::mask; }, take_buckets},
+    {"eject", "yes or no", [](const Rule& rule) { return rule.ejects; },
+     [](std::string_view value, Rule& rule, PlacementOptions&) {
+       if (value == "yes") rule.failover = Failover::rebuilt;
+       if (value == "no" && rule.failover == Failover::rebuilt) rule.failover = Failover::lost;
+       return value == "yes" || value == "no";
+     }},
+};
+
+const Parameter& parameter_of(const Profile& profile, std::string_view name) {
+  std::string known;
+  for (const Parameter& parameter : parameters) {
+    if (!parameter.is_taken(profile.rule)) continue;
+    if (parameter.name == name) return parameter;
+    known += (known.empty() ? "" : ", ") + std::string(parameter.name) + '=';
+  }
+  throw InvalidInput("the profile '" + std::string(profile.name) + "' takes no parameter '" +
+                     std::string(name) + "'; it takes " + (known.empty() ? "none" : known));
+}
+
+}  // namespace
+
+Rule rule_with_parameters(const Profile& profile, std::string_view text, PlacementOptions& options) {
+  Rule rule = profile.rule;
+  for (auto colon = text.find(':'); colon != std::string_view::npos; colon = text.find(':')) {
+    text.remove_prefix(colon + 1);
+    const std::string_view assignment = text.substr(0, text.find(':'));
+    const auto equals = assignment.find('=');
+    const Parameter& parameter = parameter_of(profile, assignment.substr(0, equals));
+    const std::string_view value =
+        equals == std::string_view::npos ? std::string_view() : assignment.substr(equals + 1);
+    if (!parameter.apply(value, rule, options))
+      throw InvalidInput(std::string(parameter.name) + "= must be " + parameter.values);
+  }
+  return rule;
 }
 
 }  // namespace mcds

@@ -2,11 +2,6 @@
 // pools that differ in one thing.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "common/placement/placement.hpp"
 
 namespace mcds {

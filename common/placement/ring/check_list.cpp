@@ -1,6 +1,4 @@
 // What is wrong with a list of servers before a key is placed on it.
-#include <algorithm>
-#include <map>
 #include <numeric>
 #include <set>
 

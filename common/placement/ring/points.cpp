@@ -1,6 +1,6 @@
-#include "common/placement/ring/points.hpp"
-
 #include <cmath>
+
+#include "common/placement/identity.hpp"
 
 namespace mcds::points {
 

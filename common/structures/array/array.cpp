@@ -8,8 +8,8 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
+#include "common/journal/reading.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/journal/reading.hpp"
 
 namespace mcds {
 

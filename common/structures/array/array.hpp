@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/journal/journal.hpp"
+#include "common/journal/journal.hpp"
 #include "common/primitives/key_names.hpp"
 
 namespace mcds {
@@ -104,7 +104,7 @@ std::vector<JournalLine> compacted(std::span<const JournalLine> lines);
 }  // namespace mcds
 
 // Key layout
-//   array:<name>              the journal (default encoding): see common/primitives/journal/journal.hpp
+//   array:<name>              the journal (default encoding): see common/journal/journal.hpp
 //   array:<name>:s:<id>       its segments, once it has outgrown one item; each on the server of its journal
 //   array:<name>:json         the JSON encoding: the whole value is one JSON array, for other languages
 //   E.g. array:jobs = J1 9f0c6a5be1d27348 *4a1c09f2

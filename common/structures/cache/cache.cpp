@@ -5,8 +5,8 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
+#include "common/primitives/context.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/polling.hpp"
 
 namespace mcds {
 

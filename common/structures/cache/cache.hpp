@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/primitives/cas_update.hpp"
-#include "common/structures/cache/record.hpp"
+#include "common/structures/cache/entry.hpp"
 #include "common/structures/cache/tags.hpp"
 #include "common/structures/lock/lock.hpp"
 
@@ -137,7 +137,7 @@ class Cache {
 }  // namespace mcds
 
 // Key layout
-//   cache:<key> = a record (record.hpp)               exptime: ttl + stale + 2 s
+//   cache:<key> = a record (entry.hpp)                exptime: ttl + stale + 2 s
 //     cache:report = K1 0123456789abcdef 1795234130017 1795234133945 1795234193945 1795234793945 0 6 0
 //     *f070e8eb\nhello\n
 //     cache:report = P1 0123456789abcdef *90ab12cd\n  a placeholder: being built, and there is no older value

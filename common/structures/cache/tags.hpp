@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "common/base/result.hpp"
+#include "common/base/errors.hpp"
 #include "common/primitives/context.hpp"
-#include "common/structures/cache/record.hpp"
+#include "common/structures/cache/entry.hpp"
 
 namespace mcds {
 

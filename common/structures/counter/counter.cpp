@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "common/base/bytes.hpp"
-#include "common/structures/counter/copies.hpp"
+#include "common/structures/counter/replicated.hpp"
 
 namespace mcds {
 

@@ -12,9 +12,9 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/several/copies.hpp"
-#include "common/primitives/several/copy_count_guard.hpp"
-#include "common/primitives/several/side_by_side.hpp"
+#include "common/replication/copies.hpp"
+#include "common/replication/copy_count_guard.hpp"
+#include "common/replication/replicas.hpp"
 
 namespace mcds {
 
@@ -164,7 +164,7 @@ void Counter::side_by_side(std::size_t count, const Work& work) const {
 //   counter:<name>:limit:<period>:sliding   the times of the last uses: sliding.hpp
 //   E.g. counter:hits = 42 and, exact, C1 3 42 9f0c6a5be1d27348,51ab22c0de7f1a90,b7c1e0f2a94d4f6e *0b2f1c9e.
 //   The records are described in record.hpp; in how many copies it is:
-//   common/primitives/several/copy_count_guard.hpp.
+//   common/replication/copy_count_guard.hpp.
 // Invariants
 //   acknowledged increments <= value <= acknowledged + those reported as unknown, as long as the item lives.
 //   The answers of all takes plus what is left equal the sum of the increments.
@@ -175,7 +175,7 @@ void Counter::side_by_side(std::size_t count, const Work& work) const {
 //   sliding 2, denied 1; remove 2, 1 if there is one server. A batch of plain increments costs as much as
 //   one. Where there are several servers, a counter that is missing, or a window that is peeked at, is looked
 //   for under other numbers of copies: 1 more, and to create it 3.
-// With several copies (copies.hpp; a trip asks all copies at once)
+// With several copies (replicated.hpp; a trip asks all copies at once)
 //   Always exact. incr, decr 3, set 2, get 1, remove and set with if_absent 3; 128 names of a batch cost as
 //   much as one.
 //   set and remove take away what they saw: an increment at the same moment may be counted after them, and so

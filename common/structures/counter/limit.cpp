@@ -4,8 +4,8 @@
 
 #include "common/base/bytes.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/structures/counter/copies.hpp"
 #include "common/structures/counter/counter.hpp"
+#include "common/structures/counter/replicated.hpp"
 #include "common/structures/counter/sliding.hpp"
 
 namespace mcds {

@@ -7,7 +7,7 @@
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 
 namespace mcds {
 

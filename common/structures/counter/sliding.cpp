@@ -4,7 +4,7 @@
 #include <span>
 
 #include "common/base/bytes.hpp"
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 
 namespace mcds {
 

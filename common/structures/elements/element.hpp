@@ -8,7 +8,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/several/copies.hpp"
+#include "common/replication/copies.hpp"
 
 namespace mcds {
 

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/journal/journal.hpp"
+#include "common/journal/journal.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/several/copy_count_guard.hpp"
-#include "common/primitives/several/replicas.hpp"
-#include "common/primitives/several/versions.hpp"
+#include "common/replication/copy_count_guard.hpp"
+#include "common/replication/replicas.hpp"
+#include "common/replication/versions.hpp"
 #include "common/structures/elements/element.hpp"
 
 namespace mcds {
@@ -142,7 +142,7 @@ class Elements {
 }  // namespace mcds
 
 // Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`; in N copies, N at least 2,
-// `table<N>:<name>` or `hash<N>:<name>`: see common/primitives/several/copy_count_guard.hpp)
+// `table<N>:<name>` or `hash<N>:<name>`: see common/replication/copy_count_guard.hpp)
 //   <base>:v:<element>           the value; the element is encoded, or digested if it is long (key_names.hpp)
 //                                flags: 0x01000000 if it expires (one copy only; what they are in several:
 //                                Copies)
@@ -202,7 +202,7 @@ class Elements {
 //                  several at once, then accept(), repairs it.
 //   skew           harmless below half the grace.
 // Copies
-//   Elements are kept as in common/primitives/several/versions.hpp: their flags are versions, set and remove
+//   Elements are kept as in common/replication/versions.hpp: their flags are versions, set and remove
 //   raise the highest version, and a reader of copies that differ writes the newest back. So set of existing
 //   ones takes 2 trips instead of 1, and remove 3; the others take the same. A new element, or one that
 //   replaces a removal, is listed before it is written: behind new ones in the trip in which it is read (but
@@ -220,7 +220,7 @@ class Elements {
 //   listed if any copy's index lists it, and compaction drops only names that are absent in every copy: the
 //   copies of an index and of an element are on different servers, so one server that is down may hide the
 //   index in one copy and the element in another. A change is done, and an answer given, as
-//   several/quorum.hpp says; the answer names the copies that lag. A new name is listed in as many copies
+//   replication/quorum.hpp says; the answer names the copies that lag. A new name is listed in as many copies
 //   before its element is written, and a fetch relies on as many copies of the index. If two clients create
 //   the same element, the one that writes the first copy while it holds nothing was first, whichever value
 //   counts; a client that is overtaken there by a healing reader is told that the element existed, and two of

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
 #include "common/base/json.hpp"
-#include "common/base/rely.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/elements/index_lines.hpp"
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
+#include "common/journal/journal.hpp"
 #include "common/primitives/context.hpp"
-#include "common/primitives/journal/journal.hpp"
 #include "common/structures/elements/element.hpp"
 
 namespace mcds {

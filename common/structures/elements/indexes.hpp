@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "common/primitives/several/replicas.hpp"
+#include "common/replication/replicas.hpp"
 #include "common/structures/elements/index.hpp"
 
 namespace mcds {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "common/base/json.hpp"
-#include "common/primitives/item_size.hpp"
-#include "common/primitives/several/copy_count_guard.hpp"
+#include "common/primitives/seal.hpp"
+#include "common/replication/copy_count_guard.hpp"
 #include "common/structures/elements/index_lines.hpp"
 
 namespace mcds {

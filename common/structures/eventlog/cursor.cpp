@@ -16,7 +16,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/new_file.hpp"
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 
 namespace mcds {
 

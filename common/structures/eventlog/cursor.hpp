@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/base/descriptors.hpp"
+#include "common/base/process.hpp"
 #include "common/structures/eventlog/event.hpp"
 
 namespace mcds {

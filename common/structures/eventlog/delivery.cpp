@@ -3,7 +3,7 @@
 #include <tuple>
 
 #include "common/base/bytes.hpp"
-#include "common/base/rely.hpp"
+#include "common/base/errors.hpp"
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/read.hpp"
 

@@ -6,7 +6,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
-#include "common/primitives/record.hpp"
+#include "common/primitives/seal.hpp"
 
 namespace mcds {
 

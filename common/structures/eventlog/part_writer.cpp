@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/primitives/item_size.hpp"
+#include "common/primitives/seal.hpp"
 
 namespace mcds {
 

@@ -3,8 +3,7 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
-#include "common/base/rely.hpp"
-#include "common/base/result.hpp"
+#include "common/base/errors.hpp"
 #include "common/base/units.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/eventlog/part_writer.hpp"

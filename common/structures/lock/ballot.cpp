@@ -19,9 +19,8 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/base/result.hpp"
 #include "common/base/units.hpp"
-#include "common/primitives/several/side_by_side.hpp"
+#include "common/replication/replicas.hpp"
 #include "common/structures/lock/copy.hpp"
 
 namespace mcds {

@@ -1,5 +1,5 @@
 // One server's copy of a lock: what takes, renews and frees it. Copies are driven side by side, each by its
-// run's context (side_by_side.hpp). lock.hpp describes the layout and the guarantees.
+// run's context (replicas.hpp). lock.hpp describes the layout and the guarantees.
 #pragma once
 
 #include <optional>

@@ -6,9 +6,9 @@
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
 #include "common/primitives/cas_update.hpp"
+#include "common/primitives/context.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/polling.hpp"
-#include "common/primitives/several/side_by_side.hpp"
+#include "common/replication/replicas.hpp"
 #include "common/structures/lock/copy.hpp"
 #include "common/structures/lock/slots.hpp"
 

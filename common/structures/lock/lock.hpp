@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/primitives/several/copies.hpp"
+#include "common/replication/copies.hpp"
 
 namespace mcds {
 

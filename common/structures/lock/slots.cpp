@@ -4,7 +4,6 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/base/result.hpp"
 #include "common/structures/lock/value.hpp"
 
 namespace mcds {

@@ -5,7 +5,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
-#include "common/primitives/several/copies.hpp"
+#include "common/replication/copies.hpp"
 
 namespace mcds {
 

@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "common/base/bytes.hpp"
-#include "common/base/result.hpp"
+#include "common/base/errors.hpp"
 #include "common/base/units.hpp"
 #include "common/primitives/in_use.hpp"
 #include "common/primitives/key_names.hpp"

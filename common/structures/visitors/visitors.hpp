@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/base/result.hpp"
+#include "common/base/errors.hpp"
 #include "common/primitives/context.hpp"
 
 namespace mcds {

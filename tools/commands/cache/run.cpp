@@ -4,8 +4,6 @@
 
 #include <array>
 #include <bitset>
-#include <cerrno>
-#include <climits>
 
 #include "common/structures/cache/cache.hpp"
 #include "tools/commands/cache/options.hpp"

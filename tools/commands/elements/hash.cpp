@@ -1,7 +1,7 @@
 // mcds hash: parsing and printing; the algorithm is in common/structures/elements/hash.hpp.
 #include "common/structures/elements/hash.hpp"
 
-#include "common/structures/elements/watch.hpp"
+#include "common/structures/elements/hash_watch.hpp"
 #include "tools/commands/elements/command.hpp"
 
 namespace mcds {

@@ -1,5 +1,4 @@
 // mcds eventlog tail: the last events, and with -f those that come.
-#include "tools/commands/eventlog/merged.hpp"
 #include "tools/commands/eventlog/options.hpp"
 
 namespace mcds {

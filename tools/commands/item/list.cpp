@@ -1,17 +1,13 @@
 // mcds item list: every key that the servers of the pool hold now.
 #include <unistd.h>
 
-#include <map>
-#include <unordered_set>
-
 #include "common/cluster/keys/live.hpp"
 #include "common/operations/listings.hpp"
 #include "common/operations/removal.hpp"
 #include "common/placement/key_hash.hpp"
-#include "common/primitives/structure_names.hpp"
+#include "common/primitives/key_names.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/commands/item/options.hpp"
-#include "tools/commands/item/places.hpp"
 
 namespace mcds {
 

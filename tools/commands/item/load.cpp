@@ -1,5 +1,5 @@
 // mcds item load: parsing and printing; what is loaded, and how, stands in common/operations/load.hpp.
-#include "common/placement/gate.hpp"
+#include "common/placement/guess.hpp"
 #include "tools/cli/printed_command.hpp"
 #include "tools/commands/item/saving.hpp"
 

@@ -1,6 +1,5 @@
-#include "tools/commands/item/places.hpp"
-
-#include "common/primitives/parts.hpp"
+#include "common/primitives/key_names.hpp"
+#include "tools/commands/item/options.hpp"
 
 namespace mcds {
 

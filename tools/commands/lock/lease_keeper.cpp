@@ -3,7 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "tools/cli/here.hpp"
+#include "tools/cli/input.hpp"
 
 namespace mcds {
 

@@ -5,12 +5,11 @@
 // counted from before it was sent.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
-#include "common/base/descriptors.hpp"
+#include "common/base/process.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tools/cli/child.hpp"
 #include "tools/commands/commands.hpp"

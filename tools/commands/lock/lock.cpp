@@ -2,7 +2,7 @@
 // run.cpp.
 #include <sys/types.h>
 
-#include "common/base/result.hpp"
+#include "common/base/errors.hpp"
 #include "tools/cli/child.hpp"
 #include "tools/commands/lock/lease_keeper.hpp"
 #include "tools/commands/lock/options.hpp"

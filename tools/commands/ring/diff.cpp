@@ -1,8 +1,6 @@
 // mcds ring diff: what a change of the pool or of the client moves.
-#include "common/placement/ring/diff.hpp"
-
 #include "common/placement/ring/shares.hpp"
-#include "common/primitives/parts.hpp"
+#include "common/primitives/key_names.hpp"
 #include "tools/cli/changed_pool.hpp"
 #include "tools/cli/printed_command.hpp"
 #include "tools/commands/commands.hpp"

@@ -1,10 +1,8 @@
 // mcds ring move: parsing and printing; what is copied, and how, stands in common/operations/move/move.hpp.
 #include "common/operations/move/move.hpp"
 
-#include "common/placement/gate.hpp"
-#include "common/primitives/key_names.hpp"
+#include "common/placement/guess.hpp"
 #include "tools/cli/changed_pool.hpp"
-#include "tools/cli/left_items.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/cli/printed_command.hpp"
 #include "tools/cli/removal.hpp"

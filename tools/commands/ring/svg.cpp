@@ -1,7 +1,6 @@
 #include "tools/commands/ring/svg.hpp"
 
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "common/placement/ring/continuum.hpp"
@@ -149,9 +148,9 @@ std::string short_label(const std::string& label, const CommonEnds& common, std:
   return (common.head > 0 ? "…" : "") + without_the_middle(telling, most - 2) + (common.tail > 0 ? "…" : "");
 }
 
-class RingWriter {
+class SvgWriter {
  public:
-  explicit RingWriter(const RingDrawing& drawing) : drawing_(drawing), servers_(drawing.labels.size()) {
+  explicit SvgWriter(const RingDrawing& drawing) : drawing_(drawing), servers_(drawing.labels.size()) {
     const auto rows = static_cast<std::size_t>(rows_height / 19);
     columns_ = (servers_ + rows - 1) / rows;
     rows_ = (servers_ + columns_ - 1) / columns_;
@@ -457,7 +456,7 @@ std::vector<std::string> short_labels(const std::vector<std::string>& labels, st
 }
 
 std::string svg_of(const RingDrawing& drawing) {
-  return RingWriter(drawing).write();
+  return SvgWriter(drawing).write();
 }
 
 }  // namespace mcds

@@ -8,8 +8,8 @@
 #include "common/operations/doctor/gather.hpp"
 #include "tools/cli/cell_words.hpp"
 #include "tools/cli/config.hpp"
-#include "tools/cli/screen.hpp"
-#include "tools/commands/item/hot_keys.hpp"
+#include "tools/cli/text_table.hpp"
+#include "tools/commands/item/hot.hpp"
 #include "tools/commands/servers/condition.hpp"
 #include "tools/commands/servers/rates.hpp"
 

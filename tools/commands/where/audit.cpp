@@ -5,10 +5,9 @@
 #include "common/cluster/keys/live.hpp"
 #include "common/operations/listings.hpp"
 #include "common/placement/key_hash.hpp"
-#include "common/primitives/parts.hpp"
-#include "common/primitives/structure_names.hpp"
+#include "common/primitives/key_names.hpp"
 #include "tools/cli/live_dump.hpp"
-#include "tools/commands/where/live_keys.hpp"
+#include "tools/commands/where/options.hpp"
 #include "tools/commands/where/probe.hpp"
 
 namespace mcds {

@@ -1,12 +1,9 @@
 // mcds where --guess: which client put the keys where they are.
 #include "common/placement/guess.hpp"
 
-#include <map>
-
 #include "common/cluster/keys/probe.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "tools/cli/printed_command.hpp"
-#include "tools/commands/where/live_keys.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {

@@ -1,10 +1,7 @@
-#include "tools/commands/where/live_keys.hpp"
 
-#include <unordered_map>
-
-#include "common/cluster/keys/live.hpp"
 #include "common/placement/key_hash.hpp"
 #include "tools/cli/live_dump.hpp"
+#include "tools/commands/where/options.hpp"
 
 namespace mcds {
 

@@ -1,7 +1,6 @@
 // mcds where --prune --live --moved-from: old places after a move.
 #include "common/operations/move/move.hpp"
 #include "tools/cli/changed_pool.hpp"
-#include "tools/cli/left_items.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/cli/removal.hpp"
 #include "tools/commands/where/options.hpp"

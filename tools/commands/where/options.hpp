@@ -1,6 +1,9 @@
 // What `mcds where` was asked, and its parts that ask servers.
 #pragma once
 
+#include "common/cluster/keys/live.hpp"
+#include "common/operations/listings.hpp"
+#include "common/placement/guess.hpp"
 #include "common/placement/placement.hpp"
 #include "tools/cli/removal.hpp"
 #include "tools/commands/commands.hpp"
@@ -37,5 +40,21 @@ std::optional<ExitStatus> where_audit(Session& session, const WhereOptions& opti
 ExitStatus where_moved(Session& session, const WhereOptions& options);
 // guess.cpp: which client put the keys where they are.
 ExitStatus where_guess(Session& session, const WhereOptions& options);
+
+// Keys that the servers of a pool hold now.
+
+using Sightings = std::vector<Sighting>;
+
+// About `wanted` keys, alternating between the servers, each with the server it was listed by. Throws
+// NotApplied when none lists any; `warns` of those that do not.
+Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns = true);
+
+// Warns that most live keys are not where the profile looks, and names the client that explains them if there
+// is one (guess.cpp).
+void warn_of_another_client(Session& session, const Placement& placement);
+
+// Every key of the selection, with its name. What servers do not list makes the answer incomplete: each is an
+// error and worsens the status. Throws NotApplied when none lists any.
+Listings all_live_keys(Session& session, const Pool& pool, const KeySelection& selection, ExitStatus& status);
 
 }  // namespace mcds

@@ -1,15 +1,10 @@
 // Asks all servers for keys and says of each where its copies are and which of them go.
 #pragma once
 
-#include <map>
-
-#include "common/cluster/keys/probe.hpp"
-#include "common/operations/move/drop_journal.hpp"
+#include "common/operations/audit.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
-
-struct Findings;
 
 class Probe {
  public:
@@ -20,15 +15,14 @@ class Probe {
   ExitStatus add(const std::string& key);
   ExitStatus run();
   // How many are answered together, in their order.
-  std::size_t window() const { return window_; }
+  std::size_t window() const { return audit_.window(); }
   // What these keys say of the first profile; nothing is printed or removed.
   void gather(std::span<const std::string> keys, PruneEvidence& evidence);
   // One whose copies are known, and one that is known to be right.
   ExitStatus finish(const std::string& key, const KeyCopies& copies);
   void count_ok() { ++counts_[Verdict::ok]; }
-  // Whether copies of it that agree may be different bytes: each copy of a journal, log or counter has a life
-  // of its own, only elements are the same everywhere.
-  bool differ_by_nature(const std::string& key) const;
+  // See KeyAudit.
+  bool differ_by_nature(const std::string& key) const { return audit_.differ_by_nature(key); }
   // Whether more than half of what was counted is nowhere where the client looks.
   bool is_mostly_elsewhere() const;
   // What was counted of --live.
@@ -40,32 +34,20 @@ class Probe {
   void print_summary(const JsonObject& summary, ExitStatus status) const;
 
  private:
-  std::vector<KeyCopies> ask(std::span<const std::string> keys);
-  std::vector<KeyCopies> ask_once(std::span<const std::string> keys);
-  template <typename Answer>
-  void look_again(std::span<const std::string> keys, const Answer& answer);
-  bool is_doubtful(const std::string& key, const KeyCopies& copies) const {
-    return copies_differ(copies) && !differ_by_nature(key);
-  }
   ExitStatus finish_window();
   ExitStatus finish_doubtful();
   ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies);
-  void prune(Findings& findings, const std::string& wire_key);
-  std::vector<std::size_t> to_drop(const Findings& findings) const;
-  void drop(Findings& findings, const std::string& wire_key, std::vector<std::size_t> servers);
   ExitStatus count(const Findings& findings);
 
   Session& session_;
   const WhereOptions& options_;
   const Placements& placements_;
-  std::unique_ptr<Cluster> cluster_;
+  KeyAudit audit_;
   std::vector<std::string> keys_;
   std::vector<std::string> doubtful_;  // with --live
-  std::size_t window_, trip_;          // keys
   std::map<Verdict, std::uint64_t> counts_;
   std::map<Removal, std::uint64_t> removals_;
   std::uint64_t strays_ = 0;
-  std::unique_ptr<DropJournal> journal_;  // of --divergent drop
 };
 
 }  // namespace mcds

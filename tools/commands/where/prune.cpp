@@ -1,9 +1,8 @@
 // mcds where --prune and --live: copies that a client will never look at, and what speaks for removing them.
-#include <set>
 
-#include "common/placement/gate.hpp"
+#include "common/placement/guess.hpp"
 #include "tools/cli/printed_command.hpp"
-#include "tools/commands/where/live_keys.hpp"
+#include "tools/commands/where/options.hpp"
 #include "tools/commands/where/probe.hpp"
 
 namespace mcds {

@@ -1,7 +1,7 @@
 // mcds where: which server has a key, for any client. Asks no server, unless --probe or --guess say so.
-#include "common/placement/asked.hpp"
-#include "common/placement/distribution.hpp"
-#include "common/primitives/parts.hpp"
+#include "common/placement/placement.hpp"
+#include "common/placement/profiles/profile.hpp"
+#include "common/primitives/key_names.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {

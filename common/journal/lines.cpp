@@ -1,0 +1,135 @@
+#include "common/journal/lines.hpp"
+
+#include <unordered_set>
+
+#include "common/base/bytes.hpp"
+#include "common/primitives/seal.hpp"
+
+namespace mcds {
+
+namespace {
+
+template <typename Function>
+void for_each_line(std::string_view text, Function function) {
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    // What has no line feed was cut off, or something foreign was appended.
+    function(text.substr(0, end), end != std::string_view::npos);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+}
+
+std::optional<JournalLineView> decode_line(std::string_view line) {
+  const auto body = unseal(line);
+  if (!body) return std::nullopt;
+  std::string_view rest = *body;
+  const std::string_view kind = take_word(rest);
+  if (kind.size() != 1 || std::string_view("+-!=").find(kind[0]) == std::string_view::npos)
+    return std::nullopt;
+  const auto id = take_word(rest);
+  if (id.size() < 18 || id[16] != '.') return std::nullopt;
+  return JournalLineView{static_cast<Change>(kind[0]), id, rest};
+}
+
+}  // namespace
+
+void append_line(std::string& text, const JournalLine& line) {
+  const std::size_t start = text.size();
+  const char change = static_cast<char>(line.change);
+  append_all(text, {{&change, 1}, " ", line.id});
+  if (line.change == Change::add || line.change == Change::remove) append_all(text, {" ", line.element});
+  append_seal(text, start);
+  text += '\n';
+}
+
+std::string encode(const JournalLine& line) {
+  std::string text;
+  append_line(text, line);
+  return text;
+}
+
+std::string journal_header(std::string_view incarnation) {
+  return seal("J1 " + std::string(incarnation)) + '\n';
+}
+
+SegmentName lost_segment() {
+  return {"0000000000000001", 0};
+}
+
+std::string lost_segment_line() {
+  return seal("S " + lost_segment().id + " 0") + '\n';
+}
+
+std::string encode(const JournalRoot& root) {
+  std::string value = journal_header(root.incarnation);
+  for (const SegmentName& segment : root.segments)
+    value += seal("S " + segment.id + ' ' + std::to_string(segment.lines)) + '\n';
+  return value + std::string(root.tail);
+}
+
+std::optional<JournalRoot> decode_journal_root(std::string_view value) {
+  JournalRoot root;
+  std::unordered_set<std::string_view> seen;
+  bool first = true;
+  while (!value.empty()) {
+    const auto end = value.find('\n');
+    if (end == std::string_view::npos) break;
+    const auto body = unseal(value.substr(0, end));
+    std::string_view rest = body.value_or("");
+    const std::string_view kind = take_word(rest);
+    if (first && kind == "J1") {
+      root.incarnation = rest;
+    } else if (!first && kind == "S") {
+      const std::string_view id = take_word(rest);
+      const auto lines = parse_u64(rest);
+      if (!parse_hex64(id) || !lines) break;
+      // Named once, it is read once.
+      if (seen.insert(id).second) root.segments.push_back({std::string(id), *lines});
+    } else {
+      break;
+    }
+    first = false;
+    value.remove_prefix(end + 1);
+  }
+  if (first) return std::nullopt;
+  root.tail = value;
+  return root;
+}
+
+std::uint64_t tell_journal_lines(std::string_view text, const TellLine& tell) {
+  std::uint64_t foreign = 0;
+  for_each_line(text, [&](std::string_view line, bool whole) {
+    if (line.starts_with('#') && whole) return;
+    const auto one = whole ? decode_line(line) : std::nullopt;
+    if (one) {
+      tell(*one);
+    } else {
+      ++foreign;
+    }
+  });
+  return foreign;
+}
+
+std::vector<JournalLine> decode_journal_lines(std::string_view text) {
+  std::vector<JournalLine> lines;
+  tell_journal_lines(text, [&](const JournalLineView& line) {
+    lines.push_back({line.change, std::string(line.id), std::string(line.element)});
+  });
+  return lines;
+}
+
+std::string without_padding(std::string_view text) {
+  std::string kept;
+  for_each_line(text, [&](std::string_view line, bool whole) {
+    if (line.starts_with('#') && whole) return;
+    kept += line;
+    if (whole) kept += '\n';
+  });
+  return kept;
+}
+
+std::string padding_line(std::size_t size) {
+  return '#' + std::string(size - 2, ' ') + '\n';
+}
+
+}  // namespace mcds

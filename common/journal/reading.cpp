@@ -1,0 +1,127 @@
+#include "common/journal/reading.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+namespace {
+
+// The lines that count: the first of each id.
+std::vector<JournalLine> first_of_each(std::vector<JournalLine> lines) {
+  std::unordered_set<std::string_view> seen;
+  seen.reserve(lines.size());
+  std::vector<JournalLine*> repeated;
+  for (JournalLine& line : lines) {
+    if (!seen.insert(line.id).second) repeated.push_back(&line);
+  }
+  for (JournalLine* line : repeated) line->id.clear();
+  if (!repeated.empty()) std::erase_if(lines, [](const JournalLine& line) { return line.id.empty(); });
+  return lines;
+}
+
+}  // namespace
+
+std::string segment_key(const std::string& root, const std::string& id) {
+  return root + ":s:" + id;
+}
+
+std::string encode_all(std::span<const JournalLine> lines) {
+  std::string text;
+  for (const JournalLine& line : lines) append_line(text, line);
+  return text;
+}
+
+void JournalReading::take_root(const Context& context, Reply reply) {
+  expect_read(context.cluster, reply);
+  contents = JournalContents();
+  contents.key = key;
+  contents.server = reply.server;
+  contents.cas = reply.cas;
+  complete = true;
+  if (reply.outcome != Outcome::hit) return;
+  root_value = std::move(reply.value);
+  auto decoded = decode_journal_root(root_value);
+  if (!decoded)
+    throw CorruptData("the value under " + key + " is not a journal; does another program use this name?",
+                      context.cluster.address_of(reply.server));
+  root = std::move(*decoded);
+  contents.found = true;
+  contents.incarnation = root.incarnation;
+  contents.bytes = root_value.size();
+  segments.assign(root.segments.size(), {});
+  complete = root.segments.empty();
+}
+
+// One trip for most journals: only what needs the budget watched takes more.
+void JournalReading::read_segments(const Context& context) {
+  std::vector<Request> requests;
+  for (const SegmentName& segment : root.segments)
+    requests.push_back(Request::get(segment_key(key, segment.id)).lying_with(key));
+  std::size_t bytes = root_value.size();
+  complete = true;
+  for (std::size_t from = 0; from < requests.size(); from += segments_per_trip) {
+    const std::size_t count = std::min(segments_per_trip, requests.size() - from);
+    auto replies = context.cluster.execute(std::span(requests).subspan(from, count));
+    for (std::size_t n = 0; n < replies.size(); ++n) {
+      expect_read(context.cluster, replies[n]);
+      bytes += replies[n].value.size();
+      if (replies[n].outcome == Outcome::hit)
+        segments[from + n] = std::move(replies[n].value);
+      else
+        complete = false;
+    }
+    if (bytes > largest_journal)
+      throw CorruptData("the journal under " + key + " is larger than " +
+                            std::to_string(largest_journal >> 20) +
+                            " MiB, the limit for one read; store less under one name",
+                        context.cluster.address_of(contents.server));
+  }
+}
+
+void JournalReading::reread_root(const Context& context) {
+  JournalReading again(key, context, context.cluster.execute(Request::get(key)));
+  if (again.contents.found && again.root_value == root_value) {
+    complete = true;  // as complete as it gets
+  } else {
+    *this = std::move(again);
+    root = contents.found ? *decode_journal_root(root_value) : JournalRoot();
+  }
+}
+
+JournalContents JournalReading::finish() {
+  std::vector<JournalLine> lines;
+  JournalContents all = finish([&](const JournalLineView& line) {
+    lines.push_back({line.change, std::string(line.id), std::string(line.element)});
+  });
+  all.lines = first_of_each(std::move(lines));
+  return all;
+}
+
+JournalContents JournalReading::finish(const TellLine& tell) {
+  if (!contents.found) return std::move(contents);
+  const auto take = [&](std::string_view text) {
+    bool cleared = false;
+    const std::uint64_t foreign = tell_journal_lines(text, [&](const JournalLineView& line) {
+      cleared = cleared || line.change == Change::clear;
+      tell(line);
+    });
+    if (cleared) contents.loss = {};
+    contents.loss.lines += foreign;
+  };
+  for (std::size_t i = 0; i < root.segments.size(); ++i) {
+    contents.segments.push_back(segment_key(key, root.segments[i].id));
+    if (!segments[i]) {
+      ++contents.loss.segments;
+      continue;
+    }
+    contents.bytes += segments[i]->size();
+    take(*segments[i]);
+  }
+  take(root.tail);
+  return std::move(contents);
+}
+
+}  // namespace mcds

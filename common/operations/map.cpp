@@ -1,0 +1,178 @@
+#include "common/operations/map.hpp"
+
+#include "common/base/bytes.hpp"
+
+namespace mcds::moving {
+
+namespace {
+
+using View = std::string_view;
+
+constexpr std::int64_t chunks_per_directory = 32;
+constexpr View claim = ":s:0000000000000000";
+
+bool ends_in_number_after(View key, View mark) {
+  const auto end = key.find_last_not_of("0123456789");
+  return end != View::npos && end + 1 < key.size() && key.substr(0, end + 1).ends_with(mark);
+}
+
+void describe_log(View key, Fate& fate) {
+  if (key.ends_with(":conf")) {
+    fate.pass = 2;
+  } else if (ends_in_number_after(key, ":dir:")) {
+    fate.kind = Kind::directory;
+    fate.pass = 2;
+  } else {
+    fate.kind = Kind::log_part;
+    fate.pass = ends_in_number_after(key, ".") ? 0 : 1;
+  }
+}
+
+// `rest`: the key without its namespace.
+void describe(const NameInNamespace& ours, View rest, bool named_namespace, Fate& fate) {
+  const View structure = ours.name.structure;
+  // A tag's number must not come back once it was expired: without it the entries that moved are stale.
+  if (structure == "cachetag") {
+    fate.what = Fate::What::lock;
+    return;
+  }
+  const bool lock = structure == "lock" || (structure == "cache" && !ours.name.is_root);
+  if (lock && named_namespace) {
+    fate.what = Fate::What::lock;
+  } else if (lock) {
+    fate.kind = Kind::locklike;
+  } else if (rest.ends_with(claim)) {
+    fate.what = Fate::What::lock;
+  } else if (structure == "eventlog") {
+    describe_log(rest, fate);
+  } else if (structure == "array") {
+    if (!ours.name.is_root) return;
+    fate.kind = Kind::journal;
+    fate.pass = 1;
+  } else if (structure == "table" || structure == "hash") {
+    const bool shard = ends_in_number_after(rest, ":i:") && rest.find(":v:") == View::npos;
+    if (!shard && !ours.name.is_root) return;
+    fate.kind = Kind::journal;
+    fate.pass = shard ? 1 : 2;
+  }
+}
+
+}  // namespace
+
+Kind kind_of(const NameInNamespace& ours, std::string_view rest) {
+  Fate fate;
+  describe(ours, rest, false, fate);
+  return fate.kind;
+}
+
+Spooled record_of(const LiveKey& key, const Fate& fate) {
+  Spooled record = spooled(key, fate.to);
+  record.kind = fate.kind;
+  record.copy = fate.copy;
+  return record;
+}
+
+std::string identity_of(const Placement& from, const Placement& to, const std::string& key_prefix) {
+  std::string text;
+  for (const Placement* one : {&from, &to}) {
+    append_all(text, {one->profile(), "\n"});
+    for (const Server& server : one->pool())
+      append_all(text, {server.address(), " ", server.name, " ", std::to_string(server.weight), "\n"});
+  }
+  return text + key_prefix;
+}
+
+Map::Map(const Placement& from, const Placement& to, std::string key_prefix, std::size_t copies)
+    : from_(from), to_(to), key_prefix_(std::move(key_prefix)), copies_(copies) {
+  for (const Server& old_server : from.pool()) {
+    std::vector<bool>& row = same_.emplace_back();
+    for (const Server& server : to.pool()) row.push_back(old_server.address() == server.address());
+  }
+}
+
+std::vector<std::size_t> Map::owners(const Placement& placement, View key, std::size_t copies) {
+  if (!placement.replicates()) return placement.servers_of(key, copies);
+  std::vector<std::size_t> servers;
+  for (const Owner& owner : placement.owners_of(key).list) servers.push_back(owner.server);
+  return servers;
+}
+
+Fate Map::placed_fate(View placed_by, std::size_t copies, std::size_t server) const {
+  Fate fate;
+  const auto before = owners(from_, placed_by, copies), after = owners(to_, placed_by, copies);
+  const auto stays = [&](std::size_t one) {
+    return std::ranges::any_of(after, [&](std::size_t other) { return same_[one][other]; });
+  };
+  if (std::ranges::find(before, server) == before.end()) {
+    fate.what = stays(server) ? Fate::What::arrived : Fate::What::astray;
+    return fate;
+  }
+  // Servers that both know keep their copies; the others' go to those that have none, in order.
+  if (stays(server)) return fate;
+  std::vector<std::size_t> empty;
+  for (const std::size_t other : after) {
+    if (std::ranges::none_of(before, [&](std::size_t one) { return same_[one][other]; }))
+      empty.push_back(other);
+  }
+  std::size_t rank = 0;
+  for (const std::size_t one : before) {
+    if (one == server) break;
+    if (!stays(one)) ++rank;
+  }
+  if (rank >= empty.size()) return fate;
+  fate.what = Fate::What::moves;
+  fate.to = empty[rank];
+  fate.copy = static_cast<std::uint8_t>(rank);
+  return fate;
+}
+
+Map::Keeping Map::keeping(std::string_view key) const {
+  Keeping result{std::string(key), copies_};
+  if (const auto ours = structure_in(key, key_prefix_)) {
+    result.copies = ours->name.copies_or(result.copies);
+    result.placed_by = placed(std::move(result.placed_by), ours->key_prefix).placed_by();
+  }
+  result.copies = std::min({result.copies, from_.pool().size(), to_.pool().size()});
+  return result;
+}
+
+Fate Map::of(std::string_view key, std::size_t server) const {
+  const auto ours = structure_in(key, key_prefix_);
+  const View rest = key.substr(ours ? ours->key_prefix.size() : std::min(key_prefix_.size(), key.size()));
+  if (rest.starts_with("lockserver:votes:") || rest.starts_with("mcds:probe:"))
+    return {.what = Fate::What::lock};
+  Fate described;
+  if (ours) describe(*ours, rest, ours->key_prefix == key_prefix_, described);
+  if (described.what == Fate::What::lock) return described;
+  const Keeping kept = keeping(key);
+  Fate fate = placed_fate(kept.placed_by, kept.copies, server);
+  fate.kind = described.kind;
+  fate.pass = described.pass;
+  return fate;
+}
+
+bool Map::is_new_place(std::string_view key, std::size_t server) const {
+  const Keeping kept = keeping(key);
+  const auto after = owners(to_, kept.placed_by, kept.copies);
+  return std::ranges::find(after, server) != after.end();
+}
+
+std::string Map::wire_key(std::string_view key, std::size_t to) const {
+  if (to_.has_plain_owners()) return std::string(key);
+  for (const Owner& owner : to_.owners_of(key).list) {
+    if (owner.server == to && !owner.wire_key.empty()) return owner.wire_key;
+  }
+  return std::string(key);
+}
+
+PartOfLog part_of_log(std::string_view key) {
+  const std::size_t colon = key.rfind(':');
+  if (colon == View::npos) return {};
+  const View part = key.substr(colon + 1);
+  const auto chunk = parse_i64(part.substr(0, part.find('.')));
+  if (!chunk || *chunk < 0) return {};
+  return {std::string(key.substr(0, colon)) + ":dir:" + std::to_string(*chunk / chunks_per_directory),
+          std::string(part)};
+}
+
+}  // namespace mcds::moving

@@ -1,0 +1,264 @@
+#include "common/operations/roots.hpp"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/cluster/decorators.hpp"
+#include "common/journal/journal.hpp"
+
+namespace mcds::moving {
+
+namespace {
+
+constexpr int most_looks = 8;
+constexpr std::size_t segments_per_trip = 8;
+
+// The lines of `wanted` that `have` lacks, each with its line feed.
+std::string lines_lacking(std::string_view have, std::string_view wanted) {
+  std::unordered_set<std::string_view> known;
+  for (const std::string_view line : split(have, '\n')) known.insert(line);
+  std::string lacking;
+  for (const std::string_view line : split(wanted, '\n')) {
+    if (!line.empty() && known.insert(line).second) append_all(lacking, {line, "\n"});
+  }
+  return lacking;
+}
+
+// Of a log's part: `E1 <part> <incarnation> *<checksum>`, then its lines.
+std::string_view incarnation_of(std::string_view part) {
+  const auto words = split(take_line(part), ' ');
+  return words.size() == 4 ? words[2] : std::string_view();
+}
+
+std::string_view without_header(std::string_view part) {
+  take_line(part);
+  return part;
+}
+
+// A cluster in which everything is on one server.
+class OneServer final : public Decorator {
+ public:
+  OneServer(Cluster& inner, std::size_t server) : Decorator(inner), server_(server) {}
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    std::vector<Request> there(batch.begin(), batch.end());
+    for (Request& request : there) request.server = server_;
+    return inner().execute(there);
+  }
+
+ private:
+  std::size_t server_;
+};
+
+struct BothPlaces {
+  BothPlaces(const Context& from, Cluster& to, const Roots::Place& place)
+      : old_server(from.cluster, place.from),
+        new_server(to, place.to),
+        old_one{old_server, from.clock, from.random, "", 1},
+        new_one{new_server, from.clock, from.random, "", 1} {}
+
+  OneServer old_server, new_server;
+  Context old_one, new_one;
+};
+
+// Where the lines that only the new place has go among those of the old one: behind them, but lines about the
+// same element keep the order that they have in the new place.
+class Placing {
+ public:
+  Placing(const std::vector<JournalLine>& old_lines, const std::vector<JournalLine>& new_lines)
+      : new_lines_(new_lines), size_(old_lines.size()), highest_(new_lines.size(), old_lines.size()) {
+    for (std::size_t i = 0; i < old_lines.size(); ++i) places_.emplace(old_lines[i].id, i);
+    find_highest();
+  }
+
+  // Of new_lines[i], if the old place has it, too.
+  std::optional<std::size_t> place_of(std::size_t i) const {
+    const auto place = places_.find(new_lines_[i].id);
+    return place == places_.end() ? std::nullopt : std::optional(place->second);
+  }
+
+  // How many lines of the old place come before new_lines[i]; to be asked of all, in order.
+  std::size_t next(std::size_t i) {
+    const JournalLine& line = new_lines_[i];
+    const auto place = place_of(i);
+    if (place) anchor_ = std::max(anchor_, *place + 1);
+    const std::size_t chosen = place ? *place + 1 : std::max(highest_[i], lowest_for(line));
+    if (line.change == Change::clear) lowest_of_all_ = std::max(lowest_of_all_, chosen);
+    if (line.change != Change::forgotten) lowest_[line.element] = std::max(lowest_[line.element], chosen);
+    return chosen;
+  }
+
+ private:
+  using Places = std::unordered_map<std::string_view, std::size_t>;
+
+  void find_highest() {
+    Places highest;
+    std::size_t of_clears = size_;
+    for (std::size_t i = new_lines_.size(); i-- > 0;) {
+      const JournalLine& line = new_lines_[i];
+      if (line.change == Change::forgotten) continue;
+      std::size_t& of_element = highest.try_emplace(line.element, size_).first->second;
+      highest_[i] = std::min(of_clears, of_element);
+      const std::size_t place = place_of(i).value_or(size_);
+      of_element = std::min(of_element, place);
+      if (line.change == Change::clear) of_clears = std::min(of_clears, place);
+    }
+  }
+
+  std::size_t lowest_for(const JournalLine& line) const {
+    if (line.change == Change::clear) return std::max(anchor_, lowest_of_all_);
+    const auto found = lowest_.find(line.element);
+    return std::max(lowest_of_all_, found == lowest_.end() ? 0 : found->second);
+  }
+
+  const std::vector<JournalLine>& new_lines_;
+  std::size_t size_;
+  Places places_;                     // in the old place, by id
+  std::vector<std::size_t> highest_;  // of each line, from what follows it
+  Places lowest_;                     // by element, from what came so far
+  std::size_t lowest_of_all_ = 0;     // from the last clear
+  std::size_t anchor_ = 0;            // behind all lines of the old place that came so far
+};
+
+// Of a line that one has and the other has forgotten: an addition was removed there, and remains so; what
+// removes may have something to remove here.
+const JournalLine& telling_more(const JournalLine& one, const JournalLine& other) {
+  if (other.change == Change::forgotten) return one.change == Change::add ? other : one;
+  return one.change == Change::forgotten && other.change != Change::add ? other : one;
+}
+
+// All lines of both.
+std::vector<JournalLine> united(const std::vector<JournalLine>& old_lines,
+                                const std::vector<JournalLine>& new_lines) {
+  Placing placing(old_lines, new_lines);
+  std::vector<const JournalLine*> shared;
+  for (const JournalLine& line : old_lines) shared.push_back(&line);
+  std::vector<std::vector<const JournalLine*>> behind(old_lines.size() + 1);
+  for (std::size_t i = 0; i < new_lines.size(); ++i) {
+    const std::size_t next = placing.next(i);
+    if (const auto place = placing.place_of(i))
+      shared[*place] = &telling_more(old_lines[*place], new_lines[i]);
+    else
+      behind[next].push_back(&new_lines[i]);
+  }
+  std::vector<JournalLine> lines;
+  for (std::size_t i = 0; i <= old_lines.size(); ++i) {
+    if (i != 0) lines.push_back(*shared[i - 1]);
+    for (const JournalLine* line : behind[i]) lines.push_back(*line);
+  }
+  return lines;
+}
+
+}  // namespace
+
+bool Roots::has_segments(std::string_view value) {
+  const auto root = decode_journal_root(value);
+  return root && !root->segments.empty();
+}
+
+bool Roots::is_of(Kind kind, std::string_view value) {
+  switch (kind) {
+    case Kind::journal: return decode_journal_root(value).has_value();
+    case Kind::log_part: return value.starts_with("E1 ") && incarnation_of(value).size() == 16;
+    case Kind::directory: return value.starts_with("N ") || value.starts_with("W ");
+    case Kind::plain:
+    case Kind::locklike: break;
+  }
+  return false;
+}
+
+// False: one that is named is not there any more.
+bool Roots::copy_segments(const Place& place, std::string_view value) const {
+  const auto root = decode_journal_root(value);
+  if (!root) return true;
+  std::vector<Request> gets;
+  for (const SegmentName& segment : root->segments)
+    gets.push_back(Request::get(place.key + ":s:" + segment.id));
+  for (std::size_t at = 0; at < gets.size(); at += segments_per_trip) {
+    std::vector<Request> here, there;
+    for (std::size_t i = at; i < std::min(gets.size(), at + segments_per_trip); ++i) {
+      here.push_back(Request(gets[i]).on(place.from));
+      there.push_back(Request(gets[i]).on(place.to));
+    }
+    const std::vector<Reply> known = to_.execute(there);
+    const std::vector<Reply> found = from_.cluster.execute(here);
+    std::vector<Request> adds;
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      if (known[i].outcome == Outcome::hit) continue;
+      if (expect_read(from_.cluster, found[i]).outcome != Outcome::hit) return false;
+      adds.push_back(Request::add(here[i].key, found[i].value, Exptime::never()).on(place.to));
+    }
+    for (const Reply& reply : to_.execute(adds)) static_cast<void>(expect(to_, reply));
+  }
+  return true;
+}
+
+Reply Roots::with_segments(const Place& place, Reply root) const {
+  for (int look = 0; look < most_looks; ++look) {
+    if (copy_segments(place, root.value)) return root;
+    // Compacted meanwhile, so that the root names others by now; or lost.
+    Reply again = from_.cluster.execute(Request::probe(place.key, place.from));
+    if (expect_read(from_.cluster, again).outcome != Outcome::hit) return again;
+    if (again.value == root.value) return root;  // what names a lost segment goes on saying so
+    root = std::move(again);
+  }
+  throw Failure(ErrorCode::try_again, "it is compacted faster than it can be copied; run the move again",
+                from_.cluster.address_of(place.from));
+}
+
+void Roots::unite_journals(const Place& place) const {
+  const BothPlaces both(from_, to_, place);
+  const JournalContents contents = Journal(both.old_one, place.key).read();
+  if (!contents.found) return;
+  // What is lost on either side goes on being told.
+  Journal::Options options;
+  options.lossy = contents.loss.any() || Journal(both.new_one, place.key).read().loss.any();
+  Journal(both.new_one, place.key, options)
+      .compact([&](const std::vector<JournalLine>& lines) { return united(contents.lines, lines); }, true);
+  if (contents.loss.any())
+    throw Failure(ErrorCode::bad_data, "a part of it is lost on its old server; what is left was united");
+}
+
+// Its events are in a part of another incarnation now.
+void Roots::withdraw(const Place& place, std::string_view incarnation) const {
+  const PartOfLog part = part_of_log(place.key);
+  const std::string text = "W " + part.part + ' ' + std::string(incarnation);
+  static_cast<void>(
+      expect(to_, to_.execute(Request::append(part.directory, text + " *" + checksum(text) + '\n'))));
+}
+
+void Roots::unite_lines(const Place& place, Kind kind, std::string_view old_value) const {
+  const Reply now = to_.execute(Request::get(place.key).on(place.to));
+  if (expect_read(to_, now).outcome != Outcome::hit)
+    throw Failure(ErrorCode::try_again, "it went while it was united; run the move again");
+  const bool other_life = kind == Kind::log_part && incarnation_of(old_value) != incarnation_of(now.value);
+  const std::string lacking = lines_lacking(now.value, other_life ? without_header(old_value) : old_value);
+  if (!lacking.empty()) {
+    const Reply reply = expect(to_, to_.execute(Request::append(place.key, lacking).on(place.to)));
+    if (reply.outcome != Outcome::stored)
+      throw Failure(ErrorCode::refused, "the new one has no room for the lines that only the old one has");
+  }
+  if (other_life) withdraw(place, incarnation_of(old_value));
+}
+
+void Roots::unite(const Place& place, Kind kind, std::string_view old_value) const {
+  if (kind == Kind::journal) return unite_journals(place);
+  unite_lines(place, kind, old_value);
+}
+
+bool Roots::has_all(const Place& place, Kind kind, std::string_view old_value) const {
+  if (kind == Kind::journal) {
+    const BothPlaces both(from_, to_, place);
+    std::unordered_set<std::string> known;
+    for (const JournalLine& line : Journal(both.new_one, place.key).read().lines) known.insert(line.id);
+    const std::vector<JournalLine> lines = Journal(both.old_one, place.key).read().lines;
+    return std::ranges::all_of(lines, [&](const JournalLine& line) { return known.contains(line.id); });
+  }
+  const Reply now = to_.execute(Request::get(place.key).on(place.to));
+  if (expect_read(to_, now).outcome != Outcome::hit) return false;
+  return lines_lacking(now.value, kind == Kind::log_part ? without_header(old_value) : old_value).empty();
+}
+
+}  // namespace mcds::moving

@@ -1,0 +1,112 @@
+#include "common/operations/spool.hpp"
+
+#include <unistd.h>
+
+#include "common/base/errors.hpp"
+#include "common/base/new_file.hpp"
+
+namespace mcds::moving {
+
+namespace {
+
+constexpr std::size_t buffer_size = 64 * 1024;
+
+struct Header {
+  std::uint64_t cas;
+  std::uint32_t size_bytes, expires_s;
+  std::uint16_t from, to;
+  Kind kind;
+  std::uint8_t key_size;
+  std::uint8_t copy;
+};
+
+}  // namespace
+
+Spooled spooled(const LiveKey& key, std::size_t to) {
+  Spooled record{.from = static_cast<std::uint16_t>(key.server), .to = static_cast<std::uint16_t>(to)};
+  record.size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(key.size_bytes, UINT32_MAX));
+  if (key.expires_at >= 0)
+    record.expires_s = static_cast<std::uint32_t>(std::clamp<std::int64_t>(key.expires_at, 1, UINT32_MAX));
+  record.cas = key.cas;
+  record.key = key.key;
+  return record;
+}
+
+Spool::Spool() : descriptor_(open_unnamed_file()) {
+  if (descriptor_ < 0)
+    throw Failure(ErrorCode::cannot_write, "cannot keep a list of keys in " + temporary_folder() + ": " +
+                                               std::strerror(errno) + "; set TMPDIR to a writable directory");
+}
+
+void Spool::flush() {
+  if (!write_all(descriptor_, buffer_))
+    throw Failure(ErrorCode::cannot_write, std::string("cannot keep the list of keys: ") +
+                                               std::strerror(errno) + "; set TMPDIR to where there is room");
+  buffer_.clear();
+}
+
+void Spool::add_bytes(std::string_view bytes, std::string_view more) {
+  ++count_;
+  buffer_ += bytes;
+  buffer_ += more;
+  if (buffer_.size() >= buffer_size) flush();
+}
+
+void Spool::add(const Spooled& record) {
+  const Header header{record.cas,
+                      record.size_bytes,
+                      record.expires_s,
+                      record.from,
+                      record.to,
+                      record.kind,
+                      static_cast<std::uint8_t>(record.key.size()),
+                      record.copy};
+  buffer_.append(reinterpret_cast<const char*>(&header), sizeof header);
+  add_bytes(record.key);
+}
+
+void Spool::rewind() {
+  flush();
+  if (lseek(descriptor_, 0, SEEK_SET) != 0)
+    throw refused_by_system(ErrorCode::cannot_read, "cannot read the list of keys");
+  position_ = 0;
+}
+
+bool Spool::fill(std::size_t size) {
+  while (buffer_.size() - position_ < size) {
+    buffer_.erase(0, position_);
+    position_ = 0;
+    const std::size_t had = buffer_.size();
+    buffer_.resize(had + buffer_size);
+    const ssize_t got = read(descriptor_, buffer_.data() + had, buffer_size);
+    buffer_.resize(had + static_cast<std::size_t>(got > 0 ? got : 0));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw refused_by_system(ErrorCode::cannot_read, "cannot read the list of keys");
+    if (got == 0) return false;
+  }
+  return true;
+}
+
+std::string_view Spool::next_bytes(std::size_t size) {
+  if (!fill(size)) return {};
+  const std::string_view bytes(buffer_.data() + position_, size);
+  position_ += size;
+  return bytes;
+}
+
+std::optional<Spooled> Spool::next() {
+  const std::string_view bytes = next_bytes(sizeof(Header));
+  if (bytes.empty()) return std::nullopt;
+  Header header{};
+  std::memcpy(&header, bytes.data(), sizeof header);
+  return Spooled{header.from,
+                 header.to,
+                 header.kind,
+                 header.size_bytes,
+                 header.expires_s,
+                 header.cas,
+                 std::string(next_bytes(header.key_size)),
+                 header.copy};
+}
+
+}  // namespace mcds::moving
