@@ -29,7 +29,7 @@ std::string verb_help(const Command& command, const Verb& verb);
 // Which version this program is.
 
 // From meson.build's project version.
-constexpr std::string_view program_version = MCDS_VERSION;
+extern const std::string_view program_version;
 
 // What --version prints: the version, the commit where it is known, how it was built. One line.
 std::string version_text();

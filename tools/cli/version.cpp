@@ -4,6 +4,8 @@
 
 namespace mcds {
 
+const std::string_view program_version = MCDS_VERSION;
+
 std::string version_text() {
   std::string text;
   append_all(text, {"mcds ", program_version, " ("});
