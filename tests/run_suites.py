@@ -3,27 +3,31 @@
 
 A suite is a doctest program in BUILD_DIR/tests or a script that ends with a line `N passed, N failed`. Output is shown
 for suites that fail. MCDS_TEST_JOBS sets how many of those that compute run at a time, beside one more of those that wait for
-servers and for time; MCDS_TEST_SUITE_SECONDS how long one may take.
+servers and for time; when all that compute are done, as many more of the others. MCDS_TEST_SUITE_SECONDS how long one may take.
 What a suite started and left behind is ended with it. Suites whose machine lacks what they need are named once, as one failure.
 MCDS_TEST_SEED chooses the random numbers: the same in each short run, others in each full one. --targets prints what ninja must build for them instead.
 Suite lint, which takes minutes of the processor, runs where it is named and in full runs.
 With MCDS_TEST_FULL=1 all that take an amount from the environment get a larger one, and the suites full/… run too: those
 of FULL, and every script tests/*/*_full.py.
 """
-import concurrent.futures
+import collections
 import ctypes
 import glob
 import os
+import queue
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 SUITE_TIMEOUT = int(os.environ.get("MCDS_TEST_SUITE_SECONDS", 6 * 3600 if FULL else 900))
 SHORT_RUN_SEED = "26"
+# These begin first: they take longest, and cannot be divided.
+LONGEST = ("lint", "cli", "interop/placement", "interop/mixed", "integration/item_save", "integration/signals", "integration/copies")
 COMPUTING = {"simulation", "exhaustive", "unit", "contract", "fuzz", "lint", "full"}
 FULL_AMOUNTS = {"MCDS_TEST_SCHEDULES": "400000", "MCDS_TEST_SECONDS": "120", "MCDS_TEST_LOCK_SECONDS": "60",
                 "MCDS_TEST_EVENTS": "1000", "MCDS_TEST_ROUNDS": "5000", "MCDS_TEST_INCREMENTS": "2000"}
@@ -162,6 +166,20 @@ def targets(build, chosen):
     return [os.path.relpath(program, build) for program in sorted(programs)] + ["tools/mcds"]
 
 
+def work(queues, done):
+    """Runs the suites of each queue in turn; one that cannot be run has failed."""
+    for left in queues:
+        while left:
+            try:
+                suite = left.popleft()
+            except IndexError:  # another took the last one
+                break
+            try:
+                done.put(run(suite))
+            except OSError as error:
+                done.put((suite[0], 0, 1, 0.0, str(error)))
+
+
 def main():
     if sys.argv[1:2] == ["--supervise"]:
         supervise(float(sys.argv[2]), sys.argv[3:])
@@ -187,16 +205,19 @@ def main():
         chosen = [suite for suite in chosen if suite[0] not in lacking]
         failures += 1
     jobs = int(os.environ.get("MCDS_TEST_JOBS", "2"))
-    chosen.sort(key=lambda suite: not suite[0].startswith("lint"))  # takes longest and cannot be divided
-    with concurrent.futures.ThreadPoolExecutor(jobs) as computing, concurrent.futures.ThreadPoolExecutor(jobs + 1) as waiting:
-        begun = [(computing if suite[0].split("/")[0] in COMPUTING else waiting).submit(run, suite) for suite in chosen]
-        for done in concurrent.futures.as_completed(begun):
-            name, passed, failed, seconds, output = done.result()
-            if failed:
-                print(output)
-            print(f"{name:24} {passed:6} passed {failed:4} failed  {seconds:6.1f} s", flush=True)
-            total += passed
-            failures += failed
+    chosen.sort(key=lambda suite: not suite[0].startswith(LONGEST))
+    computing = collections.deque(suite for suite in chosen if suite[0].split("/")[0] in COMPUTING)
+    waiting = collections.deque(suite for suite in chosen if suite not in computing)
+    done = queue.Queue()
+    for own in [(computing, waiting)] * jobs + [(waiting,)] * (jobs + 1):
+        threading.Thread(target=work, args=(own, done), daemon=True).start()
+    for _ in chosen:
+        name, passed, failed, seconds, output = done.get()
+        if failed:
+            print(output)
+        print(f"{name:24} {passed:6} passed {failed:4} failed  {seconds:6.1f} s", flush=True)
+        total += passed
+        failures += failed
     print(f"{total} passed, {failures} failed")
     sys.exit(failures != 0)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Seeded lists of arguments, most of them nonsense: no signal, no undocumented exit code, bounded time and memory.
 
-Usage: arguments_test.py BUILD_DIR; MCDS_TEST_SEED and MCDS_TEST_ARGUMENTS (how many lists: 2000) choose which.
+Usage: arguments_test.py BUILD_DIR; MCDS_TEST_SEED and MCDS_TEST_ARGUMENTS (how many lists: 1200) choose which.
 """
 import json
 import os
@@ -16,7 +16,7 @@ from checks import check, finish
 from hostile import DOCUMENTED, MCDS, MOST_ADDRESSES, MOST_KIB, MOST_SECONDS, SANITIZED, Server
 
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
-COUNT = int(os.environ.get("MCDS_TEST_ARGUMENTS", "500" if SANITIZED else "2000"))
+COUNT = int(os.environ.get("MCDS_TEST_ARGUMENTS", "500" if SANITIZED else "1200"))
 # They wait for somebody, or start servers.
 ENDLESS = {"sandbox", "-f", "--follow", "--watch", "watch", "--every"}
 # They look for a while, which is given.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records of every structure, mutated, and each verb on them: no signal, no undocumented exit code, bounded time and memory.
 
-Usage: mutated_test.py BUILD_DIR; MCDS_TEST_SEED and MCDS_TEST_MUTATIONS (how many for each structure: 200) choose which.
+Usage: mutated_test.py BUILD_DIR; MCDS_TEST_SEED and MCDS_TEST_MUTATIONS (how many for each structure: 120) choose which.
 """
 import contextlib
 import os
@@ -15,7 +15,7 @@ from checks import check, finish
 from hostile import SANITIZED, Server, execute, judged, plain_environment, sealed
 
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
-COUNT = int(os.environ.get("MCDS_TEST_MUTATIONS", "100" if SANITIZED else "200"))
+COUNT = int(os.environ.get("MCDS_TEST_MUTATIONS", "100" if SANITIZED else "120"))
 FILE = "cursor"  # in the directory of the run
 
 # What writes the records, and what is then run on the mutated ones.

@@ -141,10 +141,10 @@ def advice_of_the_doctor():
         check(found["divergent"]["evidence"]["divergent"] == len(keys), f"{found['divergent']}")
         advice = found["divergent"]["advice"]
         words = shlex.split(advice[advice.index("mcds --as"):])
-        check(words[-1] == "--dry-run" and {"--as", "--prefix", "--divergent"} <= set(words), advice)
-        status, lines, error = pool.run(*words[3:])
+        check(words[-1] == "--dry-run" and {"--as", "--prefix", "--divergent"} <= set(words) and words[4] == pool.list, advice)
+        status, lines, error = pool.run(*words[5:])
         check(status == 2 and lines[-1]["would_remove"] == 2 * len(keys) and pool.copies("v1") == len(keys), f"dry run: {status} {lines} {error}")
-        status, lines, error = pool.run(*words[3:-1], "--yes")
+        status, lines, error = pool.run(*words[5:-1], "--yes")
         check(status == 0 and lines[-1]["removed"] == 2 * len(keys), f"{words}: {status} {lines} {error}")
         check(set(pool.read(keys).values()) == {None}, "after the drop: old values are read")
         pool.away(2)
@@ -165,7 +165,7 @@ def duplicates_are_pruned_as_advised():
         check(status == 2 and [line.get("finding") for line in lines] == ["duplicated", None], f"{status} {lines} {error}")
         advice = lines[0]["advice"]
         words = shlex.split(advice[advice.index("mcds --as"):])
-        status, lines, error = pool.run(*words[3:-1], "--yes")
+        status, lines, error = pool.run(*words[5:-1], "--yes")
         check(status == 0 and lines[-1]["removed"] == 40, f"{words}: {status} {lines} {error}")
 
 

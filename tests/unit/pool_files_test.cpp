@@ -72,6 +72,17 @@ TEST_CASE("php.ini: both extensions' forms of session.save_path") {
   CHECK(memcache.pool[0].port == 11212);
   CHECK(memcache.profile == "php-memcache-session");
   CHECK_THROWS_AS(parse_php_ini("memory_limit=1"), Failure);
+  // Of these PHP uses the first server alone.
+  for (const char* const path : {"a:1; b:2; c:3", "a:1 b:1", "a:1:1 b:1:1", "a:1,b:2 c:3", "a:1;b:2"})
+    CHECK_THROWS_AS(
+        parse_php_ini("session.save_handler = memcached\nsession.save_path = \"" + std::string(path) + '"'),
+        Failure);
+  CHECK(parse_php_ini("session.save_handler = memcached\nsession.save_path = \"PERSISTENT=x a:1, b:2\"")
+            .pool.size() == 2);
+  // Swift has a ring of its own.
+  CHECK_THROWS_AS(parse_oslo("[memcache]\nmemcache_servers = a:1,b:2\n", ""), Failure);
+  CHECK_THROWS_AS(parse_oslo("[filter:cache]\nuse = egg:swift#memcache\nmemcache_servers = a:1,b:2\n", ""),
+                  Failure);
 }
 
 TEST_CASE("php.ini: comments after values, and what selects another profile") {

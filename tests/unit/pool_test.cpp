@@ -52,6 +52,12 @@ TEST_CASE("how a server is reached is no part of what it is called") {
   }
 }
 
+TEST_CASE("a name that another program looks up is no host") {
+  for (const char* const text :
+       {"dns+memcached:11211", "dnssrv+_memcached._tcp.x", "dnssrvnoa+_m._tcp.x", "a+b:1"})
+    CHECK_THROWS_AS(parse_pool(text), InvalidInput);
+}
+
 TEST_CASE("a login in a server list is refused and not shown") {
   for (const char* text :
        {"app:secret@h:1", "app:se,secret@h", "tls://app:secret@h", "m=app:secret@h", "app:secret=@h:1",

@@ -140,7 +140,7 @@ constexpr std::array checks{
           "evicts first.",
           "give weights in the proportion of -m, or each server the same: mcds servers -o text"},
     Check{"class_starves", problem, "memory", Needs::items, class_starves,
-          "Items of one size are evicted or refused while pages of other sizes lie idle.",
+          "Items of one size are evicted or refused while pages of others lie idle.",
           "start it with -o slab_reassign,slab_automove=1: mcds -s SERVER servers --stats slabs"},
     Check{
         "evicts_young", warning, "memory", Needs::items, evicts_young,
@@ -190,7 +190,7 @@ constexpr std::array checks{
           "requests.",
           "look at its machine's memory (dmesg), and at response_obj_mem_limit, read_buf_mem_limit"},
     Check{"connections_full", problem, "connections", Needs::nothing, connections_full,
-          "A server has no connection left: new clients are turned away or wait.",
+          "A server has no connection left: new clients are turned away.",
           "raise -c; who keeps them its own machine shows, because no command of ours gets through: ss "
           "-SOCKETS"},
     Check{"connections_high", warning, "connections", Needs::stats, connections_high,

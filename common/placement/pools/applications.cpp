@@ -182,10 +182,12 @@ struct OsloSection {
   std::string name, backend = {}, user = {}, password = {};
   std::vector<std::string> servers = {};
   bool tls = false;
+  bool swift = false;  // its own client reads it, not oslo's
 };
 
 void read_oslo_option(const std::string& name, std::string value, OsloSection& into) {
   if (name == "backend") into.backend = value;
+  if (name == "use") into.swift = value.ends_with("swift#memcache");
   if (name == "memcache_username") into.user = value;
   if (name == "memcache_password") into.password = value;
   if (name == "tls_enabled") into.tls = value == "true" || value == "True" || value == "1";
@@ -293,6 +295,9 @@ PoolFile parse_oslo(std::string_view ini, std::string_view wanted) {
     throw bad_configuration("no such section; those with servers are " +
                             joined(sections, ", ", &OsloSection::name) + " (write FILE#SECTION)");
   const OsloSection& section = named == sections.end() ? sections.front() : *named;
+  if (section.swift || section.name == "memcache")
+    throw bad_configuration("[" + section.name +
+                            "] is Swift's, which places keys on a ring of its own that no profile has");
   PoolFile file{.pool = {}, .profile = oslo_profile(section), .hash_tag = ""};
   std::vector<std::string> entries;
   for (const std::string& server : section.servers) entries.push_back((section.tls ? "tls://" : "") + server);

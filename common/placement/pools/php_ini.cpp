@@ -195,10 +195,14 @@ PoolFile parse_php_ini(std::string_view ini, std::string_view pool) {
     for (const auto url : entries_of(path, ",")) entries.push_back(memcache_url_entry(url));
     return {pool_of(entries), memcache_profile(php), ""};
   }
-  for (const auto text : entries_of(path, ",")) {
-    const auto space = text.rfind(' ');  // PERSISTENT=name before the first server
-    entries.push_back(
-        memcached_session_entry(space == std::string_view::npos ? text : text.substr(space + 1)));
+  for (auto text : entries_of(path, ",")) {
+    if (entries.empty() && text.starts_with("PERSISTENT=") && text.find(' ') != std::string_view::npos)
+      text = without_quotes(text.substr(text.find(' ')));
+    // libmemcached ends its list at the first character that belongs to no server.
+    if (const auto end = text.find_first_of(" \t;"); end != std::string_view::npos)
+      throw bad_configuration("PHP uses only the servers up to " + json_quote(text.substr(0, end)) +
+                              " of session.save_path; separate all by commas");
+    entries.push_back(memcached_session_entry(text));
   }
   const std::string prefix = php.value("memcached.sess_prefix");
   return {pool_of(entries), session_profile(php), "", prefix.empty() ? "memc.sess.key." : prefix};

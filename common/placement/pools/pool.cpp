@@ -147,7 +147,13 @@ void read_host(std::string_view entry, std::string_view rest, Server& server) {
   if (server.host.find_first_not_of("0123456789.") == std::string::npos && !is_ipv4(server.host)) {
     refuse(entry, "'" + server.host + "' is not an IPv4 address of four numbers from 0 to 255");
   }
-  if (server.host.find_first_of("?[]=@#\\()<>*!&^") != std::string::npos) {
+  // Thanos, Loki, Mimir and Cortex look such names up.
+  for (const auto& [mark, source] :
+       {std::pair{"dns+", "dns:HOST:PORT"}, {"dnssrv+", "dnssrv:NAME"}, {"dnssrvnoa+", "dnssrv:NAME"}}) {
+    if (server.host.starts_with(mark))
+      refuse(entry, std::string("a name to be looked up is given as --servers-from ") + source);
+  }
+  if (server.host.find_first_of("?[]=@#\\()<>*!&^+") != std::string::npos) {
     refuse(entry, "expected HOST[:PORT][/?WEIGHT], [IPv6]:PORT, tls://HOST:PORT or unix:/path");
   }
   server.has_port = colon != std::string_view::npos;

@@ -188,6 +188,8 @@ void Counter::side_by_side(std::size_t count, const Work& work) const {
 //   crash        nothing to clean up.
 //   eviction, restart, flush   the counter starts again: created is true. With copies: of one server at a
 //                time nothing is lost that was read or changed after it.
+//   slow server  limit: an answer that comes half a period after the end of its window, or later, allows
+//                nothing (Contention); the use may have been counted.
 //   skew         limit: clients disagree about the window by their skew. The end of an exact counter is in
 //                its record, by its writer's clock; what the server says is left of the item (meta) tells
 //                others how far theirs is off. Each change of such a client may prolong it by a second. With

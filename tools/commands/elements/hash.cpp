@@ -120,6 +120,7 @@ void declare_hash(Command& command) {
   const auto options = std::make_shared<ElementsOptions>(ElementsOptions{"hash", "field"});
   command.verb("set", "set fields to values", set, options)
       .answer("hash field created server ttl_s? lost_or_dropped? @copies")
+      .field("hash bytes the hash")
       .example("mcds hash set cfg color blue size L")
       .example("mcds hash set cfg logo @logo.png")
       .example("mcds hash fetch cfg | mcds hash set copy - --json")
@@ -134,6 +135,7 @@ void declare_hash(Command& command) {
       .answer("hash field value server @copies")
       .answer("hash field found server degraded?")
       .field("value bytes the value")
+      .field("hash bytes the hash")
       .example("mcds hash get cfg color size")
       .argument("NAME", "the hash", &options->name)
       .argument("FIELD", "any bytes; - reads one per line", dash(&options->words));
@@ -148,6 +150,7 @@ void declare_hash(Command& command) {
       .answer("hash field value before? server")
       .answer("hash field removed before? server")
       .field("value bytes the value")
+      .field("hash bytes the hash")
       .example("mcds hash watch cfg color size --every 5s -o value")
       .argument("NAME", "the hash", &options->name)
       .optional_argument("FIELD", "the fields to watch; default: all, those too that come later",

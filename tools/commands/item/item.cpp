@@ -234,6 +234,7 @@ constexpr const char* rate_help = "at most N items per second";
 void declare_save(Command& command, const ItemOptionsPtr& options) {
   command.verb("save", "save items to a file, from which item load puts them back", item_save, options)
       .answer("server @saved complete")
+      .field("expired integer items whose time had ended when they were read")
       .answer("structure saved reason")
       .answer("file @saved structures torn passed_over bytes @speed")
       .example("mcds item save cache.saved")
