@@ -127,11 +127,17 @@ def supervise(seconds, command):
     ctypes.CDLL(None, use_errno=True).prctl(set_child_subreaper, 1, 0, 0, 0)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(end_what_is_left() or 1))
     process = subprocess.Popen(command, preexec_fn=default_signals)
-    try:
-        status = process.wait(seconds)
-        said = f"ended by signal {-status}" if status < 0 else ""
-    except subprocess.TimeoutExpired:
-        status, said = 1, f"no end in {seconds} s"
+    deadline = time.monotonic() + seconds
+    status, said = 1, f"no end in {seconds} s"
+    while time.monotonic() < deadline:
+        # Orphans are reaped, too: what waits for one of them to be gone would wait for ever.
+        ended, how = os.waitpid(-1, os.WNOHANG)
+        if ended == process.pid:
+            status = os.waitstatus_to_exitcode(how)
+            said = f"ended by signal {-status}" if status < 0 else ""
+            break
+        if ended == 0:
+            time.sleep(0.02)
     if end_what_is_left() and status != 0:
         said += "; what it left running was ended"
     if said:
