@@ -538,6 +538,7 @@ def in_a_script_control_z_stops_the_whole_job(world, terminal):
 @on_terminal
 def an_interactive_shell_as_the_child(world, terminal):
     terminal.send("PS1='inner> ' mcds sandbox -N 1 -- bash --norc --noprofile -i\n")
+    terminal.expect("\n")  # the echo has the prompt, too
     terminal.expect("inner> ")
     terminal.send("sleep 100\n")
     terminal.expect("\n")
