@@ -312,7 +312,7 @@ def read_and_invalidate(world, choice, options, meanwhile):
         if choice.random() < 0.1 and readers:
             choice.choice(list(readers)).kill()
             killed += 1
-        if choice.random() < 0.3 and time.monotonic() < end:
+        if (choice.random() < 0.3 or version == 0) and time.monotonic() < end:
             version += 1
             world.write("source", str(version))
             code = world.call(*choice.choice([("expire", "k"), ("remove", "k"), ("expire", "--tag", "T")]), *options)[0]
