@@ -30,7 +30,7 @@ class Pace {
   // `rate`: items a second; unset: no limit.
   Pace(std::optional<std::uint64_t> rate, SteadyTime start) : rate_(rate), due_(start) {}
 
-  // Of a batch, so that some fifty are sent in a second: at most batch_items.
+  // Returns the size of a batch with which some fifty are sent in a second: at most batch_items.
   std::size_t largest_batch() const {
     return rate_ ? std::clamp<std::size_t>(*rate_ / 50, 1, batch_items) : batch_items;
   }

@@ -95,8 +95,8 @@ class Contention : public Failure {
       : Failure(ErrorCode::try_again, message, std::move(server)) {}
 };
 
-// What protocol code relies on, checked in every build: a rule that does not hold ends the command with 70, a
-// bug of ours, before anything is done that rests on it. For what nobody relies on assert() is enough.
+// Checks in every build a rule on which protocol code relies: if it does not hold, the command ends with 70,
+// a bug of ours, before anything is done that rests on it. Elsewhere assert() is enough.
 inline void rely_on(bool holds, const char* rule) {
   if (!holds) [[unlikely]]
     throw std::logic_error(std::string("this was relied upon and is not so: ") + rule);
@@ -132,7 +132,7 @@ class [[nodiscard]] Result {
   std::optional<Failure> failure_;
 };
 
-// What `work` returns, or its failure. Anything else that is thrown leaves.
+// Returns what `work` returns, or its failure. Anything else that is thrown passes through.
 template <typename Work>
 auto attempt(const Work& work) -> Result<std::invoke_result_t<const Work&>> {
   try {

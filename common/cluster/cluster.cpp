@@ -66,11 +66,11 @@ ErrorCode error_code_of_silence(const ReplyFailure& failure) {
   return failure.kind == ReplyFailure::Kind::unknown ? ErrorCode::unavailable : error_code_of(failure);
 }
 
-// Which words go to which server: meta commands where it knows them, classic ones where not.
 namespace {
 
-// The transport, and for servers without meta commands the composites on top of it. What such a server was
-// asked in meta commands before it said so was refused, and is asked again.
+// Sends meta commands to a server that knows them, and classic ones to others: the transport, and for servers
+// without meta commands the composites on top of it. What such a server was asked in meta commands before it
+// said so was refused, and is asked again.
 class AutomaticTransport final : public Transport {
  public:
   AutomaticTransport(std::shared_ptr<const Placement> placement, const ConnectOptions& options)
@@ -99,7 +99,7 @@ class AutomaticTransport final : public Transport {
     return replies;
   }
 
-  // What is sure to be asked again goes at once, and so does the first batch that a server ever gets.
+  // Requests that will be asked again in any case go at once, and so does the first batch for a server.
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
     const bool settled = std::ranges::all_of(batch, [&](const Request& request) {
       const Words words = speaks(request);

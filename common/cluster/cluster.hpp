@@ -9,11 +9,10 @@
 #include "common/cluster/request.hpp"
 #include "common/placement/placement.hpp"
 
-// What bounds a run of the program as a whole, and how it treats servers that do not answer. All its clusters
-// share one, threads included.
-
 namespace mcds {
 
+// The bounds of a run of the program as a whole, and how it treats servers that do not answer. All its
+// clusters share one, threads included.
 class RunLimits {
  public:
   enum class Sick {

@@ -40,7 +40,7 @@ class LoginExchange {
   // `asked`: this server is known to refuse reads without a login.
   LoginExchange(const Login& login, bool asked);
 
-  // What to send next: when the exchange begins, and after Step::send.
+  // Returns the bytes to send next: when the exchange begins, and after Step::send.
   std::string words() const;
   enum class Step {
     need_more,
@@ -71,7 +71,7 @@ class LoginExchange {
   std::string complaint_;
 };
 
-// Whether the line says that a login is missing; then nothing was applied.
+// Returns whether the line says that a login is missing; then nothing was applied.
 bool wants_login(std::string_view line);
 constexpr const char* login_wanted =
     "the server requires a login; give --user NAME and --password-file FILE (or MCDS_USER and MCDS_PASSWORD)";

@@ -89,7 +89,7 @@ std::string_view wire_name(Op op, Reply::Protocol protocol);
 // `stored`, `miss`, … or, of a failure, its kind: `unreachable`, `refused`, `not_a_number`, `unknown`.
 std::string_view word_of(const Reply& reply);
 
-// What servers can do, found out before anything relies on it.
+// A gate that learns the abilities of servers before anything relies on them.
 //
 // memcached from 1.4 on expires items; if the greeting shows such a version, that is proof enough. Whether a
 // server supports cas (not if started with -C) shows only when an item is fetched: a `gets` goes in the same
@@ -126,9 +126,9 @@ std::unique_ptr<Cluster> guarded(std::unique_ptr<Cluster> inner, const ConnectOp
 // Items that a server keeps on flash: memcached with extstore (-o ext_path=FILE).
 //
 // Such a server moves idle items to a file. Reads, cas, touch and removals work on them as on all others.
-// What changes a value in place does not: append answers NOT_STORED, as if the item were missing or full, and
-// incr and decr answer that the value is not a number. Here these answers are looked into: the item is read,
-// and written back by cas with the change.
+// Requests that change a value in place do not: append answers NOT_STORED, as if the item were missing or
+// full, and incr and decr answer that the value is not a number. Here the item is read then, and written back
+// by cas with the change.
 //
 //   a rival's write in between: the cas fails, and the request is sent again. The item is in memory now.
 //   the item goes in between: an append is not_stored, a count is sent again.
@@ -155,7 +155,7 @@ class FlashItems final : public Decorator {
   bool has_flash(std::size_t server);
   bool may_be_on_flash(const Request& request, const Reply& reply);
   void settle(std::span<const Request> batch, std::vector<Reply>& replies);
-  // Those that are to be sent again.
+  // Returns the places of the requests that are to be sent again.
   Places write_back(std::span<const Request> batch, const Places& places, std::vector<Reply>& replies);
 
   SystemClock clock_;

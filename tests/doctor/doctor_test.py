@@ -8,6 +8,7 @@ import concurrent.futures
 import contextlib
 import json
 import os
+import pty
 import random
 import re
 import shutil
@@ -26,6 +27,7 @@ from real_servers import start_memcached
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 SICK, HEALTHY = {}, {}
+FOLLOWED = []  # of each command of an advice that was run, whether a server was asked
 BROKEN = {64, 66, 70, 78, 126, 127}  # an advice that cannot be followed: usage, a file, an error of ours, a configuration, no command
 MANY_KEYS = [f"key:{number}" for number in range(300)]
 
@@ -1190,6 +1192,7 @@ def try_sick(name, directory):
         listed = {part.split("=")[-1].split("/?")[0].removeprefix("tls://") for part in servers.split(",")}
         for finding in findings:
             for command, status, printed, asked in ward.follow(finding["advice"]):
+                FOLLOWED.append(bool(asked))
                 yield (status not in BROKEN and asked <= listed,
                        f"{name}: of {finding['finding']} the advice {command} ends with {status}, asks {asked - listed}: {printed[:600]}")
 
@@ -1253,6 +1256,19 @@ def text_has_one_order(directory):
               text)
 
 
+def time_left_is_shown_on_a_terminal(directory):
+    with Ward(mcds, directory) as ward:
+        ward.server()
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([mcds, "-s", pool(ward), "doctor", "--for", "2s"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=theirs) as process:
+            process.communicate(timeout=60)
+        shown = os.read(ours, 65536).decode()
+        os.close(ours)
+        os.close(theirs)
+        check("measuring, 2 s left" in shown and "measuring, 1 s left" in shown and shown.endswith("\r\x1b[K"), repr(shown))
+
+
 def attempt(name):
     """A look of a second sees something else on a machine whose cores others use: the third one must be right."""
     for _ in range(3):
@@ -1271,9 +1287,12 @@ def main():
     names = sys.argv[2:] or [*SICK, *HEALTHY]
     with concurrent.futures.ThreadPoolExecutor(6) as threads:
         list(threads.map(attempt, names))
-    for test in (a_server_is_asked_no_more_than_16_times, metrics_are_well_formed, text_has_one_order):
+    for test in (a_server_is_asked_no_more_than_16_times, metrics_are_well_formed, text_has_one_order,
+                 time_left_is_shown_on_a_terminal):
         with tempfile.TemporaryDirectory() as directory:
             test(directory)
+    if not sys.argv[2:]:
+        check(sum(FOLLOWED) >= 100, f"{len(FOLLOWED)} commands were followed, and {sum(FOLLOWED)} of them asked a server")
     check(len(SICK) >= 30 and len(HEALTHY) >= 12, "fewer pools than there were")
     finish()
 

@@ -196,16 +196,21 @@ def interrupted_drop():
     check({0, 3} < seen, f"killed with {seen} older values left: not in between")
 
 
+def behind_a_proxy(stack, pool, number):
+    """The server's own path from now on, and what stands at the listed one."""
+    real = pool.paths[number] + ".real"
+    os.rename(pool.paths[number], real)
+    proxy = Proxy(random.Random(1))
+    stack.callback(proxy.close)
+    return real, proxy, proxy.link(pool.paths[number], real)
+
+
 def owner_written_while_it_is_dropped():
     """Between the read of the copies and the removal where clients look: what they wrote stays, and the older ones go."""
     with ExitStack() as stack:
         pool = Pool(stack, 3)
         keys = outage(pool, 3)
-        real = pool.paths[2] + ".real"
-        os.rename(pool.paths[2], real)
-        proxy = Proxy(random.Random(1))
-        stack.callback(proxy.close)
-        link = proxy.link(pool.paths[2], real)
+        real, proxy, link = behind_a_proxy(stack, pool, 2)
         removals = 0
         for piece in range(1, 50):
             for key in keys:
@@ -237,12 +242,8 @@ def written_between_a_drop_and_its_repetition():
     with ExitStack() as stack:
         pool = Pool(stack, 3)
         keys = outage(pool, 6)
-        # Frozen, the server of the newer values keeps them: the owner's copies are gone, and the drop is not done.
-        real = pool.paths[1] + ".real"
-        os.rename(pool.paths[1], real)
-        proxy = Proxy(random.Random(1))
-        stack.callback(proxy.close)
-        link = proxy.link(pool.paths[1], real)
+        # Cut off, the server of the newer values keeps them: the owner's copies are gone, and the drop is not done.
+        real, proxy, link = behind_a_proxy(stack, pool, 1)
         elsewhere = [key for key in keys if (1, key.encode()) in items([pool.paths[0], real, pool.paths[2]])]
         for piece in range(1, 50):
             for key in keys:

@@ -60,8 +60,8 @@ std::vector<LiveKeysOfServer> read_live_keys(const Pool& pool, const LiveKeysOpt
 // encoded.
 std::optional<LiveKey> parse_metadump_line(std::string_view line, std::string& buffer);
 
-// Which of the keys that servers list a command is about. The same words select everywhere: what one step of
-// a procedure looked at is what the next one removes.
+// Selects the keys that a command is about from those that servers list. The same words select everywhere:
+// what one step of a procedure looked at is what the next one removes.
 struct KeySelection {
   std::string key_prefix = {};              // the namespace
   std::optional<std::string> prefix = {};   // of what follows the namespace

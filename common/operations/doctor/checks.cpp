@@ -297,8 +297,7 @@ constexpr std::array checks{
     Check{"endless_lock", warning, "structures", Needs::live_keys, endless_lock,
           "A lock has no expiry, which mcds never writes: if its holder dies, nobody gets it.",
           "look whose it is, and take it from a holder that has died: mcds lock show NAME; mcds lock release "
-          "NAME "
-          "--force; of several slots (--slots N) the one that shows no expiry (--slot K)"},
+          "--force NAME; of several slots (--slots N) the one that shows no expiry (--slot K)"},
 };
 
 }  // namespace

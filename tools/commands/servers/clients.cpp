@@ -6,7 +6,7 @@ namespace mcds {
 
 ExitStatus servers_clients(Session& session) {
   const Pool& pool = session.placement()->pool();
-  const std::vector<Condition> conditions = ask_servers(session.cluster(), {"conns"});
+  std::vector<Condition> conditions = ask_servers(session.cluster(), {"conns"});
   ExitStatus status = status_of(conditions);
   struct Row {
     std::size_t server;
@@ -14,8 +14,10 @@ ExitStatus servers_clients(Session& session) {
   };
   std::vector<Row> rows;
   for (std::size_t i = 0; i < pool.size(); ++i) {
-    for (ClientConnections& client : clients_in(conditions[i].stats[0]))
-      rows.push_back({i, std::move(client)});
+    std::vector<ClientConnections> clients = clients_in(conditions[i].stats[0]);
+    if (clients.empty() && conditions[i].error.empty())  // not even ours
+      conditions[i].error = "it lists no connections", conditions[i].refused = true;
+    for (ClientConnections& client : clients) rows.push_back({i, std::move(client)});
   }
   std::ranges::stable_sort(rows, std::greater{}, [](const Row& row) { return row.client.connections; });
   for (const auto& [server, client] : rows) {

@@ -16,6 +16,7 @@ std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::stri
     condition.up = !replies[i].failed();
     if (condition.up) {
       condition.version = std::move(replies[i].value);
+      condition.round_trip = replies[i].round_trip;
       condition.refused = !before.empty() && before[i].refused;
       if (condition.refused) condition.error = before[i].error;
     } else {
@@ -46,15 +47,6 @@ std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::stri
     }
   }
   return conditions;
-}
-
-void measure(Cluster& cluster, const Clock& clock, std::vector<Condition>& conditions) {
-  for (std::size_t i = 0; i < conditions.size(); ++i) {
-    if (!conditions[i].up || !conditions[i].error.empty()) continue;
-    const SteadyTime before = clock.steady();
-    if (cluster.execute(Request::version(i)).failed()) continue;
-    conditions[i].round_trip = std::chrono::duration_cast<std::chrono::microseconds>(clock.steady() - before);
-  }
 }
 
 JsonObject server_line(const Server& server, std::size_t index, const Condition& condition) {

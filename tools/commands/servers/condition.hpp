@@ -13,10 +13,10 @@ struct Condition {
   bool up = false;
   std::string version;
   std::vector<std::string> stats;  // lines of `name value`, for each of the arguments asked for
-  std::optional<std::chrono::microseconds> round_trip;
-  std::string error;     // why it is down, or gives no statistics
-  bool denied = false;   // it wants a login
-  bool refused = false;  // it is up and gives none of the statistics
+  std::optional<std::chrono::microseconds> round_trip;  // of its version; a new connection counts too
+  std::string error;                                    // why it is down, or gives no statistics
+  bool denied = false;                                  // it wants a login
+  bool refused = false;                                 // it is up and gives none of the statistics
 };
 
 // Versions and the statistics of all `arguments` ("": the general ones), each in one round trip to all
@@ -24,9 +24,6 @@ struct Condition {
 // `stats` is up all the same; one that refused `before` is not asked again.
 std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::string>& arguments,
                                    const std::vector<Condition>& before = {});
-
-// Sets the round trip of each that answers, one at a time, so that no server's time contains another's.
-void measure(Cluster& cluster, const Clock& clock, std::vector<Condition>& conditions);
 
 // Its address, position and name, and whether it is up.
 JsonObject server_line(const Server& server, std::size_t index, const Condition& condition);

@@ -249,7 +249,6 @@ class Observer {
   ExitStatus look(bool print) {
     std::vector<Condition> conditions = ask_servers(session_.cluster(), {"", "items"}, conditions_);
     const SteadyTime at = session_.clock().steady();
-    if (print) measure(session_.cluster(), session_.clock(), conditions);
     Rates all;
     std::size_t up = 0;
     std::vector<ServerRow> rows;

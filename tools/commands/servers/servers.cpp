@@ -9,6 +9,16 @@ namespace {
 
 constexpr Duration certificate_warning = std::chrono::days(14);
 
+// One at a time, by connections that are open: no server's time contains another's.
+void measure(Cluster& cluster, const Clock& clock, std::vector<Condition>& conditions) {
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    if (!conditions[i].up || !conditions[i].error.empty()) continue;
+    const SteadyTime before = clock.steady();
+    if (cluster.execute(Request::version(i)).failed()) continue;
+    conditions[i].round_trip = std::chrono::duration_cast<std::chrono::microseconds>(clock.steady() - before);
+  }
+}
+
 void number(JsonObject& line, std::string_view name, const Condition& condition, std::string_view stat) {
   if (const auto value = statistic_number(condition.stats.front(), stat)) line.number(name, *value);
 }
