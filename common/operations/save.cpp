@@ -28,15 +28,6 @@ constexpr std::size_t spool_count = 128;  // of their keys, one in memory at a t
 constexpr std::size_t most_named = 100;
 constexpr std::size_t sample_size = 1000;
 
-// As parse_pool reads it, with all that clients hash.
-std::string entry_of(const Server& server) {
-  const std::string port = ":" + std::to_string(default_port);
-  std::string entry = server.address();
-  if (!server.has_port && entry.ends_with(port)) entry.resize(entry.size() - port.size());
-  if (!server.name.empty()) entry = server.name + "=" + entry;
-  return server.weight == 1 ? entry : entry + "/?" + std::to_string(server.weight);
-}
-
 // As JSON has it without an escape.
 bool is_text(std::string_view key) {
   return std::ranges::all_of(
@@ -442,7 +433,7 @@ class Saving {
   // Adds the list of servers and the sample by which item load judges a profile.
   JsonObject with_places(JsonObject about) const {
     std::vector<std::string> list, keys, on;
-    for (const Server& server : context_.cluster.placement().pool()) list.push_back(entry_of(server));
+    for (const Server& server : context_.cluster.placement().pool()) list.push_back(list_entry(server));
     for (const Sighting& sighting : sample_.keys()) {
       for (const std::size_t server : sighting.servers) {
         keys.push_back(sighting.key);

@@ -250,7 +250,7 @@ def try_all(examples):
 
 
 def main():
-    private_network.enter(*ADDRESSES)
+    private_network.enter(mcds, *ADDRESSES)
     if "--update" in sys.argv:
         update_readme()
     check_picture()

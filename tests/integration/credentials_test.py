@@ -378,7 +378,7 @@ def a_sandbox_gets_only_what_is_given_inside(world):
 
 
 def main():
-    private_network.enter(FAR)
+    private_network.enter(mcds, FAR)
     with tempfile.TemporaryDirectory(prefix="mcds-credentials-") as directory:
         world = World(directory)
         a_login_goes_only_where_its_list_says(world)

@@ -16,6 +16,7 @@
 #include "common/base/process.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tools/cli/child.hpp"
+#include "tools/commands/rehearsal.hpp"
 #include "tools/commands/run_report.hpp"
 
 namespace mcds {
@@ -79,13 +80,13 @@ void run_sandbox_load(Session& session) {
 constexpr std::uint64_t most_servers = 64;
 constexpr std::uint64_t most_megabytes = 1 << 20;
 constexpr Duration startup_limit = std::chrono::seconds(10);
-constexpr const char* user = "sandbox";
 constexpr Duration between_looks = std::chrono::milliseconds(1);
 
 struct SandboxOptions {
   std::uint64_t count = 3;
   std::uint64_t megabytes = 64;
-  bool tls = false, login = false, load = false;
+  bool tls = false, login = false, load = false, rehearse = false;
+  std::string fill;                  // the file of an item save
   std::vector<std::string> words;    // before --
   std::vector<std::string> command;  // after it
 };
@@ -133,9 +134,14 @@ bool has_ended(pid_t pid) {
 // The servers and their directory; gone with it.
 class Sandbox {
  public:
-  Sandbox(std::string directory, const SandboxOptions& options, const Guardian& guardian,
-          const HeldSignals& held)
-      : directory_(std::move(directory)), options_(options), guardian_(guardian), held_(held) {
+  // `rehearsal`: whose servers are started; null: servers of the sandbox's own.
+  Sandbox(std::string directory, const SandboxOptions& options, const Rehearsal* rehearsal,
+          const Guardian& guardian, const HeldSignals& held)
+      : directory_(std::move(directory)),
+        options_(options),
+        rehearsal_(rehearsal),
+        guardian_(guardian),
+        held_(held) {
     if (mkdir(directory_.c_str(), 0700) != 0)
       throw refused_by_system(ErrorCode::cannot_write, "cannot make " + directory_);
   }
@@ -153,28 +159,35 @@ class Sandbox {
   Sandbox(const Sandbox&) = delete;
   Sandbox& operator=(const Sandbox&) = delete;
 
-  void start(Clock& clock, const std::string& password) {
-    if (options_.login) {
-      write_private(directory_ + "/password", password);
-      write_private(directory_ + "/users", std::string(user) + ':' + password + '\n');
+  // `login`: what the servers require.
+  void start(Clock& clock, const std::optional<Login>& login) {
+    if (login) {
+      user_ = login->user;
+      write_private(directory_ + "/password", login->password);
+      write_private(directory_ + "/users", user_ + ':' + login->password + '\n');
     }
-    if (options_.tls) make_certificate(clock);
-    for (std::size_t i = 1; i <= options_.count; ++i) pids_.push_back(start_server(i));
+    servers_ = rehearsal_ != nullptr ? rehearsal_->servers() : own_servers();
+    if (rehearsal_ != nullptr) rehearsal_->finish(directory_);
+    if (has_tls()) make_certificate(clock);
+    for (std::size_t i = 0; i < servers_.size(); ++i) pids_.push_back(start_server(i));
     wait_until_ready(clock);
-    let_servers_vote();
+    if (rehearsal_ == nullptr) let_servers_vote();
     if (options_.load) load_ = start_inside(run_sandbox_load);
   }
+
+  const Pool& servers() const { return servers_; }
 
   // What every mcds in it needs to find and enter the servers, and nothing that the caller has set for
   // others.
   std::vector<std::pair<std::string, std::string>> environment() const {
-    return {{"MCDS_SERVERS", servers()},
-            {"MCDS_TLS_CA", options_.tls ? certificate() : ""},
-            {"MCDS_USER", options_.login ? user : ""},
+    return {{"MCDS_SERVERS", joined(servers_, ",", list_entry)},
+            {"MCDS_POOL", ""},
+            {"MCDS_TLS_CA", has_tls() ? certificate() : ""},
+            {"MCDS_USER", user_},
             {"MCDS_PASSWORD", ""},
-            {"MCDS_PASSWORD_FILE", options_.login ? directory_ + "/password" : ""},
+            {"MCDS_PASSWORD_FILE", !user_.empty() ? directory_ + "/password" : ""},
             {"MCDS_SANDBOX_DIR", directory_},
-            {"MCDS_SANDBOX_PIDS", pids()}};
+            {"MCDS_SANDBOX_PIDS", joined(numbers_, ",", [](pid_t pid) { return std::to_string(pid); })}};
   }
 
  private:
@@ -184,36 +197,41 @@ class Sandbox {
   std::string socket_of(std::size_t number) const { return path_of(number, ".sock"); }
   std::string certificate() const { return directory_ + "/certificate.pem"; }
   std::string key() const { return directory_ + "/key.pem"; }
+  bool has_tls() const { return std::ranges::any_of(servers_, &Server::tls); }
 
-  // The one line of memcached's own file of ports, `TCP INET: 37123`; empty: it does not listen yet.
-  std::string port_of(std::size_t number) const {
-    const std::string text = text_of(path_of(number, ".port"));
-    const auto at = text.find("INET: ");
-    return at == std::string::npos ? "" : text.substr(at + 6, text.find('\n') - at - 6);
+  // The names are what keys are placed by, so placement is the same every time.
+  Pool own_servers() const {
+    Pool servers(options_.count);
+    for (std::size_t i = 1; i <= servers.size(); ++i) {
+      Server& server = servers[i - 1];
+      server.name = "m" + std::to_string(i);
+      server.tls = options_.tls;
+      server.host = options_.tls ? "127.0.0.1" : "";
+      if (options_.tls) server.port = 0;  // the kernel's choice
+      if (!options_.tls) server.socket_path = socket_of(i);
+    }
+    return servers;
   }
 
-  void wait_until_ready(Clock& clock) const {
+  // Reads the first line of memcached's own file of ports, `TCP INET: 37123`; 0: it does not listen yet.
+  std::uint16_t port_of(std::size_t number) const {
+    const std::string text = text_of(path_of(number, ".port"));
+    const std::size_t at = text.find(": ");
+    return at == std::string::npos ? 0 : static_cast<std::uint16_t>(std::atoi(text.c_str() + at + 2));
+  }
+
+  void wait_until_ready(Clock& clock) {
     const SteadyTime limit = clock.steady() + startup_limit;
     for (std::size_t i = 1; i <= pids_.size(); ++i) {
-      while (options_.tls ? port_of(i).empty() : !answers(socket_of(i))) {
+      Server& server = servers_[i - 1];
+      while (server.is_unix() ? !answers(socket_of(i)) : port_of(i) == 0) {
         if (has_ended(pids_[i - 1]) || clock.steady() > limit) give_up("memcached", path_of(i, ".log"));
         clock.sleep_for(between_looks);
       }
+      if (server.port == 0) server.port = port_of(i);
+      if (server.is_unix() && rehearsal_ != nullptr)
+        rehearsal_->link_socket(server.socket_path, socket_of(i));
     }
-  }
-
-  // `m1=unix:…,m2=unix:…`: the names are what keys are placed by, so placement is the same every time.
-  std::string servers() const {
-    std::string list;
-    for (std::size_t i = 1; i <= pids_.size(); ++i) {
-      list += (i == 1 ? "m" : ",m") + std::to_string(i) + '=' +
-              (options_.tls ? "tls://127.0.0.1:" + port_of(i) : "unix:" + socket_of(i));
-    }
-    return list;
-  }
-
-  std::string pids() const {
-    return joined(pids_, ",", [](pid_t pid) { return std::to_string(pid); });
   }
 
   [[noreturn]] void give_up(const std::string& program, const std::string& log) const {
@@ -223,23 +241,29 @@ class Sandbox {
                       (text.empty() ? "it prints no message" : text.substr(0, text.find('\n'))));
   }
 
-  pid_t start_server(std::size_t number) {
+  pid_t start_server(std::size_t index) {
+    const Server& server = servers_[index];
     std::vector<std::string> line{"memcached", "-m", std::to_string(options_.megabytes)};
     if (geteuid() == 0) line.insert(line.end(), {"-u", "root"});
-    if (options_.login) line.insert(line.end(), {"-Y", directory_ + "/users"});
-    if (options_.tls) {
-      line.insert(line.end(), {"-l", "127.0.0.1", "-p", "-1", "-U", "0", "-Z", "-o",
-                               "ssl_chain_cert=" + certificate() + ",ssl_key=" + key()});
+    if (!user_.empty()) line.insert(line.end(), {"-Y", directory_ + "/users"});
+    if (server.is_unix()) {
+      line.insert(line.end(), {"-s", socket_of(index + 1)});
     } else {
-      line.insert(line.end(), {"-s", socket_of(number)});
+      const bool is_v6 = server.host.find(':') != std::string::npos;
+      line.insert(line.end(), {"-l", is_v6 ? '[' + server.host + ']' : server.host, "-U", "0", "-p",
+                               server.port == 0 ? "-1" : std::to_string(server.port)});
     }
-    return start_program(line, path_of(number, ".log"), path_of(number, ".port"));
+    if (server.tls)
+      line.insert(line.end(), {"-Z", "-o", "ssl_chain_cert=" + certificate() + ",ssl_key=" + key()});
+    const pid_t pid = start_program(line, path_of(index + 1, ".log"), path_of(index + 1, ".port"));
+    numbers_.push_back(number_);
+    return pid;
   }
 
   // Starts a child process that does `work` in a session with this sandbox's environment.
   template <typename Work>
   pid_t start_inside(const Work& work) {
-    const pid_t parent = getpid();
+    const pid_t parent = parent_of_children();
     const pid_t pid = fork_process();
     if (pid > 0) {
       guardian_.watch(pid);
@@ -268,14 +292,19 @@ class Sandbox {
     guardian_.forget(pid);
   }
 
+  // As children see it: outside their process namespace it has no number.
+  pid_t parent_of_children() const { return rehearsal_ != nullptr ? 0 : getpid(); }
+
   // Signed by itself, and so its own CA.
   void make_certificate(Clock& clock) {
     const std::string log = directory_ + "/openssl.log";
-    const pid_t pid = start_program(
-        {"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-         "-subj", "/CN=mcds sandbox", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-days", "30",
-         "-keyout", key(), "-out", certificate()},
-        log, "");
+    std::string names = "subjectAltName=IP:127.0.0.1,DNS:localhost";
+    if (rehearsal_ != nullptr) names += rehearsal_->certificate_names();
+    const pid_t pid =
+        start_program({"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                       "-nodes", "-subj", "/CN=mcds sandbox", "-addext", names, "-days", "30", "-keyout",
+                       key(), "-out", certificate()},
+                      log, "");
     const SteadyTime limit = clock.steady() + startup_limit;
     while (!has_ended(pid) && clock.steady() < limit) clock.sleep_for(between_looks);
     ::kill(-pid, SIGKILL);
@@ -287,12 +316,13 @@ class Sandbox {
   pid_t start_program(const std::vector<std::string>& line, const std::string& log,
                       const std::string& ports) {
     Pipe report = Pipe::make();
-    const pid_t parent = getpid();
+    const pid_t parent = parent_of_children();
     const pid_t pid = fork_process();
     if (pid == 0) become_server(line, log.c_str(), ports.c_str(), parent, report.write_end);
     report.write_end.reset();
     guardian_.watch(pid);
     int error = 0;
+    static_cast<void>(!read(report.read_end, &number_, sizeof number_));
     static_cast<void>(!read(report.read_end, &error, sizeof error));
     if (error == 0) return pid;
     reap(pid);
@@ -318,6 +348,8 @@ class Sandbox {
 
   [[noreturn]] void become_server(const std::vector<std::string>& line, const char* log, const char* ports,
                                   pid_t parent, int report) {
+    const pid_t number = getpid();
+    static_cast<void>(!write(report, &number, sizeof number));
     detach(log, parent);
     // What the caller left open must not be held open by a server: keep only the report.
     dup2(report, STDERR_FILENO + 1);
@@ -332,9 +364,13 @@ class Sandbox {
 
   std::string directory_;
   const SandboxOptions& options_;
+  const Rehearsal* rehearsal_;
   const Guardian& guardian_;
   const HeldSignals& held_;
-  std::vector<pid_t> pids_;
+  Pool servers_;
+  std::string user_;
+  std::vector<pid_t> pids_, numbers_;  // of the servers: as we see them, and as they see themselves
+  pid_t number_ = 0;                   // as the program that was started last sees itself
   pid_t load_ = 0;
 };
 
@@ -344,6 +380,9 @@ void check(const SandboxOptions& options) {
   if (options.megabytes == 0 || options.megabytes > most_megabytes) {
     throw InvalidInput("-m: give 1 to 1048576 megabytes for each server");
   }
+  if (options.rehearse && (options.tls || options.count != SandboxOptions().count))
+    throw InvalidInput(
+        "--rehearse takes the servers of the list, and TLS where it has tls://; omit -N and --tls");
 }
 
 std::vector<std::string> command_of(const SandboxOptions& options) {
@@ -353,21 +392,69 @@ std::vector<std::string> command_of(const SandboxOptions& options) {
   return {environment("SHELL").value_or("/bin/sh")};
 }
 
-ExitStatus run_sandbox(Session& session, const SandboxOptions& given) {
-  check(given);
-  SandboxOptions options = given;
-  options.login = given.login || given.tls;  // other users of this machine reach the ports of TLS
+// Returns the login that the list of this run has.
+std::optional<Login> login_of_list(Session& session) {
+  std::optional<Login> login;
+  for (const Server& server : session.pool().pool) login = credentials_of(server).login;
+  if (login && login->form != Login::Form::ascii)
+    throw InvalidInput("--rehearse: its servers log in as memcached -Y does; set auth to ascii, or omit it");
+  return login;
+}
+
+// This program comes first in PATH, and the prompt says where the shell is; bash reads its prompt from a
+// file, so it is changed when it is first shown.
+void add_surroundings(ChildOptions& child, const std::string& program, const std::string& prompt) {
+  child.environment.emplace_back("PATH", std::filesystem::path(program).parent_path().string() + ":" +
+                                             environment("PATH").value_or("/bin"));
+  child.environment.emplace_back("PS1", "(" + prompt + ") $ ");
+  if (std::filesystem::path(child.command.front()).filename() == "bash")
+    child.environment.emplace_back("PROMPT_COMMAND",
+                                   "PS1='(" + prompt + ") '${PS1#(*) }; unset PROMPT_COMMAND");
+}
+
+// Loads the file by a run of `program`. A list from a file is read again, as it may say more than servers.
+ExitStatus fill(Session& session, const std::string& program, const std::string& file, ChildOptions child,
+                const Guardian& guardian, const HeldSignals& held) {
+  child.command = {program, "--quiet", "item", "load", file};
+  if (session.sources().servers_from() && !session.sources().asks_network())
+    child.command.insert(child.command.begin() + 1, {"--servers-from", *session.sources().servers_from()});
+  return static_cast<ExitStatus>(run_child(child, session.clock(), guardian, held).exit_code());
+}
+
+ExitStatus run_sandbox(Session& session, const SandboxOptions& options) {
+  check(options);
   const std::string directory = new_directory_name(session.random());
+  std::error_code ignored;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const bool shell = options.words.empty() && options.command.empty() && isatty(STDIN_FILENO) != 0;
+  std::optional<Login> login;
+  std::optional<Rehearsal> rehearsal;
+  if (options.rehearse) {
+    login = login_of_list(session);
+    rehearsal.emplace(session.pool().pool);
+  }
+  // Other users of this machine reach the ports of TLS.
+  if (!login && (options.login || options.tls))
+    login = Login{.user = "sandbox", .password = session.random().token()};
   const Guardian guardian(directory);
   const HeldSignals held;
-  Sandbox sandbox(directory, options, guardian, held);
-  sandbox.start(session.clock(), session.random().token());
-  ChildOptions child{.command = command_of(options)};
-  child.environment = sandbox.environment();
-  if (options.words.empty() && options.command.empty() && isatty(STDIN_FILENO) != 0)
-    session.output().note("mcds: this shell has " + std::to_string(options.count) +
-                          " memcached server(s) of its own; exit to leave it and remove them");
+  Sandbox sandbox(directory, options, rehearsal ? &*rehearsal : nullptr, guardian, held);
+  sandbox.start(session.clock(), login);
+  ChildOptions child{.command = command_of(options), .environment = sandbox.environment()};
+  if (options.rehearse)
+    child.environment.insert(child.environment.end(),
+                             {{"MCDS_SERVERS", joined(session.pool().pool, ",", list_entry)},
+                              {"MCDS_PROFILE", session.profile_name()},
+                              {"MCDS_NAMESPACE", session.key_prefix()}});
+  add_surroundings(child, program, options.rehearse ? "rehearsal" : "mcds sandbox");
   const ChildTime its_own(session);
+  if (!options.fill.empty()) {
+    const ExitStatus filled = fill(session, program, options.fill, child, guardian, held);
+    if (filled != ExitStatus::ok) return filled;
+  }
+  if (shell)
+    session.output().note("mcds: this shell has " + std::to_string(sandbox.servers().size()) +
+                          " memcached server(s) of its own; exit to leave it and remove them");
   const ChildResult result = run_child(child, session.clock(), guardian, held);
   tell_failure(session.output(), result);
   return static_cast<ExitStatus>(result.exit_code());
@@ -382,12 +469,16 @@ void declare_sandbox(Command& command) {
       .example("mcds sandbox -N 5 -- tests/my-test.sh")
       .example("mcds sandbox --tls --auth -- mcds servers")
       .example("mcds sandbox --load -- mcds item hot --for 1s -n 5 -o text")
+      .example("mcds -s 10.0.0.1,10.0.0.2 sandbox --rehearse -- tests/my-test.sh")
       .example("mcds sandbox -- sh -c 'mcds counter incr hits; mcds servers'")
       .optional_argument("CMD", "the command to run; default $SHELL", dash(&options->words))
       .option("-N,--count", "N", "number of servers; default 3", &options->count)
       .option("-m,--memory", "MB", "memory of each server in megabytes; default 64", &options->megabytes)
       .flag("--tls", "start servers with TLS and a login, with a certificate for this sandbox", options->tls)
       .flag("--auth", "start servers that require a login", options->login)
+      .flag("--rehearse", "let the servers listen at the addresses of the list, in a network of their own",
+            options->rehearse)
+      .option("--fill", "FILE", "first load what item save wrote", &options->fill)
       .flag("--load", "read and write some keys all the time, so that there is something to see",
             options->load)
       .child(options->command, false)

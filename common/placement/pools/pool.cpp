@@ -235,6 +235,15 @@ Server discovered_server(const std::string& host, std::string_view port, std::st
   return server;
 }
 
+std::string list_entry(const Server& server) {
+  const std::string port = ":" + std::to_string(default_port);
+  std::string entry = server.address();
+  if (!server.has_port && entry.ends_with(port)) entry.resize(entry.size() - port.size());
+  if (server.tls) entry = "tls://" + entry;
+  if (!server.name.empty()) entry = server.name + "=" + entry;
+  return server.weight == 1 ? entry : entry + "/?" + std::to_string(server.weight);
+}
+
 std::vector<std::size_t> first_of_each(const Pool& pool) {
   std::map<std::string, std::size_t> seen;
   std::vector<std::size_t> firsts;

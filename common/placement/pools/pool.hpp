@@ -46,6 +46,8 @@ Pool parse_pool(std::string_view text);
 
 // Whether it is an IPv4 or IPv6 address, without brackets.
 bool is_address(const std::string& host);
+// Returns the entry that parse_pool reads as this server, with all that clients hash.
+std::string list_entry(const Server& server);
 // Letters, digits, '-' and '_' between dots, 253 bytes at most; one dot may end it.
 bool is_host_name(std::string_view text);
 // A server as a name server or an endpoint names it: a host name or an address, and a port. It may be anybody
