@@ -15,7 +15,8 @@ constexpr std::string_view field_dictionary = R"(@placed key server index hash p
 @speed duration_s items_per_s?
 @removal kept selection unfinished?
 @owners servers? policy? wire_key? wire_keys?
-@events events_per_s gets_per_s misses_per_s stores_per_s deletes_per_s evictions_per_s
+@events events_per_s gets_per_s misses_per_s stores_per_s refused_per_s deletes_per_s evictions_per_s
+@sum keys size_bytes share size_median_bytes size_p99_bytes size_max_bytes idle_median_s never_expires_share
 @explain client selected_by distribution points:integer? point_index? point? step? order same_as? fragile?
 @copy server has? found? held? removed? expired? stored? value:integer? error:{code message}?
 @rates gets_per_s? hit_ratio? sets_per_s? evictions_per_s? expired_unfetched_per_s? @traffic @sizes @full
@@ -56,6 +57,7 @@ certificate_ends_at time when the server's certificate ends
 changed boolean|integer whether it has changed
 check string the check
 checks string[] the checks that were left out
+chunk_bytes integer|null memory of each item of this slab class; null: items of several chunks
 chunk_s integer length of a chunk
 chunks integer chunks for which every event is kept
 chunks_used integer chunks that have events
@@ -129,6 +131,7 @@ forced boolean true: it was released regardless of its holder
 forgotten boolean whether the fence was removed
 found boolean whether it exists
 fragile string when this client's placement changes by itself
+free_bytes integer memory of this slab class that holds no item
 fresh boolean whether it would be replayed
 fresh_until_at time until when it is fresh
 from string where it is now
@@ -148,6 +151,7 @@ host string the host
 id string the event's id
 ideal_share number the least that such a change must move
 idle_max_s integer longest time since one of its connections sent a command
+idle_median_s integer half of the items were used within so many seconds, within 2%
 idle_min_s integer shortest time since one of its connections sent a command
 idle_s number time since it was last read or written
 if_down string true: the server gave no answer, and this option decided
@@ -195,6 +199,7 @@ moved_share number their share
 moves integer keys that are to move
 name string the server's name in the list
 needs string what the check needs
+never_expires_share number share of the items that do not expire
 no_room integer items that others would have been evicted for
 note string the text given with --note
 notes integer findings that need no action
@@ -225,6 +230,8 @@ prune string what became of this copy
 reason string why not
 rebuilding boolean whether a caller rebuilds it
 received_bytes_per_s number bytes received
+refused counts stores that the server refused, by cause
+refused_per_s number stores that the server refused
 released boolean whether it was released
 removed boolean whether it was removed
 renewals integer how often it was renewed
@@ -253,6 +260,9 @@ shards integer parts of the index
 share number its share
 signal integer the signal that ended the command
 size_bytes integer size of the value
+size_max_bytes integer size of the largest
+size_median_bytes integer half of the items are no larger, within 2%
+size_p99_bytes integer 99 of 100 items are no larger, within 2%
 slot integer the slot of a lock that several can hold
 slots integer how many can hold the lock
 source string where the keys came from
@@ -305,6 +315,8 @@ versions string versions of the client that do so
 visitors bytes what is visited
 waited_s number how long it was waited for
 warnings integer findings that are warnings
+wasted_bytes integer|null memory of its chunks that their items do not fill
+wasted_share number|null its part of the chunks
 watched_s number how long it was watched
 weight integer the server's weight
 when_down string what the client does when a server is dead

@@ -20,7 +20,11 @@ std::optional<std::string_view> field(std::string_view line, std::string_view na
 std::optional<KeyEvent::What> what_of(std::string_view type, std::string_view line) {
   using What = KeyEvent::What;
   if (type == "item_get") return field(line, " status=") == "found" ? What::found : What::missed;
-  if (type == "item_store") return What::stored;
+  if (type == "item_store") {
+    const auto status = field(line, " status=");
+    if (status == "too_large") return What::too_large;
+    return status == "no_memory" ? What::no_memory : What::stored;
+  }
   if (type == "deleted") return What::deleted;
   if (type == "eviction") return What::evicted;
   return std::nullopt;
@@ -86,7 +90,12 @@ class Watch final : public LineStream {
         looked_up_->key == event->key)
       looked_up_.reset();
     release();
-    if (event->what == What::stored || event->what == What::deleted) return take_(*event);
+    const bool is_lookup = event->what == What::found || event->what == What::missed;
+    // A refused set makes the server look for an older value, to remove it.
+    const bool is_refused = event->what == What::too_large || event->what == What::no_memory;
+    const std::string refused = std::exchange(refused_key_, is_refused ? std::string(event->key) : "");
+    if (!is_lookup) return take_(*event);
+    if (event->key == refused) return;
     looked_up_key_ = event->key;
     looked_up_ = *event;
     looked_up_->key = looked_up_key_;
@@ -121,6 +130,7 @@ class Watch final : public LineStream {
   std::string buffer_;
   std::optional<KeyEvent> looked_up_;
   std::string looked_up_key_;
+  std::string refused_key_;  // of the store before
   WatchedServer result_;
 };
 

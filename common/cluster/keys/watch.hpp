@@ -2,7 +2,8 @@
 // off).
 //
 // A server writes an event for each key that is looked up (found or not), stored and evicted; later versions
-// of 1.6 also for each that is deleted. The look-up that is part of a store or a deletion is left out;
+// of 1.6 also for each that is deleted. The look-up that is part of a store, a refused one too, or of a
+// deletion is left out;
 // increments, touches and, where they are not told, deletions are look-ups and nothing else. Watching costs
 // the server time for each event.
 // A server that is busier than its log drops events; it counts them (log_worker_dropped, log_watcher_skipped
@@ -14,8 +15,9 @@
 namespace mcds {
 
 struct KeyEvent {
-  enum class What { found, missed, stored, deleted, evicted };  // stored: or refused by its condition
-  std::string_view key;                                         // its bytes; valid during the call only
+  // stored: or not, because of its condition. too_large, no_memory: the server has refused to store it.
+  enum class What { found, missed, stored, deleted, evicted, too_large, no_memory };
+  std::string_view key;  // its bytes; valid during the call only
   std::size_t server = 0;
   What what = What::found;
   std::optional<std::uint64_t> size_bytes = {};  // of the value, if the server says (1.6.10 and later)

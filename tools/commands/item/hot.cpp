@@ -115,6 +115,11 @@ class HotWatch {
       const bool known = figure != KeyFigure::deletes || tells_deletes_[server];
       line.raw(std::string(key_figures[i]) + "_per_s", known ? format_fixed(rate, 1) : "null");
     }
+    if (counts.refused() == 0) return;
+    JsonObject causes;
+    if (counts.too_large > 0) causes.number("too_large", counts.too_large);
+    if (counts.no_memory > 0) causes.number("no_memory", counts.no_memory);
+    line.object("refused", causes);
   }
 
   void print_keys() {
@@ -182,11 +187,14 @@ void KeyCounts::add(KeyEvent::What what) {
   gets += what == What::found || what == What::missed ? 1 : 0;
   misses += what == What::missed ? 1 : 0;
   stores += what == What::stored ? 1 : 0;
+  too_large += what == What::too_large ? 1 : 0;
+  no_memory += what == What::no_memory ? 1 : 0;
   deletes += what == What::deleted ? 1 : 0;
   evictions += what == What::evicted ? 1 : 0;
 }
 
 void HotKeys::add(const KeyEvent& event, std::string_view name) {
+  using What = KeyEvent::What;
   const auto server = static_cast<std::uint32_t>(event.server);
   id_.resize(sizeof server);
   std::memcpy(id_.data(), &server, sizeof server);
@@ -197,8 +205,10 @@ void HotKeys::add(const KeyEvent& event, std::string_view name) {
     found = activities_.emplace(id_, Activity{}).first;
   }
   found->second.counts.add(event.what);
-  // A key that is not there has a size of 0.
-  if (event.what != KeyEvent::What::missed && event.size_bytes) found->second.size_bytes = event.size_bytes;
+  // A key that is not there has a size of 0, and so has one that was refused.
+  const bool has_size =
+      event.what != What::missed && event.what != What::too_large && event.what != What::no_memory;
+  if (has_size && event.size_bytes) found->second.size_bytes = event.size_bytes;
 }
 
 void HotKeys::forget_the_least() {

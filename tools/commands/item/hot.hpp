@@ -9,18 +9,22 @@
 
 namespace mcds {
 
-enum class KeyFigure { events, gets, misses, stores, deletes, evictions };
-inline constexpr std::array key_figures{"events", "gets", "misses", "stores", "deletes", "evictions"};
+enum class KeyFigure { events, gets, misses, stores, refused, deletes, evictions };
+inline constexpr std::array key_figures{"events",  "gets",    "misses",   "stores",
+                                        "refused", "deletes", "evictions"};
 
 struct KeyCounts {
   std::uint64_t gets = 0;    // found or not
   std::uint64_t misses = 0;  // not found
-  std::uint64_t stores = 0;  // whether stored or not
+  std::uint64_t stores = 0;  // whether stored or not, but for those that the server refused
+  std::uint64_t too_large = 0, no_memory = 0;
   std::uint64_t deletes = 0;
   std::uint64_t evictions = 0;
-  std::uint64_t events() const { return gets + stores + deletes + evictions; }
+  std::uint64_t refused() const { return too_large + no_memory; }
+  std::uint64_t events() const { return gets + stores + refused() + deletes + evictions; }
   std::uint64_t of(KeyFigure figure) const {
-    return std::array{events(), gets, misses, stores, deletes, evictions}[static_cast<std::size_t>(figure)];
+    return std::array{
+        events(), gets, misses, stores, refused(), deletes, evictions}[static_cast<std::size_t>(figure)];
   }
   void add(KeyEvent::What what);
 };

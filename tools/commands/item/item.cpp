@@ -187,19 +187,27 @@ void declare_list(Command& command, const ItemOptionsPtr& options) {
       .answer(
           "key size_bytes @age flags? digest? expires_at? cas server server_pid? "
           "server_started_at?")
-      .answer("prefix keys size_bytes")
-      .answer("prefix:null rest keys size_bytes")
+      .answer("prefix @sum")
+      .answer("prefix:null rest @sum")
+      .answer("chunk_bytes keys size_bytes share wasted_bytes wasted_share free_bytes")
       .answer("lock? counter? visitors? eventlog? array? table? hash? cache? copies:integer? server")
       .example("mcds item list --sort size -n 10")
-      .example("mcds item list --by-prefix")
+      .example("mcds item list --by-prefix -o text")
+      .example("mcds item list --histogram --prefix page: -o text")
       .example("mcds item list --names lock -o value")
       .option("--older-than", "D", "only keys that were neither read nor written for so long",
               &options->older_than)
+      .option("--larger-than", "SIZE", "only items that take more memory than this: 64k, 1M",
+              &options->larger_than)
+      .flag("--never-expires", "only items without a ttl", options->never_expires)
       .option("--on", "SERVER", "only keys of this server", &options->on)
       .choice("--sort", "size|idle|ttl", "sort: largest first, longest unused first, or expiring first",
               &options->sort)
       .option("-n,--count", "N", "at most N lines; default 20 with --sort", &options->count)
-      .flag("--by-prefix", "sum keys and bytes by the text before the first colon", options->by_prefix)
+      .flag("--by-prefix", "sum keys, memory, sizes and idle times by the text before the first colon",
+            options->by_prefix)
+      .flag("--histogram", "sum keys and memory by slab class, with what each class wastes",
+            options->histogram)
       .choice("--names", "lock|counter|visitors|eventlog|array|table|hash|cache",
               "print the names of these structures instead of keys", &options->names)
       .flag("--digest", "read the values and print their digests, by which item remove - tells changes",
@@ -297,15 +305,15 @@ void declare_keep(Command& command, const ItemOptionsPtr& options) {
 void declare_hot(Command& command, const ItemOptionsPtr& options) {
   command.verb("hot", "watch which keys are read, missed, stored and evicted most", item_hot, options)
       .example("mcds item hot -n 5 -o text")
-      .answer("key @events size_bytes:integer|null server")
-      .answer("server @events coverage dropped:integer watched_s")
+      .answer("key @events refused? size_bytes:integer|null server")
+      .answer("server @events refused? coverage dropped:integer watched_s")
       .field("dropped integer events that the server did not log")
       .example("mcds item hot --for 30s --sort misses --prefix page:")
       .option("--for", "D", "how long to watch; default 5s", &options->watched)
       .option("-n,--count", "N", "at most N keys; default 20", &options->count)
       .option("--prefix", "P", "only keys that begin with this", &options->selected.prefix)
       .option("--on", "SERVER", "only this server", &options->on)
-      .choice("--sort", "gets|misses|stores|evictions",
+      .choice("--sort", "gets|misses|stores|refused|evictions",
               "the keys with the most of these; default: of all events", &options->sort);
 }
 

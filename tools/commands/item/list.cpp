@@ -1,7 +1,11 @@
 // mcds item list: every key that the servers of the pool hold now.
 #include <unistd.h>
 
+#include <bit>
+
+#include "common/base/units.hpp"
 #include "common/cluster/keys/live.hpp"
+#include "common/cluster/statistics.hpp"
 #include "common/operations/listings.hpp"
 #include "common/operations/removal.hpp"
 #include "common/placement/key_hash.hpp"
@@ -20,6 +24,7 @@ constexpr std::size_t keys_per_trip = 256;
 constexpr std::size_t most_prefixes = 10'000;
 // That are printed as soon as they are listed.
 constexpr std::size_t most_names = 20'000;
+constexpr int bar_width = 20;
 
 // A LiveKey that may be kept.
 struct ListedKey {
@@ -27,12 +32,53 @@ struct ListedKey {
   LiveKey about;    // its `key` is not valid
 };
 
+// Counts of numbers, exact below 64, else by classes that are 1/32 of their number wide.
+class Distribution {
+ public:
+  void add(std::uint64_t number) { ++counts_[class_of(number)]; }
+  // Returns the middle of the class that holds the number which so many of all are not above.
+  std::uint64_t quantile(double share) const {
+    std::uint64_t all = 0, seen = 0;
+    for (const auto& [place, count] : counts_) all += count;
+    for (const auto& [place, count] : counts_) {
+      seen += count;
+      if (static_cast<double>(seen) >= share * static_cast<double>(all)) return middle_of(place);
+    }
+    return 0;
+  }
+
+ private:
+  static std::uint16_t class_of(std::uint64_t number) {
+    const int shift = std::max(static_cast<int>(std::bit_width(number)) - 6, 0);
+    return static_cast<std::uint16_t>((shift << 6) + static_cast<int>(number >> shift));
+  }
+  static std::uint64_t middle_of(std::uint16_t place) {
+    const int shift = place >> 6;
+    return (std::uint64_t{place & 63U} << shift) + (shift > 0 ? (std::uint64_t{1} << (shift - 1)) : 0);
+  }
+  std::map<std::uint16_t, std::uint64_t> counts_;
+};
+
 // Of keys with one prefix.
 struct Sum {
-  std::uint64_t keys = 0, bytes = 0;
+  std::uint64_t keys = 0, bytes = 0, largest = 0, never_expire = 0;
+  Distribution sizes = {}, idle_seconds = {};
 
-  JsonObject& add_to(JsonObject& line) const { return line.number("keys", keys).number("size_bytes", bytes); }
+  void add(const LiveKey& key, std::int64_t now) {
+    ++keys;
+    bytes += key.size_bytes;
+    largest = std::max(largest, key.size_bytes);
+    never_expire += key.expires_at < 0 ? 1 : 0;
+    sizes.add(key.size_bytes);
+    idle_seconds.add(static_cast<std::uint64_t>(std::max<std::int64_t>(now - key.last_accessed_at, 0)));
+  }
 };
+
+// Of items in chunks of one size.
+struct SlabSum {
+  std::uint64_t keys = 0, bytes = 0, chunk = 0, free = 0;
+};
+constexpr std::uint64_t several_chunks = UINT64_MAX;
 
 // Of `order` size, idle or ttl the largest, the longest unused, those that end first come first.
 std::int64_t rank_of(std::string_view order, const LiveKey& about) {
@@ -42,13 +88,15 @@ std::int64_t rank_of(std::string_view order, const LiveKey& about) {
 }
 
 void check_listing(const ItemOptions& options) {
-  const int forms = (options.sort ? 1 : 0) + (options.by_prefix ? 1 : 0) + (options.names ? 1 : 0);
-  if (forms > 1) throw InvalidInput("give one of --sort, --by-prefix and --names, not several");
+  const bool sums = options.by_prefix || options.histogram;
+  const int forms =
+      options.sort.has_value() + options.by_prefix + options.histogram + options.names.has_value();
+  if (forms > 1) throw InvalidInput("give one of --sort, --by-prefix, --histogram and --names, not several");
   options.selected.check();
   if (options.older_than && *options.older_than <= Duration::zero())
     throw InvalidInput("--older-than must be longer than 0");
-  if (options.digest && (options.by_prefix || options.names))
-    throw InvalidInput("--digest cannot be combined with --by-prefix or --names");
+  if (options.digest && (sums || options.names))
+    throw InvalidInput("--digest cannot be combined with --by-prefix, --histogram or --names");
   if (options.count == 0) throw InvalidInput("-n must be at least 1");
 }
 
@@ -59,12 +107,15 @@ class Lister {
         options_(options),
         selection_(options.selected.of(session)),
         pool_(session.placement()->pool()),
-        on_(server_of(session, options)) {}
+        on_(server_of(session, options)),
+        larger_than_(options.larger_than ? parse_size(*options.larger_than, "--larger-than") : 0) {}
 
   ExitStatus list() {
     times_ = server_times(session_.cluster(), session_.clock(), on_);
+    if (options_.histogram) read_slab_classes();
     session_.output().buffered(true);
-    const bool waits = options_.by_prefix || options_.sort || isatty(STDOUT_FILENO) == 0;
+    const bool waits =
+        options_.by_prefix || options_.histogram || options_.sort || isatty(STDOUT_FILENO) == 0;
     const auto results = list_keys_on(
         session_, on_, [this](const LiveKey& key) { return take(key); }, waits);
     const ExitStatus status = report_unlisted(session_, pool_, results);
@@ -75,7 +126,8 @@ class Lister {
 
  private:
   bool wanted(const LiveKey& key) const {
-    return selection_.has(key.key) &&
+    return selection_.has(key.key) && (larger_than_ == 0 || key.size_bytes > larger_than_) &&
+           (!options_.never_expires || key.expires_at < 0) &&
            (!options_.older_than ||
             std::chrono::seconds(times_[key.server].now - key.last_accessed_at) >= *options_.older_than);
   }
@@ -88,7 +140,9 @@ class Lister {
     const std::string_view name = key.key.substr(prefix.size());
     if (options_.names) return take_name(name, key.server);
     if (options_.by_prefix) {
-      add_to_sum(name, key.size_bytes);
+      sum_of(name).add(key, times_[key.server].now);
+    } else if (options_.histogram) {
+      add_to_class(key);
     } else if (options_.sort) {
       keep_if_first(name, key);
     } else if (options_.digest) {
@@ -102,13 +156,41 @@ class Lister {
     return true;
   }
 
-  void add_to_sum(std::string_view key, std::uint64_t bytes) {
+  Sum& sum_of(std::string_view key) {
     const std::string_view prefix = key.substr(0, key.find(':') + 1);  // empty if there is no colon
     auto found = sums_.find(prefix);
     if (found == sums_.end() && sums_.size() < most_prefixes) found = sums_.emplace(prefix, Sum()).first;
-    Sum& sum = found == sums_.end() ? rest_ : found->second;
+    return found == sums_.end() ? rest_ : found->second;
+  }
+
+  // Reads which sizes of chunks each server has, and how many chunks are free: `1:chunk_size 96`.
+  void read_slab_classes() {
+    std::vector<Request> requests;
+    for (std::size_t i = 0; i < pool_.size(); ++i) {
+      if (!on_ || *on_ == i) requests.push_back(Request::stats(i, "slabs"));
+    }
+    chunks_.resize(pool_.size());
+    for (const Reply& reply : session_.cluster().execute(requests)) {
+      if (reply.failed()) continue;  // its keys cannot be listed either, which is reported
+      std::map<std::string, std::uint64_t, std::less<>> sizes;
+      for_each_statistic(reply.value, [&](std::string_view name, std::string_view value) {
+        const std::string_view number = name.substr(0, name.find(':') + 1);
+        const std::string_view about = name.substr(number.size());
+        const std::uint64_t figure = parse_u64(value).value_or(0);
+        if (about == "chunk_size") chunks_[reply.server].insert(sizes[std::string(number)] = figure);
+        if (about == "free_chunks")
+          classes_[sizes[std::string(number)]].free += figure * sizes[std::string(number)];
+      });
+    }
+  }
+
+  void add_to_class(const LiveKey& key) {
+    const std::set<std::uint64_t>& chunks = chunks_[key.server];
+    const auto chunk = chunks.lower_bound(key.size_bytes);
+    SlabSum& sum = classes_[chunk == chunks.end() ? several_chunks : *chunk];
     ++sum.keys;
-    sum.bytes += bytes;
+    sum.bytes += key.size_bytes;
+    sum.chunk += chunk == chunks.end() ? 0 : *chunk;
   }
 
   void keep_if_first(std::string_view key, const LiveKey& about) {
@@ -196,22 +278,66 @@ class Lister {
       if (!done_) print_name(*structure_named(key), group.front().server);
     });
     print_sums();
+    print_classes();
+  }
+
+  void add_share(JsonObject& line, std::uint64_t bytes, std::uint64_t all) const {
+    const double share = all == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(all);
+    line.raw("share", format_fixed(share, 4));
+    std::string bar;
+    for (int i = 0; i < static_cast<int>(share * bar_width + 0.5); ++i) bar += "█";
+    if (session_.output().mode() == OutputMode::text) line.bytes("bar", bar);
+  }
+
+  void add_sum(JsonObject& line, const Sum& sum, std::uint64_t all) const {
+    line.number("keys", sum.keys).number("size_bytes", sum.bytes);
+    add_share(line, sum.bytes, all);
+    line.number("size_median_bytes", std::min(sum.sizes.quantile(0.5), sum.largest))
+        .number("size_p99_bytes", std::min(sum.sizes.quantile(0.99), sum.largest))
+        .number("size_max_bytes", sum.largest)
+        .number("idle_median_s", sum.idle_seconds.quantile(0.5));
+    line.raw("never_expires_share",
+             format_fixed(static_cast<double>(sum.never_expire) / static_cast<double>(sum.keys), 4));
   }
 
   void print_sums() {
     std::vector<std::pair<std::string, Sum>> sums(sums_.begin(), sums_.end());
     std::ranges::stable_sort(sums, std::greater{}, [](const auto& one) { return one.second.bytes; });
+    std::uint64_t all = rest_.bytes;
+    for (const auto& [prefix, sum] : sums) all += sum.bytes;
     for (const auto& [prefix, sum] : sums) {
       JsonObject line("prefix", prefix);
-      session_.output().answer_key(sum.add_to(line), prefix);
+      add_sum(line, sum, all);
+      session_.output().answer_key(line, prefix);
       if (!enough()) break;
     }
     if (rest_.keys == 0) return;
     JsonObject line;
-    session_.output().detail(rest_.add_to(line.raw("prefix", "null").boolean("rest", true)));
+    line.raw("prefix", "null").boolean("rest", true);
+    add_sum(line, rest_, all);
+    session_.output().detail(line);
     session_.output().warning("only the first " + std::to_string(most_prefixes) +
                               " prefixes have sums of their own; the keys of all others are one sum; "
                               "--prefix narrows the list");
+  }
+
+  void print_classes() {
+    std::uint64_t all = 0;
+    for (const auto& [chunk, sum] : classes_) all += sum.bytes;
+    for (const auto& [chunk, sum] : classes_) {
+      if (sum.keys == 0 && sum.free == 0) continue;
+      JsonObject line;
+      const bool one_chunk = chunk != several_chunks;
+      line.raw("chunk_bytes", one_chunk ? std::to_string(chunk) : "null");
+      line.number("keys", sum.keys).number("size_bytes", sum.bytes);
+      add_share(line, sum.bytes, all);
+      const std::uint64_t wasted = one_chunk ? sum.chunk - sum.bytes : 0;
+      const double share = sum.chunk == 0 ? 0 : static_cast<double>(wasted) / static_cast<double>(sum.chunk);
+      line.raw("wasted_bytes", one_chunk ? std::to_string(wasted) : "null");
+      line.raw("wasted_share", one_chunk ? format_fixed(share, 4) : "null");
+      session_.output().answer(line.number("free_bytes", sum.free), one_chunk ? std::to_string(chunk) : "-");
+      if (!enough()) break;
+    }
   }
 
   Session& session_;
@@ -219,10 +345,13 @@ class Lister {
   const KeySelection selection_;
   const Pool& pool_;
   const std::optional<std::size_t> on_;
+  const std::uint64_t larger_than_;
   std::vector<ServerTime> times_;
   std::multimap<std::int64_t, ListedKey> first_;  // with --sort, by rank
   std::map<std::string, Sum, std::less<>> sums_;  // by the text up to the first colon
   Sum rest_;                                      // of those that have none there
+  std::vector<std::set<std::uint64_t>> chunks_;   // with --histogram: of each server, by size
+  std::map<std::uint64_t, SlabSum> classes_;      // by the size of their chunks
   std::unordered_set<std::string> names_;         // that were printed
   Listings more_names_;                           // the keys of others
   std::vector<ListedKey> unread_;                 // of --digest

@@ -15,11 +15,11 @@ struct ItemOptions {
   Duration watched = std::chrono::seconds(5);
   std::optional<std::uint64_t> flags, if_cas, count;
   std::optional<Duration> older_than, max_ttl, wait;
-  std::optional<std::string> on, sort, names, rate, audit;
+  std::optional<std::string> on, sort, names, rate, audit, larger_than;
   SelectedKeys selected;
   bool if_absent = false, if_present = false, everywhere = false, dry_run = false, yes = false,
-       by_prefix = false, digest = false, structures = false, overwrite = false, verify = false,
-       strict = false, even_astray = false, full_ttl = false;
+       by_prefix = false, histogram = false, never_expires = false, digest = false, structures = false,
+       overwrite = false, verify = false, strict = false, even_astray = false, full_ttl = false;
 };
 // The server of --on; unset: all. Throws InvalidInput for one that is not in the list.
 std::optional<std::size_t> server_of(Session& session, const ItemOptions& options);

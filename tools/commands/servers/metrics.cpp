@@ -47,6 +47,41 @@ constexpr std::array figures_of_a_server{
     Figure{"crawler_items_checked", "lru_crawler_items_checked_total", "Items examined by the crawler."},
 };
 
+// Of a slab class: `1:chunk_size` of `stats slabs`, `items:1:number` of `stats items`.
+constexpr std::array figures_of_a_slab{
+    Figure{"chunk_size", "chunk_size_bytes", "Memory of each chunk."},
+    Figure{"chunks_per_page", "chunks_per_page", "Chunks in a page."},
+    Figure{"total_pages", "current_pages", "Pages of this class."},
+    Figure{"total_chunks", "current_chunks", "Chunks of this class."},
+    Figure{"used_chunks", "chunks_used", "Chunks that hold items."},
+    Figure{"free_chunks", "chunks_free", "Chunks that hold no item."},
+    Figure{"free_chunks_end", "chunks_free_end", "Free chunks at the end of the last page."},
+    Figure{"mem_requested", "mem_requested_bytes", "Memory that the items need."},
+    Figure{"number", "current_items", "Items stored now."},
+    Figure{"age", "items_age_seconds", "Time since the oldest item was used."},
+    Figure{"evicted", "items_evicted_total", "Items evicted for lack of memory."},
+    Figure{"evicted_nonzero", "items_evicted_nonzero_total", "Items with a ttl that were evicted."},
+    Figure{"evicted_time", "items_evicted_time_seconds", "Time since the last evicted item was used."},
+    Figure{"evicted_unfetched", "items_evicted_unfetched_total", "Items evicted before they were read."},
+    Figure{"expired_unfetched", "items_expired_unfetched_total", "Items that expired before they were read."},
+    Figure{"outofmemory", "items_outofmemory_total", "Stores refused for lack of memory."},
+    Figure{"reclaimed", "items_reclaimed_total", "Items stored in the memory of expired ones."},
+    Figure{"tailrepairs", "items_tailrepairs_total", "Items freed that were in use too long."},
+};
+
+void add_slab_figures(Metrics& metrics, const std::string& server, std::string_view stats) {
+  for_each_statistic(stats, [&](std::string_view name, std::string_view value) {
+    if (name.starts_with("items:")) name.remove_prefix(6);
+    const std::string slab(name.substr(0, name.find(':')));
+    if (slab.size() == name.size()) return;  // of the server
+    const auto figure = std::ranges::find(figures_of_a_slab, name.substr(slab.size() + 1),
+                                          [](const Figure& one) { return std::string_view(one.stat); });
+    if (figure != figures_of_a_slab.end() && parse_u64(slab) && parse_u64(value))
+      metrics.add(std::string("memcached_slab_") + figure->metric, figure->help,
+                  {{"server", server}, {"slab", slab}}, std::string(value));
+  });
+}
+
 // cmd_set counts cas, too.
 std::optional<std::uint64_t> plain_sets(std::string_view stats) {
   const auto sets = statistic_number(stats, "cmd_set");
@@ -101,6 +136,8 @@ std::string server_metrics(const Pool& pool, const std::vector<Condition>& condi
                   {{"server", server}},
                   json_real(std::chrono::duration<double>(end->second.time_since_epoch()).count()));
     if (!condition.stats.empty()) add_statistics(metrics, server, condition.stats.front());
+    for (std::size_t k = 1; k < condition.stats.size(); ++k)
+      add_slab_figures(metrics, server, condition.stats[k]);
   }
   return metrics.text();
 }

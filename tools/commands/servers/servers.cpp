@@ -61,10 +61,12 @@ ExitStatus show_servers(Session& session) {
   ConnectOptions connecting = session.connect_options();
   connecting.certificate = [&ends](std::size_t server, WallTime end) { ends[server] = end; };
   const auto cluster = connect(session.placement(), connecting);
-  std::vector<Condition> conditions = ask_servers(*cluster, {""});
+  const bool metrics = session.output().mode() == OutputMode::openmetrics;
+  using Arguments = std::vector<std::string>;
+  std::vector<Condition> conditions =
+      ask_servers(*cluster, metrics ? Arguments{"", "slabs", "items"} : Arguments{""});
   measure(*cluster, session.clock(), conditions);
-  if (session.output().mode() == OutputMode::openmetrics && !session.options().quiet)
-    session.output().raw(server_metrics(pool, conditions, ends));
+  if (metrics && !session.options().quiet) session.output().raw(server_metrics(pool, conditions, ends));
   for (std::size_t i = 0; i < pool.size(); ++i)
     session.output().answer(describe(pool[i], i, conditions[i], ends), conditions[i].up ? "up" : "down");
   warn_of_certificates(session, pool, ends, session.clock().wall());
