@@ -244,6 +244,7 @@ Id read_rails(Document& document, std::string_view bytes, std::size_t max_bytes,
     if (document[entry].kind != Kind::list || document[entry].items.empty()) return document.null();
     return document[entry].items.front();
   }
+  if (encoding.empty()) encoding.emplace_back("text");
   return document.bytes(payload);
 }
 
