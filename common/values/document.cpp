@@ -1,12 +1,11 @@
 #include "common/values/document.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
-#include "common/base/text.hpp"
 
 namespace mcds::values {
 
@@ -90,11 +89,11 @@ Id Document::real(double value) {
 }
 
 std::optional<Id> Document::real(std::string_view text) {
-  if (const auto value = parse_double(text)) return real(*value);
-  const std::string name = lower_case(std::string(text.substr(text.starts_with('-') ? 1 : 0)));
-  if (name == "nan") return real(std::nan(""));
-  if (name != "inf" && name != "infinity") return {};
-  return real(text.starts_with('-') ? -HUGE_VAL : HUGE_VAL);
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);  // takes INF and NaN in any case
+  if (error != std::errc{} || stop != end) return {};
+  return real(value);
 }
 
 std::optional<Id> Document::integer(std::string_view text) {
@@ -125,6 +124,16 @@ Id Document::big_integer(std::string_view magnitude, bool negative) {
     text.append(9 - part.size(), '0') += part;
   }
   return *integer(text);
+}
+
+Id Document::latin1(Id text) {
+  std::string out;
+  const auto add = [&](char32_t c) {
+    if (c > 0xff) throw CorruptData("a character above U+00FF stands for no byte");
+    out += static_cast<char>(c);
+  };
+  for_each_code_point(values_[text].text, add, [&](char) { add(0x100); });
+  return bytes(out);
 }
 
 void Document::check_length() const {

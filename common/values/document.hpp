@@ -71,7 +71,9 @@ class Document {
   std::optional<Id> real(std::string_view text);
   // Returns a number, or what it is not: {"@number":"…"} beyond 64 bits; nullopt if it is not an integer.
   std::optional<Id> integer(std::string_view text);
-  // Two's complement or magnitude, the lowest byte first.
+  // The bytes whose values the characters of a text have. Throws CorruptData.
+  Id latin1(Id text);
+  // A magnitude, the lowest byte first.
   Id big_integer(std::string_view magnitude, bool negative);
   void push(Id container, Id item);
   void member(Id map, Id name, Id value);
@@ -106,7 +108,9 @@ Id read_marshal(Document& document, std::string_view bytes);
 Id read_rails(Document& document, std::string_view bytes, std::size_t max_bytes,
               std::vector<std::string>& encoding);
 
-// Undoes a compression, and says which it was. Throws CorruptData, also beyond `max_bytes`.
-std::string decompress(ValueForm form, std::string_view bytes, std::size_t max_bytes, std::string& name);
+// Undoes zlib (or gzip), zstd, or one of sized-zlib, sized-zstd and sized-fastlz, which have their length in
+// front, and sets `name`. Throws CorruptData, also beyond `max_bytes`.
+std::string decompress(std::string_view form, std::string_view bytes, std::size_t max_bytes,
+                       std::string& name);
 
 }  // namespace mcds::values

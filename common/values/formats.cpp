@@ -13,104 +13,176 @@ namespace mcds {
 
 namespace {
 
-using enum ValueForm;
 using namespace std::string_view_literals;
-
-constexpr FlagRule anything_is_text[] = {{0, 0, text}};
-constexpr FlagRule python_compressions[] = {{8, 8, inflate}};
-constexpr FlagRule python_forms[] = {
-    {16, 16, text}, {2, 2, integer}, {4, 4, integer}, {1, 1, pickle}, {0, 0, bytes}};
-constexpr FlagRule pylibmc_forms[] = {
-    {16, 16, text}, {4, 4, integer}, {2, 2, boolean}, {1, 1, pickle}, {0, 0, bytes}};
-constexpr FlagRule bmemcached_forms[] = {
-    {16, 16, bytes}, {2, 2, integer}, {4, 4, integer}, {1, 1, pickle}, {0, 0, text}};
-constexpr FlagRule php_memcached_compressions[] = {
-    {0xd0, 0x50, sized_fastlz}, {0xb0, 0x30, sized_inflate}, {0x90, 0x90, sized_zstd}};
-constexpr FlagRule php_memcached_forms[] = {{15, 0, text},    {15, 1, integer}, {15, 2, real},
-                                            {15, 3, boolean}, {15, 4, php},     {15, 5, igbinary},
-                                            {15, 6, json},    {15, 7, msgpack}, {0, 0, bytes}};
-constexpr FlagRule flag_2_is_compressed[] = {{2, 2, inflate}};
-constexpr FlagRule php_memcache_forms[] = {
-    {0xf00, 0x100, boolean}, {0xf00, 0x300, integer}, {0xf00, 0x700, real}, {1, 1, php}, {0, 0, text}};
-constexpr FlagRule session_forms[] = {{0, 0, php_session}};
-constexpr FlagRule perl_forms[] = {{1, 1, storable}, {0, 0, text}};
-constexpr FlagRule dalli_forms[] = {{1, 1, marshal}, {0, 0, text}};
-constexpr FlagRule rails_forms[] = {{0, 0, rails}};
-constexpr FlagRule node_memcached_forms[] = {
-    {~0U, 2, json}, {~0U, 4, latin1}, {~0U, 8, real}, {0, 0, escaped_text}};
-constexpr FlagRule spymemcached_forms[] = {{0xff00, 0x100, big_endian_i8},
-                                           {0xff00, 0x200, big_endian_i32},
-                                           {0xff00, 0x300, big_endian_i64},
-                                           {0xff00, 0x400, milliseconds},
-                                           {0xff00, 0x500, big_endian_i8},
-                                           {0xff00, 0x600, big_endian_f32},
-                                           {0xff00, 0x700, big_endian_f64},
-                                           {0xff00, 0x800, bytes},
-                                           {1, 1, java},
-                                           {0, 0, text}};
-constexpr FlagRule whalin_forms[] = {{8, 8, java},
-                                     {32, 32, text},
-                                     {64, 64, text},
-                                     {2048, 2048, text},
-                                     {8192, 8192, boolean},
-                                     {4, 4, big_endian_i32},
-                                     {16384, 16384, big_endian_i64},
-                                     {1024, 1024, milliseconds},
-                                     {1, 1, big_endian_i8},
-                                     {256, 256, big_endian_i16},
-                                     {16, 16, big_endian_char},
-                                     {128, 128, big_endian_f32},
-                                     {512, 512, big_endian_f64},
-                                     {4096, 4096, bytes},
-                                     {0, 0, text}};
-constexpr FlagRule anything_is_guessed[] = {{0, 0, guess}};
-
-constexpr ValueFormat formats[] = {
-    {"auto", "any client: guessed from the bytes", "", {}, anything_is_guessed},
-    {"pymemcache", "pymemcache 3.5 with its serde, Django's PyMemcacheCache", "pymemcache",
-     python_compressions, python_forms},
-    {"python-memcached", "python-memcached 1.59, Django's MemcachedCache", "python-memcached",
-     python_compressions, python_forms},
-    {"pylibmc", "pylibmc 1.6, Django's PyLibMCCache", "pylibmc", python_compressions, pylibmc_forms},
-    {"bmemcached", "python-binary-memcached 0.31", "bmemcached", python_compressions, bmemcached_forms},
-    {"php-session", "PHP sessions of the handler \"php\"", "php-memcached-session php-memcache-session",
-     flag_2_is_compressed, session_forms},
-    {"php-memcached", "php-memcached 3.2", "php-memcached", php_memcached_compressions, php_memcached_forms},
-    {"php-memcache", "php-memcache 8.0 (PECL memcache)", "php-memcache", flag_2_is_compressed,
-     php_memcache_forms},
-    {"perl", "Cache::Memcached 1.30, Cache::Memcached::Fast 0.28", "perl-cache-memcached",
-     flag_2_is_compressed, perl_forms},
-    {"dalli", "dalli 3.0", "dalli", flag_2_is_compressed, dalli_forms},
-    {"rails", "Rails MemCacheStore 6.1, 7.0, 7.1 over dalli", "rails", flag_2_is_compressed, rails_forms},
-    {"node-memcached", "npm memcached 2.2", "node-memcached", {}, node_memcached_forms},
-    {"spymemcached", "spymemcached 2.9, SerializingTranscoder", "spymemcached", flag_2_is_compressed,
-     spymemcached_forms},
-    {"spymemcached-whalin", "spymemcached 2.9, WhalinTranscoder", "", flag_2_is_compressed, whalin_forms},
-    {"raw",
-     "clients that leave the value to the application: gomemcache, memjs 1.3",
-     "",
-     {},
-     anything_is_text},
-};
-
-constexpr std::string_view form_names[] = {
-    "bytes",    "text",    "integer", "real",  "boolean", "json",     "php",     "php-session",
-    "igbinary", "pickle",  "marshal", "rails", "text",    "bytes",    "integer", "integer",
-    "integer",  "integer", "real",    "real",  "text",    "time",     "zlib",    "zstd",
-    "fastlz",   "zlib",    "zstd",    "guess", "msgpack", "storable", "java"};
-
 using values::Document;
 using values::Id;
 
-// Returns the form that nothing but such bytes begins with, or nullopt.
-std::optional<ValueForm> form_by_magic(std::string_view bytes) {
-  if (bytes.starts_with("\x1f\x8b")) return inflate;
-  if (bytes.starts_with("\x28\xb5\x2f\xfd")) return zstd;
-  if (bytes.starts_with("\0\0\0\1"sv) || bytes.starts_with("\0\0\0\2"sv)) return igbinary;
-  if (bytes.starts_with("\x04\x08") || bytes.starts_with("\0\x11"sv)) return rails;
-  if (bytes.starts_with("\xac\xed\0\5"sv)) return java;
-  if (bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] <= 5 && bytes.ends_with('.')) return pickle;
+constexpr std::string_view python_forms = "16=text 2=integer 4=integer 1=pickle otherwise=bytes";
+
+// Sources: the clients themselves, which the tests run.
+constexpr ValueFormat formats[] = {
+    {"auto", "any client: guessed from the bytes", "", "", "otherwise=guess"},
+    {"pymemcache", "pymemcache 3.5 with its serde, Django's PyMemcacheCache", "pymemcache", "8=zlib",
+     python_forms},
+    {"python-memcached", "python-memcached 1.59, Django's MemcachedCache", "python-memcached", "8=zlib",
+     python_forms},
+    {"pylibmc", "pylibmc 1.6, Django's PyLibMCCache", "pylibmc", "8=zlib",
+     "16=text 4=integer 2=boolean 1=pickle otherwise=bytes"},
+    {"bmemcached", "python-binary-memcached 0.31", "bmemcached", "8=zlib",
+     "16=bytes 2=integer 4=integer 1=pickle otherwise=text"},
+    {"php-session", "PHP sessions of the handler \"php\"", "php-memcached-session php-memcache-session",
+     "2=zlib", "otherwise=php-session"},
+    {"php-memcached", "php-memcached 3.2", "php-memcached", "80=sized-fastlz 48=sized-zlib 144=sized-zstd",
+     "0/15=text 1/15=integer 2/15=real 3/15=boolean 4/15=php 5/15=igbinary 6/15=json 7/15=msgpack "
+     "otherwise=bytes"},
+    {"php-memcache", "php-memcache 8.0 (PECL memcache)", "php-memcache", "2=zlib",
+     "256/3840=boolean 768/3840=integer 1792/3840=real 1=php otherwise=text"},
+    {"perl", "Cache::Memcached 1.30, Cache::Memcached::Fast 0.28", "perl-cache-memcached", "2=zlib",
+     "1=storable otherwise=text"},
+    {"dalli", "dalli 3.0", "dalli", "2=zlib", "1=marshal otherwise=text"},
+    {"rails", "Rails MemCacheStore 6.1, 7.0, 7.1 over dalli", "rails", "2=zlib", "otherwise=rails"},
+    {"node-memcached", "npm memcached 2.2", "node-memcached", "",
+     "2/65535=json 4/65535=latin1 8/65535=real otherwise=escaped"},
+    {"spymemcached", "spymemcached 2.9, SerializingTranscoder", "spymemcached", "2=zlib",
+     "256/65280=boolean 512/65280=int32 768/65280=int64 1024/65280=time 1280/65280=int8 1536/65280=float32 "
+     "1792/65280=float64 2048/65280=bytes 1=java otherwise=text"},
+    {"spymemcached-whalin", "spymemcached 2.9, WhalinTranscoder", "", "2=zlib",
+     "8=java 32=text 64=text 2048=text 8192=boolean 4=int32 16384=int64 1024=time 1=int8 256=int32 16=char "
+     "128=float32 512=float64 4096=bytes otherwise=text"},
+    {"raw", "clients that leave the value to the application: gomemcache, memjs 1.3", "", "",
+     "otherwise=text"},
+};
+
+std::uint64_t big_endian(std::string_view bytes, std::size_t size) {
+  if (bytes.size() > size) values::fail("at most " + std::to_string(size) + " bytes are expected", size);
+  return values::Input(bytes).big(bytes.size());  // leading zeros may be left out
+}
+template <typename Integer>
+Id read_integer(Document& document, std::string_view bytes) {
+  return document.json(std::to_string(static_cast<Integer>(big_endian(bytes, sizeof(Integer)))));
+}
+
+Id read_number(Document& document, std::string_view bytes) {
+  if (const auto value = document.integer(bytes)) return *value;
+  if (const auto value = document.real(bytes)) return *value;
+  values::fail("a number is expected", 0);
+}
+
+Id read_boolean(Document& document, std::string_view bytes) {
+  if (bytes.size() > 1 || bytes.find_first_not_of("\0\1"sv
+                                                  "01") != std::string_view::npos)
+    values::fail("a boolean is expected", 0);
+  return document.boolean(bytes == "1" || bytes == "\1");
+}
+
+// The same JSON with the names escaped that begin with @, as everywhere.
+Id read_json(Document& document, std::string_view bytes) {
+  const auto compact = compact_json(bytes);
+  JsonReader reader(compact ? *compact : bytes);
+  std::string out;
+  while (const auto token = reader.next()) {
+    out += token->text;
+    if (token->is_key && token->text.starts_with("\"@"))
+      out.insert(out.size() - token->text.size() + 1, 1, '@');
+  }
+  if (!compact) values::fail("the JSON is broken", reader.position());
+  return document.json(out);
+}
+
+// npm memcached puts a backslash before each end of a line, and stores the bytes of a Buffer as characters.
+Id read_escaped(Document& document, std::string_view bytes) {
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    if (bytes[i] != '\\' || i + 1 == bytes.size() || (bytes[i + 1] != '\r' && bytes[i + 1] != '\n'))
+      out += bytes[i];
+  return document.bytes(out);
+}
+Id read_latin1(Document& document, std::string_view bytes) {
+  return document.latin1(read_escaped(document, bytes));
+}
+
+Id read_time(Document& document, std::string_view bytes) {
+  const auto time = static_cast<std::int64_t>(big_endian(bytes, 8));
+  if (time < 0 || time / 1000 > latest_second) values::fail("a time until the year 9999 is expected", 0);
+  return document.bytes(format_time(WallTime(std::chrono::milliseconds(time))));
+}
+
+Id read_text(Document& document, std::string_view bytes) {
+  return document.bytes(bytes);
+}
+
+struct Form {
+  std::string_view name;
+  Id (*read)(Document& document, std::string_view bytes);  // nullptr: named, not read
+};
+constexpr Form forms[] = {
+    {"text", read_text},
+    {"bytes", read_text},
+    {"escaped", read_escaped},
+    {"latin1", read_latin1},
+    {"integer", read_number},
+    {"real", read_number},
+    {"boolean", read_boolean},
+    {"json", read_json},
+    {"php", values::read_php},
+    {"php-session", values::read_php_session},
+    {"igbinary", values::read_igbinary},
+    {"pickle", values::read_pickle},
+    {"marshal", values::read_marshal},
+    {"int8", read_integer<std::int8_t>},
+    {"int32", read_integer<std::int32_t>},
+    {"int64", read_integer<std::int64_t>},
+    {"float32",
+     [](Document& document, std::string_view bytes) {
+       return document.real(std::bit_cast<float>(static_cast<std::uint32_t>(big_endian(bytes, 4))));
+     }},
+    {"float64",
+     [](Document& document, std::string_view bytes) {
+       return document.real(std::bit_cast<double>(big_endian(bytes, 8)));
+     }},
+    {"char",
+     [](Document& document, std::string_view bytes) {
+       return document.bytes(*json_unquote("\"\\u" + hex64(big_endian(bytes, 4)).substr(12) + '"'));
+     }},
+    {"time", read_time},
+    {"msgpack", nullptr},
+    {"storable", nullptr},
+    {"java", nullptr},
+};
+
+// The rule that these flags match; empty: none.
+std::string_view matching(std::string_view rules, std::uint32_t flags) {
+  while (!rules.empty()) {
+    std::string_view name = take_word(rules), mask = take_word(name, '=');
+    if (mask == "otherwise") return name;
+    const std::uint64_t bits = *parse_u64(take_word(mask, '/'));
+    if ((flags & (mask.empty() ? bits : *parse_u64(mask))) == bits) return name;
+  }
   return {};
+}
+
+// Returns the form that nothing but such bytes begins with, or nothing.
+std::string_view form_by_magic(std::string_view bytes) {
+  if (bytes.starts_with("\x1f\x8b")) return "gzip";
+  if (bytes.starts_with("\x28\xb5\x2f\xfd")) return "zstd";
+  if (bytes.starts_with("\0\0\0\1"sv) || bytes.starts_with("\0\0\0\2"sv)) return "igbinary";
+  if (bytes.starts_with("\x04\x08") || bytes.starts_with("\0\x11"sv)) return "rails";
+  if (bytes.starts_with("\xac\xed\0\5"sv)) return "java";
+  if (bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] <= 5 && bytes.ends_with('.')) return "pickle";
+  return {};
+}
+
+// What a form that is not read says in its header.
+std::string header_of(std::string_view form, std::string_view bytes) {
+  constexpr std::string_view java_object = "\xac\xed\0\5sr"sv;
+  values::Input in(bytes);
+  if (form == "java" && bytes.starts_with(java_object)) {
+    in.take(java_object.size());
+    return ", of an object of " + quote_bytes(in.take(in.big(2))) + ',';
+  }
+  if (form != "storable" || bytes.size() < 2) return {};
+  const std::string major = std::to_string(in.byte() >> 1);
+  return " of version " + major + '.' + std::to_string(in.byte());
 }
 
 class Decoder {
@@ -119,165 +191,68 @@ class Decoder {
       : max_bytes_(max_bytes), document_(max_bytes), decoded_(decoded) {}
 
   void decode(const ValueFormat& format, std::uint32_t flags, std::string_view bytes) {
-    std::string plain;
-    if (const auto compression = form_of(format.compressions, flags)) {
-      std::string name;
-      plain = values::decompress(*compression, bytes, max_bytes_, name);
-      decoded_.encoding.push_back(name);
-      bytes = plain;
-    }
-    const ValueForm form = *form_of(format.forms, flags);
-    if (form == guess) return decode_guessed(bytes);
-    decode(form, bytes);
-    const auto magic = form_by_magic(bytes);
-    if (magic && decoded_.problem.empty() && (form == text || form == ValueForm::bytes))
-      decoded_.problem = meaning(format, flags, form) + ", but these begin as those of " +
-                         std::string(name_of(*magic)) + " do; --decode auto shows them";
+    meaning_ = matching(format.compressions, flags);
+    const std::string plain = meaning_.empty() ? std::string() : decompressed(meaning_, bytes);
+    if (!meaning_.empty()) bytes = plain;
+    meaning_ = matching(format.forms, flags);
+    if (meaning_ == "guess") return decode_guessed(bytes);
+    decode(meaning_, bytes);
+    const std::string_view magic = form_by_magic(bytes);
+    if (!magic.empty() && decoded_.problem.empty() && (meaning_ == "text" || meaning_ == "bytes"))
+      decoded_.problem = "the flags mean " + std::string(meaning_) + ", but the value begins as " +
+                         std::string(magic) + " does; --decode auto shows it";
   }
 
   // Tries what begins as these bytes do. Text is what nothing else is.
   void decode_guessed(std::string_view bytes) {
     decoded_.guessed = true;
     std::string plain;
-    for (const ValueForm form : {inflate, zstd, sized_inflate, sized_zstd}) {
-      std::string name;
-      const auto tried = attempt([&] { return values::decompress(form, bytes, max_bytes_, name); });
-      if (tried.failure()) continue;
-      plain = tried.value();
-      decoded_.encoding.push_back(name);
+    for (const std::string_view form : {"zlib", "zstd", "sized-zlib", "sized-zstd"}) {
+      if (attempt([&] { plain = decompressed(form, bytes); }).failure()) continue;
       bytes = plain;
       break;
     }
-    const ValueForm likely = form_by_magic(bytes).value_or(is_json(bytes)                      ? json
-                                                           : bytes.ends_with('.')              ? pickle
-                                                           : bytes.find('|') < bytes.find(':') ? php_session
-                                                                                               : php);
+    std::string_view likely = form_by_magic(bytes);
+    if (likely.empty())
+      likely = is_json(bytes)                      ? "json"
+               : bytes.ends_with('.')              ? "pickle"
+               : bytes.find('|') < bytes.find(':') ? "php-session"
+                                                   : "php";
     const std::vector<std::string> encoding = decoded_.encoding;
-    const auto tried = attempt([&] { decode(likely, bytes); });
-    if (!tried.failure()) return;
+    if (!attempt([&] { decode(likely, bytes); }).failure()) return;
     decoded_.encoding = encoding;
-    decode(text, bytes);
+    decode("text", bytes);
   }
 
-  static std::optional<ValueForm> form_of(std::span<const FlagRule> rules, std::uint32_t flags) {
-    for (const FlagRule& rule : rules)
-      if ((flags & rule.mask) == rule.bits) return rule.form;
-    return {};
-  }
-  static std::string meaning(const ValueFormat& format, std::uint32_t flags, ValueForm form) {
-    return "flags " + std::to_string(flags) + " mean " + std::string(name_of(form)) + " for " +
-           std::string(format.name);
-  }
+  // What the flags mean, as far as it was decoded.
+  std::string_view meaning() const { return meaning_; }
 
  private:
-  void decode(ValueForm form, std::string_view bytes) {
-    if (form != rails) decoded_.encoding.emplace_back(name_of(form));
-    const Id value = read(form, bytes);
-    if (decoded_.problem.empty()) decoded_.json = document_.text(value);
+  std::string decompressed(std::string_view form, std::string_view bytes) {
+    std::string name;
+    std::string plain = values::decompress(form, bytes, max_bytes_, name);
+    decoded_.encoding.push_back(name);
+    return plain;
   }
 
-  Id number(std::string_view bytes, bool integer) {
-    if (const auto value = document_.integer(bytes)) return *value;
-    if (const auto value = document_.real(bytes); value && !integer) return *value;
-    values::fail(integer ? "an integer is expected" : "a number is expected", 0);
-  }
-
-  std::uint64_t big_endian(std::string_view bytes, std::size_t size) {
-    if (bytes.size() > size) values::fail("at most " + std::to_string(size) + " bytes are expected", size);
-    return values::Input(bytes).big(bytes.size());
-  }
-
-  // Undoes what a client does to characters.
-  Id characters(std::string_view bytes, ValueForm form) {
-    std::string out;
-    if (form == escaped_text) {
-      for (std::size_t i = 0; i < bytes.size(); ++i)
-        if (bytes[i] != '\\' || i + 1 == bytes.size() || (bytes[i + 1] != '\r' && bytes[i + 1] != '\n'))
-          out += bytes[i];
-      return document_.bytes(out);
+  void decode(std::string_view form, std::string_view bytes) {
+    if (form == "rails") {
+      decoded_.json = document_.text(values::read_rails(document_, bytes, max_bytes_, decoded_.encoding));
+      return;
     }
-    const std::string plain = document_[characters(bytes, escaped_text)].text;
-    for_each_code_point(
-        plain,
-        [&](char32_t c) {
-          if (c > 0xff) values::fail("a character above U+00FF", 0);
-          out += static_cast<char>(c);
-        },
-        [](char) { values::fail("UTF-8 is expected", 0); });
-    return document_.bytes(out);
-  }
-
-  Id read(ValueForm form, std::string_view bytes) {
-    switch (form) {
-      case integer: return number(bytes, true);
-      case real: return number(bytes, false);
-      case boolean:
-        if (bytes.size() > 1 || bytes.find_first_not_of("\0\1"sv
-                                                        "01") != std::string_view::npos)
-          values::fail("a boolean is expected", 0);
-        return document_.boolean(bytes == "1" || bytes == "\1");
-      case json: {
-        JsonReader reader(bytes);
-        while (reader.next()) {
-        }
-        if (!reader.valid()) values::fail("the JSON is broken", reader.position());
-        return document_.json(*compact_json(bytes));
-      }
-      case php: return values::read_php(document_, bytes);
-      case php_session: return values::read_php_session(document_, bytes);
-      case igbinary: return values::read_igbinary(document_, bytes);
-      case pickle: return values::read_pickle(document_, bytes);
-      case marshal: return values::read_marshal(document_, bytes);
-      case rails: return values::read_rails(document_, bytes, max_bytes_, decoded_.encoding);
-      case escaped_text:
-      case latin1: return characters(bytes, form);
-      case big_endian_i8:
-        return document_.json(std::to_string(static_cast<std::int8_t>(big_endian(bytes, 1))));
-      case big_endian_i16:
-        return document_.json(std::to_string(static_cast<std::int16_t>(big_endian(bytes, 2))));
-      case big_endian_i32:
-        return document_.json(std::to_string(static_cast<std::int32_t>(big_endian(bytes, 4))));
-      case big_endian_i64:
-        return document_.json(std::to_string(static_cast<std::int64_t>(big_endian(bytes, 8))));
-      case big_endian_f32:
-        return document_.real(std::bit_cast<float>(static_cast<std::uint32_t>(big_endian(bytes, 4))));
-      case big_endian_f64: return document_.real(std::bit_cast<double>(big_endian(bytes, 8)));
-      case big_endian_char: {
-        const auto code = static_cast<std::uint32_t>(big_endian(bytes, 2));
-        return document_.bytes(*json_unquote("\"\\u" + hex64(code).substr(12) + '"'));
-      }
-      case milliseconds: {
-        const auto time = static_cast<std::int64_t>(big_endian(bytes, 8));
-        if (time < 0 || time / 1000 > latest_second)
-          values::fail("a time until the year 9999 is expected", 0);
-        return document_.bytes(format_time(WallTime(std::chrono::milliseconds(time))));
-      }
-      case java: {
-        const std::string_view head = "\xac\xed\0\5sr"sv;
-        values::Input in(bytes);
-        if (!bytes.starts_with(head)) return name(form, {});
-        in.take(head.size());
-        return name(form, ", of an object of " + quote_bytes(in.take(in.big(2))) + ',');
-      }
-      case storable:
-        return name(form, bytes.size() < 2
-                              ? ""
-                              : " of version " + std::to_string(static_cast<std::uint8_t>(bytes[0]) >> 1) +
-                                    '.' + std::to_string(static_cast<std::uint8_t>(bytes[1])));
-      case msgpack: return name(form, {});
-      default: return document_.bytes(bytes);
+    decoded_.encoding.emplace_back(form);
+    const Form* found = std::ranges::find(forms, form, &Form::name);
+    if (found != std::end(forms) && found->read != nullptr) {
+      decoded_.json = document_.text(found->read(document_, bytes));
+    } else {
+      decoded_.problem = std::string(form) + header_of(form, bytes) + " is named, not read";
     }
-  }
-
-  // Says what the value is, instead of what it holds.
-  Id name(ValueForm form, const std::string& what) {
-    decoded_.problem = std::string(name_of(form)) + what + " is named, not read";
-    return document_.null();
   }
 
   std::size_t max_bytes_;
   Document document_;
   DecodedValue& decoded_;
+  std::string_view meaning_;
 };
 
 }  // namespace
@@ -298,21 +273,15 @@ const ValueFormat* value_format_of(std::string_view profile) {
   return nullptr;
 }
 
-std::string_view name_of(ValueForm form) {
-  return form_names[static_cast<std::size_t>(form)];
-}
-
 DecodedValue decode_value(const ValueFormat& format, std::uint32_t flags, std::string_view bytes,
                           std::size_t max_bytes) {
-  DecodedValue decoded;
-  const auto tried = attempt([&] { Decoder(max_bytes, decoded).decode(format, flags, bytes); });
+  DecodedValue decoded, guessed;
+  Decoder decoder(max_bytes, decoded);
+  const auto tried = attempt([&] { decoder.decode(format, flags, bytes); });
   if (!tried.failure()) return decoded;
-  const auto compression = Decoder::form_of(format.compressions, flags);
-  const ValueForm form =
-      compression && decoded.encoding.empty() ? *compression : *Decoder::form_of(format.forms, flags);
-  const std::string problem = Decoder::meaning(format, flags, form) + ": " + tried.failure()->what();
+  const std::string problem = "flags " + std::to_string(flags) + " mean " + std::string(decoder.meaning()) +
+                              " for " + std::string(format.name) + ": " + tried.failure()->what();
   // Perhaps another client wrote it.
-  DecodedValue guessed;
   const auto other = attempt([&] { Decoder(max_bytes, guessed).decode_guessed(bytes); });
   if (!other.failure() && guessed.problem.empty() && guessed.encoding.back() != "text") decoded = guessed;
   decoded.problem = problem;

@@ -78,14 +78,6 @@ class Marshal {
       document_.member(target, document_.bytes(name), value);
     }
   }
-  Id pairs(Id map, std::uint64_t left) {
-    for (; left > 0; --left) {
-      const Id name = read();
-      document_.member(map, name, read());
-    }
-    return map;
-  }
-
   Id read() {
     if (++depth_ > max_depth) in_.fail("nested too deep");
     bool has_variables = in_.left() > 0 && in_.rest().front() == 'I';
@@ -118,58 +110,43 @@ class Marshal {
         if (number >= objects_.size()) in_.fail("a link to no object");
         return objects_[static_cast<std::size_t>(number)];
       }
-      case '[': {
-        const Id list = keep(document_.list());
-        for (std::uint64_t left = count(); left > 0; --left) {
-          const Id value = read();
-          document_.push(list, value);
-        }
-        return list;
-      }
-      case '{':
-      case '}': {
-        const Id map = keep(document_.map());
-        pairs(map, count());
-        if (type == '}') read();  // the default
-        return map;
-      }
-      case 'o': {
-        const Id object = keep(document_.object(symbol()));
-        variables(object);
-        return object;
-      }
-      case 'S': {
-        const Id object = keep(document_.object(symbol()));
-        for (std::uint64_t left = count(); left > 0; --left) {
-          const Id name = document_.bytes(symbol());
-          document_.member(object, name, read());
-        }
-        return object;
-      }
-      case 'u': {
-        const Id object = document_.object(symbol());
-        document_.tag(object, "@data", document_.bytes(string()));
-        if (std::exchange(has_variables, false)) variables(object);
-        return keep(object);
-      }
-      case 'U': {
-        const Id object = keep(document_.object(symbol()));
-        document_.tag(object, "@data", read());
-        return object;
-      }
       case 'C':  // a string, array or hash of another class: shown without it
       case 'e': symbol(); return read();
-      case '/': {
-        const Id object = document_.tagged("@regexp", document_.bytes(string()));
-        in_.byte();
-        if (std::exchange(has_variables, false)) variables(object);
-        return keep(object);
-      }
       case 'c':
       case 'm':
       case 'M': return keep(document_.tagged("@global", document_.bytes(string())));
-      default: in_.fail(std::string("type ") + quote_bytes({&type, 1}) + " is not read, before");
+      default: return read_container(type, has_variables);
     }
+  }
+
+  Id read_container(char type, bool& has_variables) {
+    if (type == '[') {
+      const Id list = keep(document_.list());
+      for (std::uint64_t left = count(); left > 0; --left) document_.push(list, read());
+      return list;
+    }
+    if (type == '{' || type == '}') {
+      const Id map = keep(document_.map());
+      for (std::uint64_t left = count(); left > 0; --left) {
+        const Id name = read();
+        document_.member(map, name, read());
+      }
+      if (type == '}') read();  // the default
+      return map;
+    }
+    if (type == '/' || type == 'u') {
+      const Id made = type == '/' ? document_.map() : document_.object(symbol());
+      document_.tag(made, type == '/' ? "@regexp" : "@data", document_.bytes(string()));
+      if (type == '/') in_.byte();
+      if (std::exchange(has_variables, false)) variables(made);
+      return keep(made);
+    }
+    if (type != 'o' && type != 'S' && type != 'U')
+      in_.fail("type " + quote_bytes({&type, 1}) + " is not read, before");
+    const Id object = keep(document_.object(symbol()));
+    if (type == 'U') document_.tag(object, "@data", read());
+    if (type != 'U') variables(object);  // of a Struct: its members, which are written alike
+    return object;
   }
 
   Document& document_;
@@ -190,7 +167,7 @@ std::optional<Id> member_of(Document& document, Id object, std::string_view name
 Id inflated_marshal(Document& document, std::string_view bytes, std::size_t max_bytes,
                     std::vector<std::string>& encoding) {
   std::string name;
-  const std::string plain = decompress(ValueForm::inflate, bytes, max_bytes, name);
+  const std::string plain = decompress("zlib", bytes, max_bytes, name);
   encoding.push_back(name);
   encoding.push_back("marshal");
   return read_marshal(document, plain);
@@ -230,7 +207,7 @@ Id read_rails(Document& document, std::string_view bytes, std::size_t max_bytes,
     const auto version = static_cast<std::int32_t>(in.little(4));
     if (version > 0) in.take(static_cast<std::uint64_t>(version));
     std::string plain(in.rest());
-    if (type >= 0x80) plain = decompress(ValueForm::inflate, in.rest(), max_bytes, encoding.emplace_back());
+    if (type >= 0x80) plain = decompress("zlib", in.rest(), max_bytes, encoding.emplace_back());
     if (type % 0x80 != 1) return document.bytes(plain);
     encoding.push_back("marshal");
     return read_marshal(document, plain);

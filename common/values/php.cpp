@@ -15,19 +15,9 @@ class PhpReader {
  protected:
   PhpReader(Document& document, std::string_view bytes) : document_(document), in_(bytes) {}
 
-  class Nested {
-   public:
-    explicit Nested(PhpReader& reader) : depth_(reader.depth_) {
-      if (++depth_ > max_depth) reader.in_.fail("nested too deep");
-    }
-    Nested(const Nested&) = delete;
-    Nested& operator=(const Nested&) = delete;
-    ~Nested() { --depth_; }
-
-   private:
-    std::size_t& depth_;
-  };
-
+  void deeper() {
+    if (++depth_ > max_depth) in_.fail("nested too deep");
+  }
   // An array is a list if its keys are 0, 1, 2, …, as for json_encode().
   void element(Id map, std::size_t i, Id name, Id value) {
     if (document_[name].kind != Document::Kind::json || document_[name].text != std::to_string(i))
@@ -62,9 +52,10 @@ class PhpReader {
   Input in_;
   std::vector<Id> slots_;  // what references count
 
+  std::size_t depth_ = 0;  // not counted back where a failure ends it all
+
  private:
   std::set<Id> lists_;
-  std::size_t depth_ = 0;
 };
 
 class PhpText : PhpReader {
@@ -120,13 +111,8 @@ class PhpText : PhpReader {
     in_.expect("}");
   }
 
-  Id keep(Id id) {
-    slots_.push_back(id);
-    return id;
-  }
-
   Id read(bool is_name = false) {
-    const Nested nested(*this);
+    deeper();
     const char type = static_cast<char>(in_.byte());
     in_.expect(type == 'N' ? ";" : ":");
     if (is_name && type != 'i' && type != 's' && type != 'S') in_.fail("a name is expected");
@@ -135,6 +121,7 @@ class PhpText : PhpReader {
     const Id value = read(type);
     // An array or object has its slot set already: it may refer to itself.
     if (!is_name && type != 'R') slots_[slot] = value;
+    --depth_;
     return value;
   }
 
@@ -264,7 +251,13 @@ class Igbinary : PhpReader {
   }
 
   Id read(std::uint8_t type) {
-    const Nested nested(*this);
+    deeper();
+    const Id value = read_type(type);
+    --depth_;
+    return value;
+  }
+
+  Id read_type(std::uint8_t type) {
     if (type == 0x00) return document_.null();
     if (type == 0x04 || type == 0x05) return document_.boolean(type == 0x05);
     if ((type >= 0x06 && type <= 0x0b) || type == 0x20 || type == 0x21) return integer(type);

@@ -63,11 +63,6 @@ class Pickle {
     for (const Id id : ids) document_.push(list, id);
     return list;
   }
-  Id map_of(const std::vector<Id>& ids) {
-    const Id map = document_.map();
-    add_items(map, ids);
-    return map;
-  }
   // The member of a set or object in which more elements go.
   Id member_list(Id map, const char* tag) {
     const std::vector<Id>& items = document_[map].items;
@@ -106,11 +101,11 @@ class Pickle {
         document_[arguments].kind == Kind::list ? document_[arguments].items : std::vector<Id>();
     const bool first_is = !given.empty();
     const Kind kind = first_is ? document_[given[0]].kind : Kind::json;
-    if (is_global(function, {"_codecs.encode"}) && kind == Kind::bytes) return latin1_bytes(given[0]);
+    if (is_global(function, {"_codecs.encode"}) && kind == Kind::bytes) return document_.latin1(given[0]);
     if (is_global(function,
                   {"builtins.bytes", "__builtin__.bytes", "builtins.bytearray", "__builtin__.bytearray"})) {
       if (!first_is) return document_.bytes("");
-      if (kind == Kind::bytes) return is_latin1_call(given) ? latin1_bytes(given[0]) : given[0];
+      if (kind == Kind::bytes) return is_latin1_call(given) ? document_.latin1(given[0]) : given[0];
     }
     if (is_global(function,
                   {"builtins.set", "__builtin__.set", "builtins.frozenset", "__builtin__.frozenset"}))
@@ -139,15 +134,6 @@ class Pickle {
   bool is_latin1_call(const std::vector<Id>& given) {
     return given.size() == 2 && document_[given[1]].text.starts_with("latin");
   }
-  // Protocols up to 2 write bytes as the text of their characters.
-  Id latin1_bytes(Id text) {
-    std::string bytes;
-    document_.charge(document_[text].text.size());
-    for_each_code_point(
-        document_[text].text, [&](char32_t c) { bytes += static_cast<char>(c); }, [](char) {});
-    return document_.bytes(bytes);
-  }
-
   Id object(Id class_of, Id arguments) {
     const Document::Value& name = document_[class_of];
     const Id made =
@@ -177,6 +163,7 @@ class Pickle {
     }
   }
 
+  Id integer(std::int64_t value) { return document_.json(std::to_string(value)); }
   Id line_integer(std::string_view line) {
     if (line.ends_with('L')) line.remove_suffix(1);
     if (line == "00" || line == "01") return document_.boolean(line == "01");
@@ -258,67 +245,16 @@ class Pickle {
   }
 
   void execute(std::uint8_t opcode) {
+    Id made = 0;
+    if (is_scalar(opcode, made) || is_call(opcode, made)) return push(made);
+    if (changes_container(opcode)) return;
     switch (opcode) {
       case 0x80: in_.byte(); return;   // protocol
       case 0x95: in_.take(8); return;  // frame
-      case '(':
-        marks_.push_back(stack_.size());
-        document_.charge(8);
-        return;
+      case '(': document_.charge(sizeof(std::size_t)); return marks_.push_back(stack_.size());
       case '0': pop(); return;
       case '1': pop_mark(); return;
       case '2': return push(top());
-
-      case 'N': return push(document_.null());
-      case 0x88: return push(document_.boolean(true));
-      case 0x89: return push(document_.boolean(false));
-      case 'I':
-      case 'L': return push(line_integer(in_.until('\n')));
-      case 'J': return push(document_.json(std::to_string(static_cast<std::int32_t>(in_.little(4)))));
-      case 'K': return push(document_.json(std::to_string(in_.byte())));
-      case 'M': return push(document_.json(std::to_string(in_.little(2))));
-      case 0x8a: return push(signed_integer(in_.take(in_.byte())));
-      case 0x8b: return push(signed_integer(in_.take(in_.little(4))));
-      case 'F':
-        if (const auto value = document_.real(in_.until('\n'))) return push(*value);
-        in_.fail("a number is expected");
-      case 'G': return push(document_.real(std::bit_cast<double>(in_.big(8))));
-
-      case 'S':
-      case 'V': return push(literal(in_.until('\n'), opcode == 'V'));
-      case 'T':
-      case 'B':
-      case 'X': return push(document_.bytes(in_.take(in_.little(4))));
-      case 'U':
-      case 'C':
-      case 0x8c: return push(document_.bytes(in_.take(in_.byte())));
-      case 0x8d:
-      case 0x8e:
-      case 0x96: return push(document_.bytes(in_.take(in_.little(8))));
-
-      case ']':
-      case ')': return push(document_.list());
-      case 'l':
-      case 't': return push(list_of(pop_mark()));
-      case 0x85:
-      case 0x86:
-      case 0x87: return push(list_of(pop_last(opcode - 0x84U)));
-      case '}': return push(document_.map());
-      case 'd': return push(map_of(pop_mark()));
-      case 0x8f: return push(document_.tagged("@set", document_.list()));
-      case 0x91: return push(document_.tagged("@set", list_of(pop_mark())));
-      case 'a':
-      case 'e':
-      case 0x90: {
-        const std::vector<Id> ids = opcode == 'a' ? pop_last(1) : pop_mark();
-        return add_elements(top(), ids, opcode == 0x90 ? "@set" : "@items");
-      }
-      case 's':
-      case 'u': {
-        const std::vector<Id> ids = opcode == 's' ? pop_last(2) : pop_mark();
-        return add_items(top(), ids);
-      }
-
       case 'p': return put(line_number());
       case 'q': return put(in_.byte());
       case 'r': return put(in_.little(4));
@@ -326,52 +262,97 @@ class Pickle {
       case 'g': return get(line_number());
       case 'h': return get(in_.byte());
       case 'j': return get(in_.little(4));
-
-      case 'c': {
-        const std::string_view module = in_.until('\n');
-        return push(global(module, in_.until('\n')));
-      }
-      case 0x93: {
-        const std::string name = text_of(pop());
-        return push(global(text_of(pop()), name));
-      }
-      case 'i': {
-        const std::string_view module = in_.until('\n');
-        const Id class_of = global(module, in_.until('\n'));
-        return push(object(class_of, list_of(pop_mark())));
-      }
-      case 'o': {
-        std::vector<Id> ids = pop_mark();
-        if (ids.empty()) in_.fail("a class is expected");
-        const Id class_of = ids.front();
-        ids.erase(ids.begin());
-        return push(object(class_of, list_of(ids)));
-      }
-      case 'R': {
-        const Id arguments = pop();
-        return push(call(pop(), arguments));
-      }
-      case 0x92: {
-        const Id named = pop(), arguments = pop();
-        const Id made = object(pop(), arguments);
-        if (!document_[named].items.empty()) document_.tag(made, "@kwargs", named);
-        return push(made);
-      }
-      case 0x81: {
-        const Id arguments = pop();
-        return push(object(pop(), arguments));
-      }
-      case 'b': {
-        const Id state = pop();
-        return build(top(), state);
-      }
-      case 'P': return push(document_.tagged("@persistent", document_.bytes(in_.until('\n'))));
-      case 'Q': {
-        const Id id = pop();
-        return push(document_.tagged("@persistent", id));
-      }
       default: in_.fail("opcode " + std::to_string(opcode) + " is not read, before");
     }
+  }
+
+  // Each of the next three returns whether it knows the opcode.
+  bool is_scalar(std::uint8_t opcode, Id& made) {
+    switch (opcode) {
+      case 'N': return made = document_.null(), true;
+      case 0x88:
+      case 0x89: return made = document_.boolean(opcode == 0x88), true;
+      case 'I':
+      case 'L': return made = line_integer(in_.until('\n')), true;
+      case 'J': return made = integer(static_cast<std::int32_t>(in_.little(4))), true;
+      case 'K': return made = integer(in_.byte()), true;
+      case 'M': return made = integer(static_cast<std::int64_t>(in_.little(2))), true;
+      case 0x8a: return made = signed_integer(in_.take(in_.byte())), true;
+      case 0x8b: return made = signed_integer(in_.take(in_.little(4))), true;
+      case 'F':
+        if (const auto value = document_.real(in_.until('\n'))) return made = *value, true;
+        in_.fail("a number is expected");
+      case 'G': return made = document_.real(std::bit_cast<double>(in_.big(8))), true;
+      case 'S':
+      case 'V': return made = literal(in_.until('\n'), opcode == 'V'), true;
+      case 'T':
+      case 'B':
+      case 'X': return made = document_.bytes(in_.take(in_.little(4))), true;
+      case 'U':
+      case 'C':
+      case 0x8c: return made = document_.bytes(in_.take(in_.byte())), true;
+      case 0x8d:
+      case 0x8e:
+      case 0x96: return made = document_.bytes(in_.take(in_.little(8))), true;
+      default: return false;
+    }
+  }
+
+  // What makes containers, names of classes and functions, and calls them.
+  bool is_call(std::uint8_t opcode, Id& made) {
+    std::vector<Id> ids;
+    switch (opcode) {
+      case ']':
+      case ')': return made = document_.list(), true;
+      case 'l':
+      case 't': return made = list_of(pop_mark()), true;
+      case 0x85:
+      case 0x86:
+      case 0x87: return made = list_of(pop_last(opcode - 0x84U)), true;
+      case '}':
+      case 'd':
+        made = document_.map();
+        if (opcode == 'd') add_items(made, pop_mark());
+        return true;
+      case 0x8f: return made = document_.tagged("@set", document_.list()), true;
+      case 0x91: return made = document_.tagged("@set", list_of(pop_mark())), true;
+      case 'c':
+      case 'i': {
+        const std::string_view module = in_.until('\n');
+        made = global(module, in_.until('\n'));
+        if (opcode == 'i') made = object(made, list_of(pop_mark()));
+        return true;
+      }
+      case 0x93: ids = pop_last(2); return made = global(text_of(ids[0]), text_of(ids[1])), true;
+      case 'o':
+        ids = pop_mark();
+        if (ids.empty()) in_.fail("a class is expected");
+        return made = object(ids[0], list_of({ids.begin() + 1, ids.end()})), true;
+      case 'R': ids = pop_last(2); return made = call(ids[0], ids[1]), true;
+      case 0x81: ids = pop_last(2); return made = object(ids[0], ids[1]), true;
+      case 0x92:
+        ids = pop_last(3);
+        made = object(ids[0], ids[1]);
+        if (!document_[ids[2]].items.empty()) document_.tag(made, "@kwargs", ids[2]);
+        return true;
+      case 'P': return made = document_.tagged("@persistent", document_.bytes(in_.until('\n'))), true;
+      case 'Q': return made = document_.tagged("@persistent", pop()), true;
+      default: return false;
+    }
+  }
+
+  bool changes_container(std::uint8_t opcode) {
+    const bool marked = opcode == 'e' || opcode == 'u' || opcode == 0x90;
+    if (!marked && opcode != 'a' && opcode != 's' && opcode != 'b') return false;
+    const std::vector<Id> ids = marked ? pop_mark() : pop_last(opcode == 's' ? 2 : 1);
+    if (opcode == 'b') {
+      build(top(), ids[0]);
+    } else if (opcode == 's' || opcode == 'u') {
+      add_items(top(), ids);
+    } else {
+      add_elements(top(), ids, opcode == 0x90 ? "@set" : "@items");
+    }
+    return true;
   }
 
   Document& document_;

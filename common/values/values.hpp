@@ -20,53 +20,14 @@
 
 namespace mcds {
 
-// Each form that bytes may have, by its name in DecodedValue::encoding.
-enum class ValueForm {
-  bytes,
-  text,
-  integer,
-  real,
-  boolean,
-  json,
-  php,
-  php_session,
-  igbinary,
-  pickle,
-  marshal,
-  rails,
-  escaped_text,   // npm memcached puts a backslash before each end of a line
-  latin1,         // npm memcached stores the bytes of a Buffer as characters
-  big_endian_i8,  // without leading zero bytes, as all these
-  big_endian_i16,
-  big_endian_i32,
-  big_endian_i64,
-  big_endian_f32,
-  big_endian_f64,
-  big_endian_char,
-  milliseconds,
-  inflate,  // zlib and gzip
-  zstd,
-  sized_fastlz,  // behind the length, four bytes
-  sized_inflate,
-  sized_zstd,
-  guess,
-  msgpack,  // these are named, not read
-  storable,
-  java,
-};
-
-// Flags with `bits` under `mask` mean `form`.
-struct FlagRule {
-  std::uint32_t mask, bits;
-  ValueForm form;
-};
-
+// Rules are words FLAGS=NAME, FLAGS/MASK=NAME or otherwise=NAME; the first that matches says what the bytes
+// are. Without a mask all of these flags are set.
 struct ValueFormat {
   std::string_view name;
-  std::string_view clients;                // with the versions compared with
-  std::string_view profiles;               // of placement, by the beginnings of their names
-  std::span<const FlagRule> compressions;  // the first that matches is undone first
-  std::span<const FlagRule> forms;         // the first that matches; the last matches always
+  std::string_view clients;       // with the versions compared with
+  std::string_view profiles;      // of placement, by the beginnings of their names
+  std::string_view compressions;  // rules; undone first
+  std::string_view forms;         // rules; the last matches always
 };
 
 std::span<const ValueFormat> value_formats();
@@ -74,7 +35,6 @@ std::span<const ValueFormat> value_formats();
 const ValueFormat* value_format_named(std::string_view name);
 // Returns the usual format of the client that this placement profile belongs to, or nullptr if none is known.
 const ValueFormat* value_format_of(std::string_view profile);
-std::string_view name_of(ValueForm form);
 
 struct DecodedValue {
   std::vector<std::string> encoding;  // the outermost first

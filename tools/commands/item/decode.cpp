@@ -24,14 +24,6 @@ std::string indented_json(std::string_view json) {
   return out;
 }
 
-std::string rules_text(std::span<const FlagRule> rules) {
-  return joined(rules, " ", [](const FlagRule& rule) {
-    std::string flags = std::to_string(rule.bits);
-    if (rule.bits == 0 && rule.mask > 0) flags += '/' + std::to_string(rule.mask);
-    return (rule.mask == 0 ? "otherwise" : flags) + '=' + std::string(name_of(rule.form));
-  });
-}
-
 }  // namespace
 
 const ValueFormat* format_of(Session& session, const ItemOptions& options) {
@@ -60,8 +52,8 @@ ExitStatus item_formats(Session& session, const ItemOptions&) {
   for (const ValueFormat& format : value_formats()) {
     JsonObject line("format", format.name);
     line.bytes("clients", format.clients);
-    if (!format.compressions.empty()) line.bytes("compressions", rules_text(format.compressions));
-    line.bytes("forms", rules_text(format.forms));
+    if (!format.compressions.empty()) line.bytes("compressions", format.compressions);
+    line.bytes("forms", format.forms);
     session.output().answer(line, format.name);
   }
   return ExitStatus::ok;
