@@ -61,7 +61,7 @@ if ($class === 'Memcache') {
 $point = new Point(1, new Point("y", []));
 $values = ["text", "naïve ключ 😀", "", "line\r\nline\\", 0, -5, PHP_INT_MAX, PHP_INT_MIN, true, false, 1.5, -1e300, 1e22,
     [1, [2, [3]], "x"], ["a" => ["b" => [true, false, null]]], ["@at" => 1, 7 => "seven", -3 => []], [1 => "not a list"], range(0, 400),
-    array_fill_keys(range(1000, 1060), str_repeat("value ", 20)), str_repeat("compressible text, ", 5000), [70000, -70000, 300, -300],
+    array_fill_keys(range(1000, 1060), str_repeat("value ", 20)), str_repeat("compressible text, ", 5000), str_repeat(implode(array_map("md5", range(0, 1500))), 2), [70000, -70000, 300, -300],
     json_decode('{"an":{"object":[1,2.5,"\u00e9"]}}')];
 if (!$json) {
     $values = [...$values, "\xff\xfe\0", [INF, -INF, NAN], $point, ["same" => $point, "again" => $point], [Suit::Hearts, Suit::Hearts], new ArrayObject([1, 2]),
