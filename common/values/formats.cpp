@@ -101,6 +101,12 @@ Id read_latin1(Document& document, std::string_view bytes) {
   return document.latin1(read_escaped(document, bytes));
 }
 
+Id read_char(Document& document, std::string_view bytes) {
+  const auto text = json_unquote("\"\\u" + hex64(big_endian(bytes, 4)).substr(12) + '"');
+  if (!text) values::fail("half a character is not shown", 0);
+  return document.bytes(*text);
+}
+
 Id read_time(Document& document, std::string_view bytes) {
   const auto time = static_cast<std::int64_t>(big_endian(bytes, 8));
   if (time < 0 || time / 1000 > latest_second) values::fail("a time until the year 9999 is expected", 0);
@@ -140,10 +146,7 @@ constexpr Form forms[] = {
      [](Document& document, std::string_view bytes) {
        return document.real(std::bit_cast<double>(big_endian(bytes, 8)));
      }},
-    {"char",
-     [](Document& document, std::string_view bytes) {
-       return document.bytes(*json_unquote("\"\\u" + hex64(big_endian(bytes, 4)).substr(12) + '"'));
-     }},
+    {"char", read_char},
     {"time", read_time},
     {"msgpack", nullptr},
     {"storable", nullptr},
@@ -207,7 +210,11 @@ class Decoder {
   void decode_guessed(std::string_view bytes) {
     decoded_.guessed = true;
     std::string plain;
-    for (const std::string_view form : {"zlib", "zstd", "sized-zlib", "sized-zstd"}) {
+    for (const std::size_t length_size : {0U, 4U}) {
+      const std::string_view head = bytes.substr(std::min(length_size, bytes.size()));
+      const bool zstd = head.starts_with("\x28\xb5\x2f\xfd");
+      if (!zstd && !head.starts_with('\x78') && !head.starts_with("\x1f\x8b")) continue;
+      const std::string form = std::string(length_size > 0 ? "sized-" : "") + (zstd ? "zstd" : "zlib");
       if (attempt([&] { plain = decompressed(form, bytes); }).failure()) continue;
       bytes = plain;
       break;

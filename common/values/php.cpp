@@ -50,6 +50,14 @@ class PhpReader {
 
   Document& document_;
   Input in_;
+  // What a reference to the n-th value refers to, if that is read.
+  Id slot(std::uint64_t n) const {
+    if (n >= slots_.size() || slots_[static_cast<std::size_t>(n)] == unread)
+      in_.fail("a reference to nothing");
+    return slots_[static_cast<std::size_t>(n)];
+  }
+
+  static constexpr Id unread = ~Id{0};
   std::vector<Id> slots_;  // what references count
 
   std::size_t depth_ = 0;  // not counted back where a failure ends it all
@@ -116,17 +124,17 @@ class PhpText : PhpReader {
     const char type = static_cast<char>(in_.byte());
     in_.expect(type == 'N' ? ";" : ":");
     if (is_name && type != 'i' && type != 's' && type != 'S') in_.fail("a name is expected");
-    const std::size_t slot = slots_.size();
-    if (!is_name && type != 'R') slots_.push_back(0);
+    const std::size_t own = slots_.size();
+    if (!is_name && type != 'R') slots_.push_back(unread);
     const Id value = read(type);
     // An array or object has its slot set already: it may refer to itself.
-    if (!is_name && type != 'R') slots_[slot] = value;
+    if (!is_name && type != 'R') slots_[own] = value;
     --depth_;
     return value;
   }
 
   Id read(char type) {
-    const std::size_t slot = slots_.size() - 1;
+    const std::size_t here = slots_.size() - 1;
     switch (type) {
       case 'N': return document_.null();
       case 'b': return document_.boolean(in_.until(';') != "0");
@@ -147,13 +155,13 @@ class PhpText : PhpReader {
         return document_.bytes(text);
       }
       case 'a': {
-        const Id map = slots_[slot] = open_array();
+        const Id map = slots_[here] = open_array();
         members(map, false);
         close_array(map);
         return map;
       }
       case 'O': {
-        const Id object = slots_[slot] = document_.object(quoted(':'));
+        const Id object = slots_[here] = document_.object(quoted(':'));
         members(object, true);
         return object;
       }
@@ -172,11 +180,7 @@ class PhpText : PhpReader {
         return object;
       }
       case 'r':
-      case 'R': {
-        const std::uint64_t number = length(';');
-        if (number == 0 || number > slots_.size()) in_.fail("a reference to nothing");
-        return slots_[static_cast<std::size_t>(number - 1)];
-      }
+      case 'R': return slot(length(';') - 1);
       default: in_.fail("no type of PHP's serialize() is expected, but");
     }
   }
@@ -263,9 +267,7 @@ class Igbinary : PhpReader {
     if ((type >= 0x06 && type <= 0x0b) || type == 0x20 || type == 0x21) return integer(type);
     if (type == 0x0c) return document_.real(std::bit_cast<double>(in_.big(8)));
     if (type <= 0x03 || (type >= 0x22 && type <= 0x24)) {
-      const std::uint64_t number = in_.big(width(type, type <= 0x03 ? 0x01 : 0x22));
-      if (number >= slots_.size()) in_.fail("a reference to nothing");
-      return slots_[static_cast<std::size_t>(number)];
+      return slot(in_.big(width(type, type <= 0x03 ? 0x01 : 0x22)));
     }
     if (type >= 0x14 && type <= 0x16) {
       const Id map = open_array();
@@ -279,10 +281,10 @@ class Igbinary : PhpReader {
     // A reference: arrays and objects count themselves, what else it is to is counted here.
     const std::uint8_t next = in_.byte();
     const bool counts = (next >= 0x14 && next <= 0x1c) || next <= 0x03 || (next >= 0x22 && next <= 0x24);
-    const std::size_t slot = slots_.size();
-    if (!counts) slots_.push_back(0);
+    const std::size_t own = slots_.size();
+    if (!counts) slots_.push_back(unread);
     const Id value = read(next);
-    if (!counts) slots_[slot] = value;
+    if (!counts) slots_[own] = value;
     return value;
   }
 

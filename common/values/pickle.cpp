@@ -97,6 +97,8 @@ class Pickle {
 
   // What calling `function` would make, as far as it is known to be data.
   Id call(Id function, Id arguments) {
+    if (document_[function].kind != Kind::map || document_[function].text.empty())
+      in_.fail("a call of no function");
     const std::vector<Id> given =
         document_[arguments].kind == Kind::list ? document_[arguments].items : std::vector<Id>();
     const bool first_is = !given.empty();

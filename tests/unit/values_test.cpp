@@ -181,6 +181,8 @@ TEST_CASE("What refers to itself, and what is deep, ends") {
         std::string::npos);
   CHECK(problem("dalli", 1, "\4\10" + nested("[\6", 5000)).find("nested too deep") != std::string::npos);
   CHECK(problem("dalli", 1, "\4\10:" + nested("I", 5000)) != "");
+  CHECK(problem("php-memcached", 4, "r:1;").find("a reference to nothing") != std::string::npos);
+  CHECK(problem("pymemcache", 1, "](K\1K\2K\3e)R.").find("a call of no function") != std::string::npos);
   // Names in names: each doubles its quotes.
   CHECK(problem("pymemcache", 1, nested("}", 60) + "NNs" + nested("Ns", 59) + ".").find("--max-bytes") !=
         std::string::npos);
