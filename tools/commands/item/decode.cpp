@@ -27,7 +27,13 @@ std::string indented_json(std::string_view json) {
 }  // namespace
 
 const ValueFormat* format_of(Session& session, const ItemOptions& options) {
-  if (options.decode) return value_format_named(*options.decode);
+  if (options.decode) {
+    if (const ValueFormat* format = value_format_named(*options.decode)) return format;
+    std::vector<std::string> names;
+    for (const ValueFormat& format : value_formats()) names.emplace_back(format.name);
+    throw InvalidInput("--decode: there is no format \"" + *options.decode + '"' +
+                       did_you_mean(*options.decode, names, "; mcds item formats lists them"));
+  }
   if (const ValueFormat* format = value_format_of(session.profile_name())) return format;
   return value_format_of(session.placement()->profile());
 }
@@ -57,10 +63,6 @@ ExitStatus item_formats(Session& session, const ItemOptions&) {
     session.output().answer(line, format.name);
   }
   return ExitStatus::ok;
-}
-
-std::string format_choices() {
-  return joined(value_formats(), "|", &ValueFormat::name);
 }
 
 }  // namespace mcds

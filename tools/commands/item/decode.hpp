@@ -6,7 +6,7 @@
 
 namespace mcds {
 
-// Returns the format of --decode, or the usual one of the profile's client; nullptr: values stay undecoded.
+// Returns the format of --decode (throws InvalidInput if there is none of that name), or the usual one of the profile's client; nullptr: values stay undecoded.
 const ValueFormat* format_of(Session& session, const ItemOptions& options);
 
 // Adds "encoding", "decoded" and what else is to say about them.
@@ -16,8 +16,5 @@ void add_decoded(JsonObject& line, const DecodedValue& decoded);
 std::string decoded_text(std::string_view key, std::uint32_t flags, const DecodedValue& decoded);
 
 ExitStatus item_formats(Session& session, const ItemOptions& options);
-
-// The names of all formats, as a declaration of choices.
-std::string format_choices();
 
 }  // namespace mcds

@@ -340,9 +340,11 @@ void declare_item(Command& command) {
       .example("mcds item get page:1 -o value")
       .example("mcds item get session:44 --decode auto -o text")
       .argument("KEY", keys_help, dash(&options->keys))
-      .choice("--decode", format_choices(),
-              "show what the value holds, in this format; auto guesses; default: that of the client of --as",
-              &options->decode)
+      .option(
+          "--decode", "FORMAT",
+          "show what the value holds, in a format that item formats lists; auto: guess; default: that of the "
+          "client of --as",
+          &options->decode)
       .option("--max-bytes", "SIZE", "decode values up to this size, decompressed; default 64M",
               &options->max_bytes);
   command
