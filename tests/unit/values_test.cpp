@@ -1,5 +1,5 @@
-// Values as their clients read them: one vector a form, and hostile bytes. tests/interop/values_test.py has the
-// real clients.
+// Values as their clients read them: one vector a form, and hostile bytes. Real clients are in
+// tests/interop/values_test.py.
 #include "common/values/values.hpp"
 
 #include <doctest/doctest.h>

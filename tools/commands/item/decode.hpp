@@ -6,7 +6,8 @@
 
 namespace mcds {
 
-// Returns the format of --decode (throws InvalidInput if there is none of that name), or the usual one of the profile's client; nullptr: values stay undecoded.
+// Returns the format of --decode, or the usual one of the profile's client; nullptr: values stay undecoded.
+// Throws InvalidInput if --decode names none.
 const ValueFormat* format_of(Session& session, const ItemOptions& options);
 
 // Adds "encoding", "decoded" and what else is to say about them.
