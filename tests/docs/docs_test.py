@@ -3,7 +3,7 @@
 
 Usage: docs_test.py BUILD_DIR [--update] [COMMAND…]
 
---update writes the table of the doctor's checks into its page. With commands only these are looked at.
+--update writes the tables of the doctor's checks and of the value formats into their pages. With commands only these are looked at.
 """
 import contextlib
 import glob
@@ -15,6 +15,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import doctor_page
+import values_page
 from checks import check, finish
 
 WILDCARD = "any value"
@@ -258,7 +259,8 @@ def main(wanted):
     pages = {match[1] for page in glob.glob("man/mcds-*.1") if (match := re.search(r"mcds-(\w+)\.1", page))}
     check(pages <= names, f"man pages of no command: {sorted(pages - names)}")
     check_exit_codes(description)
-    check(doctor_page.is_of_the_table(mcds), f"{doctor_page.PAGE}: differs from mcds doctor --checks; tests/docs/docs_test.py BUILD_DIR --update")
+    for page, source in ((doctor_page, "doctor --checks"), (values_page, "item formats")):
+        check(page.is_of_the_table(mcds), f"{page.PAGE}: differs from mcds {source}; tests/docs/docs_test.py BUILD_DIR --update")
     for page in sorted(glob.glob("man/*.[157]")):
         done = subprocess.run(["mandoc", "-Tlint", "-W", "warning", page], check=False, capture_output=True, text=True)
         check(done.returncode == 0, f"mandoc -Tlint: {done.stdout.strip()}")
@@ -279,4 +281,5 @@ if __name__ == "__main__":
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
     if "--update" in sys.argv[2:]:
         doctor_page.update(mcds)
+        values_page.update(mcds)
     main([word for word in sys.argv[2:] if word != "--update"])

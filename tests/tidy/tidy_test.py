@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from checks import check, finish
 
 # Imports only run downwards: a layer may include itself and what stands after it here.
-COMMON_LAYERS = ["operations", "structures", "replication", "journal", "primitives", "cluster", "placement", "base"]
+COMMON_LAYERS = ["operations", "structures", "replication", "journal", "primitives", "cluster", "placement", "values", "base"]
 # A room has a public header; the rest of it is private. What one room may include of another:
 ROOMS = ("common/structures", "common/operations")
 # Two kinds of one structure; a lock, and one of several; a cache's entries, and what they hold and depend on.
@@ -66,6 +66,7 @@ def check_includes(path, text):
         target = layer(include)
         if own in COMMON_LAYERS:
             fine = target in COMMON_LAYERS and COMMON_LAYERS.index(target) >= COMMON_LAYERS.index(own)
+            fine = fine and (target != "values" or own == "values")  # only tools read values
         elif own == "tools":
             fine = target != "tests" and not (path.startswith("tools/cli/") and include.startswith("tools/commands/"))
         else:

@@ -4,6 +4,7 @@
 #include "common/base/text.hpp"
 #include "common/placement/pools/pool.hpp"
 #include "common/placement/profiles/profile.hpp"
+#include "common/values/values.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/describe.hpp"
 #include "tools/cli/input.hpp"
@@ -112,6 +113,9 @@ class Completion {
 
   void offer_value(const OptionSpec& option, const std::string& typed, const std::string& before) {
     for (const std::string& choice : option.choices()) offer(choice, typed, "", before);
+    if (option.is_called("--decode"))
+      for (const ValueFormat& format : value_formats())
+        offer(std::string(format.name), typed, format.clients, before);
     // The last of PROFILE[,PROFILE…] and SERVER[,SERVER…].
     const std::size_t last = typed.rfind(',') + 1;
     if (option.value == "PROFILE" || option.names == "--as-to" || option.names == "--as-from") {

@@ -62,9 +62,11 @@ chunk_s integer length of a chunk
 chunks integer chunks for which every event is kept
 chunks_used integer chunks that have events
 client string the client library
+clients string the clients that write this format, with the versions compared
 code string kind of the failure
 compared boolean false: the copies are not compared, since each has its own bytes
 complete boolean whether nothing is missing
+compressions string flags=compression, in the order in which they are tried
 connections integer open connections
 copied integer items that were copied
 copies {@copy}[]|integer each copy's answer; 1: there is one copy, whatever --copies says
@@ -78,6 +80,7 @@ created boolean whether it did not exist before
 current integer count of the running period so far
 damaged_lines integer lines that could not be read
 data any the event, as text or JSON
+decoded any what the value holds; absent if it is not understood: mcds-values(7)
 degraded boolean true: the answer rests on one copy of two
 deleted any[] values that this change deleted
 deletes integer values that were asked to be deleted
@@ -92,6 +95,7 @@ down boolean whether the key's server is among the dead ones
 dropped boolean whether there was something to end
 dry_run boolean true: nothing was done
 duration_s number how long it took
+encoding string[] how the value was read, the outermost first: zlib, php
 error string what is wrong
 estimate {factor memory_bytes hit_ratio low high}[] hit ratios with other sizes of memory
 estimate_if_one_is_lost {hit_ratio low high} hit ratio with one server less
@@ -129,6 +133,8 @@ flushed boolean whether it was flushed meanwhile
 for_s number the time between the two looks
 forced boolean true: it was released regardless of its holder
 forgotten boolean whether the fence was removed
+format string name of the value format, for --decode
+forms string flags=form, in the order in which they are tried; FLAGS/MASK compares only these bits
 found boolean whether it exists
 fragile string when this client's placement changes by itself
 free_bytes integer memory of this slab class that holds no item
@@ -140,6 +146,7 @@ gaps {gap from:time to:time reason}[] times of which events are missing
 gets integer reads in which the hit ratio was seen
 gets_per_s number reads
 gone integer items that were gone when they were to be copied
+guessed boolean true: the bytes decided, not the flags
 has boolean whether it is a member
 hash string the key's hash
 healed integer index lines that were written to copies that lacked them
@@ -223,6 +230,7 @@ point_index integer its number
 points integer points on the ring
 policy string how the client uses several servers
 prefix bytes the text with which keys begin
+problem string why the value is not understood, or in what its flags and bytes disagree
 problems integer findings that are problems
 profile string the client profile
 profile_before string the client profile before

@@ -1,10 +1,12 @@
 // mcds item: an application's own items. Parsing; what the verbs do stands in the files of their names.
 
+#include "common/base/bounds.hpp"
+#include "common/base/units.hpp"
 #include "common/cluster/keys/probe.hpp"
 #include "common/cluster/statistics.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "tools/cli/printed_command.hpp"
-#include "tools/commands/item/options.hpp"
+#include "tools/commands/item/decode.hpp"
 
 namespace mcds {
 
@@ -16,7 +18,11 @@ constexpr std::size_t most_sought = 16;
 class Reader {
  public:
   Reader(Session& session, const ItemOptions& options, bool values)
-      : session_(session), values_(values), alone_(options.keys.size() == 1 && options.keys.front() != "-") {}
+      : session_(session),
+        values_(values),
+        alone_(options.keys.size() == 1 && options.keys.front() != "-"),
+        format_(values ? format_of(session, options) : nullptr),
+        max_bytes_(options.max_bytes ? parse_size(*options.max_bytes, "--max-bytes") : largest_value) {}
 
   void read(const Window<std::string>& names) {
     const std::vector<Item> items = items_of(session_, names.items);
@@ -52,6 +58,12 @@ class Reader {
     JsonObject line = JsonObject("key", item.key).boolean("found", true);
     if (values_) line.stored_bytes("value", reply.value);
     line.number("flags", reply.flags).number("size_bytes", reply.value.size());
+    if (format_ != nullptr && session_.output().mode() != OutputMode::value) {
+      const DecodedValue decoded = decode_value(*format_, reply.flags, reply.value, max_bytes_);
+      if (session_.output().mode() == OutputMode::text)
+        return session_.output().answer_pieces({decoded_text(item.key, reply.flags, decoded)});
+      add_decoded(line, decoded);
+    }
     add_age(line, reply.age);
     line.bytes("cas", std::to_string(reply.cas.value)).bytes("server", session_.server_address(reply.server));
     if (!values_) return session_.output().answer(line, std::to_string(reply.value.size()));
@@ -60,6 +72,8 @@ class Reader {
 
   Session& session_;
   bool values_, alone_;
+  const ValueFormat* format_;
+  std::size_t max_bytes_;
   std::vector<std::string> missing_;
   bool sought_ = false;
 };
@@ -328,11 +342,23 @@ void declare_item(Command& command) {
   const auto options = std::make_shared<ItemOptions>();
   command.verb("get", "print items with their values, flags and ttl", item_get, options)
       .example("mcds item get session:44 --as php-memcached")
-      .answer("key found value:bytes flags size_bytes @age cas server")
+      .answer("key found value:bytes flags size_bytes encoding? decoded? guessed? problem? @age cas server")
       .answer("key found server")
       .field("value bytes the value")
       .example("mcds item get page:1 -o value")
-      .argument("KEY", keys_help, dash(&options->keys));
+      .example("mcds item get session:44 --decode auto -o text")
+      .argument("KEY", keys_help, dash(&options->keys))
+      .option(
+          "--decode", "FORMAT",
+          "show what the value holds, in a format that item formats lists; auto: guess; default: that of the "
+          "client of --as",
+          &options->decode)
+      .option("--max-bytes", "SIZE", "decode values up to this size, decompressed; default 64M",
+              &options->max_bytes);
+  command
+      .verb("formats", "list the value formats of clients, and what their flags mean", item_formats, options)
+      .example("mcds item formats -o text")
+      .answer("format clients compressions? forms");
   command.verb("show", "the same without the values", item_show, options)
       .example("mcds item show page:1 page:2 -o text")
       .answer("key found flags size_bytes @age cas server")

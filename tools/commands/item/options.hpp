@@ -15,7 +15,7 @@ struct ItemOptions {
   Duration watched = std::chrono::seconds(5);
   std::optional<std::uint64_t> flags, if_cas, count;
   std::optional<Duration> older_than, max_ttl, wait;
-  std::optional<std::string> on, sort, names, rate, audit, larger_than;
+  std::optional<std::string> on, sort, names, rate, audit, larger_than, decode, max_bytes;
   SelectedKeys selected;
   bool if_absent = false, if_present = false, everywhere = false, dry_run = false, yes = false,
        by_prefix = false, histogram = false, never_expires = false, digest = false, structures = false,
