@@ -108,7 +108,8 @@ std::optional<Id> Document::integer(std::string_view text) {
 
 Id Document::big_integer(std::string_view magnitude, bool negative) {
   if (magnitude.size() > 4096) throw CorruptData("an integer of more than 4096 bytes is not shown");
-  std::vector<std::uint32_t> parts;  // of nine digits, the lowest first
+  charge(magnitude.size() * magnitude.size() / 16);  // of time
+  std::vector<std::uint32_t> parts;                  // of nine digits, the lowest first
   for (std::size_t i = magnitude.size(); i-- > 0;) {
     std::uint64_t carry = static_cast<std::uint8_t>(magnitude[i]);
     for (std::uint32_t& part : parts) {

@@ -56,6 +56,9 @@ class Document {
 
   Id json(std::string text) { return add(Kind::json, std::move(text)); }
   Id null() { return json("null"); }
+  bool is_json(Id id, std::string_view text) const {
+    return values_[id].kind == Kind::json && values_[id].text == text;
+  }
   Id boolean(bool value) { return json(value ? "true" : "false"); }
   Id bytes(std::string_view bytes) { return add(Kind::bytes, std::string(bytes)); }
   Id list() { return add(Kind::list, {}); }

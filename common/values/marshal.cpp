@@ -166,10 +166,9 @@ std::optional<Id> member_of(Document& document, Id object, std::string_view name
 
 Id inflated_marshal(Document& document, std::string_view bytes, std::size_t max_bytes,
                     std::vector<std::string>& encoding) {
-  std::string name;
-  const std::string plain = decompress("zlib", bytes, max_bytes, name);
-  encoding.push_back(name);
-  encoding.push_back("marshal");
+  encoding.emplace_back("zlib");
+  const std::string plain = decompress("zlib", bytes, max_bytes, encoding.back());
+  encoding.emplace_back("marshal");
   return read_marshal(document, plain);
 }
 
@@ -185,13 +184,12 @@ Id read_rails(Document& document, std::string_view bytes, std::size_t max_bytes,
   if (bytes.starts_with("\x04\x08")) {
     encoding.push_back("marshal");
     const Id outer = read_marshal(document, bytes);
-    if (document[outer].text == "ActiveSupport::Cache::Entry") {
+    if (document[outer].kind == Kind::map && document[outer].text == "ActiveSupport::Cache::Entry") {
       encoding.push_back("rails-6.1");
-      auto value = member_of(document, outer, "value");
-      if (!value) value = member_of(document, outer, "v");
+      const auto value = member_of(document, outer, "value");
       if (!value) return document.null();
       const auto compressed = member_of(document, outer, "compressed");
-      if (!compressed || document[*compressed].text != "true") return *value;
+      if (!compressed || !document.is_json(*compressed, "true")) return *value;
       return inflated_marshal(document, std::string(document[*value].text), max_bytes, encoding);
     }
     if (document[outer].kind != Kind::bytes) return outer;
@@ -207,7 +205,10 @@ Id read_rails(Document& document, std::string_view bytes, std::size_t max_bytes,
     const auto version = static_cast<std::int32_t>(in.little(4));
     if (version > 0) in.take(static_cast<std::uint64_t>(version));
     std::string plain(in.rest());
-    if (type >= 0x80) plain = decompress("zlib", in.rest(), max_bytes, encoding.emplace_back());
+    if (type >= 0x80) {
+      encoding.emplace_back("zlib");
+      plain = decompress("zlib", in.rest(), max_bytes, encoding.back());
+    }
     if (type % 0x80 != 1) return document.bytes(plain);
     encoding.push_back("marshal");
     return read_marshal(document, plain);

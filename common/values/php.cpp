@@ -20,8 +20,7 @@ class PhpReader {
   }
   // An array is a list if its keys are 0, 1, 2, …, as for json_encode().
   void element(Id map, std::size_t i, Id name, Id value) {
-    if (document_[name].kind != Document::Kind::json || document_[name].text != std::to_string(i))
-      lists_.erase(map);
+    if (!document_.is_json(name, std::to_string(i))) lists_.erase(map);
     document_.member(map, name, value);
   }
   Id open_array() {
@@ -48,8 +47,6 @@ class PhpReader {
     if (in_.left() > 0) in_.fail("the value ends, but not its bytes,");
   }
 
-  Document& document_;
-  Input in_;
   // What a reference to the n-th value refers to, if that is read.
   Id slot(std::uint64_t n) const {
     if (n >= slots_.size() || slots_[static_cast<std::size_t>(n)] == unread)
@@ -58,8 +55,9 @@ class PhpReader {
   }
 
   static constexpr Id unread = ~Id{0};
+  Document& document_;
+  Input in_;
   std::vector<Id> slots_;  // what references count
-
   std::size_t depth_ = 0;  // not counted back where a failure ends it all
 
  private:
@@ -97,7 +95,7 @@ class PhpText : PhpReader {
     in_.expect("\"");
     const std::string_view text = in_.take(size);
     in_.expect("\"");
-    if (close != 0) in_.expect({&close, 1});
+    in_.expect({&close, 1});
     return text;
   }
 
@@ -123,7 +121,7 @@ class PhpText : PhpReader {
     deeper();
     const char type = static_cast<char>(in_.byte());
     in_.expect(type == 'N' ? ";" : ":");
-    if (is_name && type != 'i' && type != 's' && type != 'S') in_.fail("a name is expected");
+    if (is_name && type != 'i' && type != 's') in_.fail("a name is expected");
     const std::size_t own = slots_.size();
     if (!is_name && type != 'R') slots_.push_back(unread);
     const Id value = read(type);
@@ -141,19 +139,6 @@ class PhpText : PhpReader {
       case 'i': return number(true);
       case 'd': return number(false);
       case 's': return document_.bytes(quoted(';'));
-      case 'S': {
-        std::string text;
-        const std::uint64_t size = length();
-        in_.expect("\"");
-        for (std::uint64_t i = 0; i < size; ++i) {
-          const std::string_view one = in_.take(1);
-          const auto byte =
-              one == "\\" ? parse_hex64(std::string(14, '0').append(in_.take(2))) : std::nullopt;
-          byte ? text += static_cast<char>(*byte) : text += one;
-        }
-        in_.expect("\";");
-        return document_.bytes(text);
-      }
       case 'a': {
         const Id map = slots_[here] = open_array();
         members(map, false);

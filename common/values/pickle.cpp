@@ -66,8 +66,9 @@ class Pickle {
   // The member of a set or object in which more elements go.
   Id member_list(Id map, const char* tag) {
     const std::vector<Id>& items = document_[map].items;
+    document_.charge(items.size());  // of time
     for (std::size_t i = 0; i + 1 < items.size(); i += 2)
-      if (document_[items[i]].text == std::string("\"") + tag + '"') return items[i + 1];
+      if (document_.is_json(items[i], std::string("\"") + tag + '"')) return items[i + 1];
     const Id list = document_.list();
     document_.tag(map, tag, list);
     return list;
@@ -103,7 +104,8 @@ class Pickle {
         document_[arguments].kind == Kind::list ? document_[arguments].items : std::vector<Id>();
     const bool first_is = !given.empty();
     const Kind kind = first_is ? document_[given[0]].kind : Kind::json;
-    if (is_global(function, {"_codecs.encode"}) && kind == Kind::bytes) return document_.latin1(given[0]);
+    if (is_global(function, {"_codecs.encode"}) && kind == Kind::bytes && is_latin1_call(given))
+      return document_.latin1(given[0]);
     if (is_global(function,
                   {"builtins.bytes", "__builtin__.bytes", "builtins.bytearray", "__builtin__.bytearray"})) {
       if (!first_is) return document_.bytes("");
@@ -118,7 +120,7 @@ class Pickle {
       return object(given[0], list_of({given.begin() + 1, given.end()}));
     if (is_global(function, {"copy_reg._reconstructor", "copyreg._reconstructor"}) && kind == Kind::map) {
       const Id made = object(given[0], document_.list());
-      if (given.size() < 3 || document_[given[2]].text == "null") return made;
+      if (given.size() < 3 || document_.is_json(given[2], "null")) return made;
       if (document_[given[2]].kind == Kind::list) {
         document_.tag(made, "@items", given[2]);
       } else {
@@ -136,10 +138,10 @@ class Pickle {
   bool is_latin1_call(const std::vector<Id>& given) {
     return given.size() == 2 && document_[given[1]].text.starts_with("latin");
   }
+
   Id object(Id class_of, Id arguments) {
     const Document::Value& name = document_[class_of];
-    const Id made =
-        document_.object(name.kind == Kind::map && name.text != "" ? std::string(name.text) : "?");
+    const Id made = document_.object(name.kind == Kind::map ? std::string(name.text) : "?");
     if (document_[arguments].kind != Kind::list || !document_[arguments].items.empty())
       document_.tag(made, "@args", arguments);
     return made;
@@ -155,7 +157,7 @@ class Pickle {
     if (document_[state].kind == Kind::list && document_[state].items.size() == 2)
       parts = document_[state].items;
     bool all = document_[target].text != "call";
-    for (const Id part : parts) all = all && (is_members(part) || document_[part].text == "null");
+    for (const Id part : parts) all = all && (is_members(part) || document_.is_json(part, "null"));
     if (!all) return document_.tag(target, document_[target].text == "call" ? "state" : "@state", state);
     for (const Id part : parts) {
       if (part == target || !is_members(part)) continue;
