@@ -409,7 +409,7 @@ void settle_shares(const std::vector<Candidate>& candidates, std::vector<Writer>
 }  // namespace
 
 bool Candidate::is_luck() const {
-  return lucky > hardly_luck && keys_needed;
+  return lucky > hardly_luck && explained < keys();
 }
 
 double chance_of(std::size_t met, std::size_t keys, double by_luck) {

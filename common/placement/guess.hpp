@@ -31,7 +31,7 @@ struct Candidate {
 
   // Returns the number of keys that begin with `prefix`.
   std::size_t keys() const { return static_cast<std::size_t>(std::ranges::count(own, true)); }
-  // Returns whether chance alone would explain as many, fewer than the best does.
+  // Returns whether it explains some keys, and chance alone would as many.
   bool is_luck() const;
 };
 

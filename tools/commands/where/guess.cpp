@@ -166,7 +166,7 @@ std::vector<std::string_view> other_clients(const std::vector<std::string_view>&
 
 // Prints who wrote what share, the others, and what to set, in lines of 80 columns.
 void print_text(Session& session, const std::vector<Candidate>& candidates,
-                const std::vector<Writer>& writers, std::size_t keys) {
+                const std::vector<Writer>& writers, std::size_t keys, bool certain) {
   std::string text;
   const auto line = [&](const std::string& words, std::size_t indent) {
     text += std::string(indent, ' ') + wrapped(words, indent, indent + 2) + '\n';
@@ -177,7 +177,7 @@ void print_text(Session& session, const std::vector<Candidate>& candidates,
   for (const Writer& writer : writers) {
     const Candidate& candidate = candidates[writer.candidate];
     const Profile& profile = profile_named(candidate.profiles.front());
-    line(writer_name(candidate) + (candidate.is_luck() ? " may have written " : " wrote ") +
+    line(writer_name(candidate) + (certain || writers.size() > 1 ? " wrote " : " may have written ") +
              (writers.size() > 1 ? format_percent(writer.share) : percent(candidate.explained, keys)) +
              " of " + std::to_string(keys) + " keys",
          0);
@@ -304,7 +304,8 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
   const bool certain = is_certain(candidates) && writers.empty() && !others;
   const std::vector<Writer> shown = writers.empty() ? std::vector<Writer>{{0, 1}} : writers;
   const bool in_text = session.output().mode() == OutputMode::text;
-  (in_text ? print_text : print_candidates)(session, candidates, shown, sightings.size());
+  if (in_text) print_text(session, candidates, shown, sightings.size(), certain);
+  if (!in_text) print_candidates(session, candidates, shown, sightings.size());
   const auto& best = candidates.front().profiles;
   if (std::ranges::any_of(
           best, [](std::string_view name) { return profile_named(name).rule.copies == every_server; }))
