@@ -79,10 +79,6 @@ TEST_CASE("php.ini: both extensions' forms of session.save_path") {
         Failure);
   CHECK(parse_php_ini("session.save_handler = memcached\nsession.save_path = \"PERSISTENT=x a:1, b:2\"")
             .pool.size() == 2);
-  // Swift has a ring of its own.
-  CHECK_THROWS_AS(parse_oslo("[memcache]\nmemcache_servers = a:1,b:2\n", ""), Failure);
-  CHECK_THROWS_AS(parse_oslo("[filter:cache]\nuse = egg:swift#memcache\nmemcache_servers = a:1,b:2\n", ""),
-                  Failure);
 }
 
 TEST_CASE("php.ini: comments after values, and what selects another profile") {
@@ -180,6 +176,78 @@ std::string addresses(const PoolFile& file) {
     if (server.weight != 1) text += "*" + std::to_string(server.weight);
   }
   return text;
+}
+
+TEST_CASE("OpenStack's Swift has a ring of its own") {
+  CHECK(parse_oslo("[memcache]\nmemcache_servers = a:1,b:2\n", "").profile == "swift");
+  CHECK(parse_oslo("[filter:cache]\nuse = egg:swift#memcache\nmemcache_servers = a:1,b:2\n", "").profile ==
+        "swift");
+}
+
+TEST_CASE("entries that are no servers are refused in the words of their file") {
+  const auto refusal = [](const auto& parse) {
+    try {
+      parse();
+    } catch (const Failure& failure) {
+      return std::string(failure.what());
+    }
+    return std::string();
+  };
+  CHECK(refusal([] { parse_nutcracker("a: {servers: [\"10.0.0.1:99999:1 web\"]}", ""); }) ==
+        "the server \"10.0.0.1:99999:1 web\" is not host:port:weight [name]: the port must be a number from "
+        "1 to 65535");
+  CHECK(refusal([] {
+          parse_nutcracker("a: {distribution: random, servers: [\"10.0.0.1:99999:1\"]}", "");
+        }).starts_with("distribution random"));
+  CHECK(refusal([] {
+          parse_php_ini("session.save_handler = memcached\nsession.save_path = \"a:1:heavy\"");
+        }) == "the server \"a:1:heavy\" is not host:port:weight");
+  CHECK(refusal([] {
+          parse_php_ini("session.save_handler = memcache\nsession.save_path = \"tcp://a:x?weight=2\"");
+        }) ==
+        "the server \"tcp://a:x?weight=2\" is not tcp://host:port?weight=N or unix:///path: the port must be "
+        "a number from 1 to 65535");
+  CHECK(refusal([] { parse_json_servers("[\"user:secret@h:1\"]", ""); }) ==
+        "the server with a login is not HOST:PORT");
+  CHECK(refusal([] {
+          parse_django("{\"default\": {\"BACKEND\": \"django_elasticache.memcached.ElastiCache\"}}", "");
+        }).find("--servers-from elasticache:") != std::string::npos);
+  CHECK(refusal([] {
+          parse_server_list("pools{\n  main = { backends = { \"127.0.0.1:1\" } } }");
+        }).find("built-in proxy") != std::string::npos);
+}
+
+TEST_CASE("JSON: an array of servers, where a pointer leads") {
+  const auto read = [](const char* json, std::string_view pointer = {}) {
+    return addresses(parse_json_servers(json, pointer));
+  };
+  CHECK(read("[\"10.0.0.1:11212\", \"10.0.0.2\"]") == "10.0.0.1:11212 10.0.0.2:11211");
+  CHECK(read("\"10.0.0.1:11212, 10.0.0.2\"") == "10.0.0.1:11212 10.0.0.2:11211");
+  CHECK(read("{\"stores\": {\"a/b~c\": [0, [{\"host\": \"10.0.0.1\", \"port\": 11212, \"weight\": 100}, "
+             "{\"host\": \"fe80::1\", \"port\": \"11213\"}, {\"host\": \"/run/m.sock\", \"port\": 0}]]}}",
+             "/stores/a~1b~0c/1") == "10.0.0.1:11212*100 [fe80::1]:11213 unix:/run/m.sock");
+  for (const char* json :
+       {"[]", "{}", "7", "[7]", "[[\"a\"]]", "[{\"port\": 1}]", "[{\"host\": \"a\", \"ttl\": 1}]",
+        "[\"a:1,b:1\"]", "[\"a b\"]", "[\"dns+a:1\"]", "[{\"host\": \"a:1\", \"port\": 2}]"}) {
+    CAPTURE(json);
+    CHECK_THROWS_AS(read(json), Failure);
+  }
+  for (const char* pointer : {"/b", "a", "/a/1", "/a/x", "/a/0/0"}) {
+    CAPTURE(pointer);
+    CHECK_THROWS_AS(read("{\"a\": [\"h:1\"]}", pointer), Failure);
+  }
+}
+
+TEST_CASE("libketama's servers file: what libketama reads otherwise is refused") {
+  const PoolFile file = parse_libketama("# memory in MB\n10.0.1.1:11211\t600\n\n10.0.1.2:11211   300\r\n");
+  CHECK(addresses(file) == "10.0.1.1:11211*600 10.0.1.2:11211*300");
+  CHECK(file.profile == "libketama");
+  for (const char* text :
+       {"", "10.0.1.1:11211\t600", "10.0.1.1:11211 600 \n", "10.0.1.1 600\n", "10.0.1.1:1\n",
+        "10.0.1.1:11211 0\n", "a-name-that-is-long.example:1 5\n", " # no\n", "a:1 5 6\n"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_libketama(text), Failure);
+  }
 }
 
 TEST_CASE("DSNs as Symfony has them") {

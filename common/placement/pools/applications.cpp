@@ -153,9 +153,20 @@ std::string django_profile(const std::string& backend, const JsonNode& options) 
       {"django_pylibmc.memcached.PyLibMCCache", nullptr},
       {"django_bmemcached.memcached.BMemcached", "bmemcached-replicating"}};
   const auto* known = std::ranges::find(backends, backend, &Backend::name);
-  if (known == std::end(backends))
+  if (known == std::end(backends)) {
+    // Others that write to memcached, by the client that they use.
+    for (const auto& [module, step] :
+         {std::pair{"django_elasticache.", "give --servers-from elasticache:LOCATION and --as"},
+          {"django_elastipymemcache.", "give --servers-from elasticache:LOCATION --as pymemcache-rendezvous"},
+          {"django_pymemcache.", "give the servers and --as pymemcache-rendezvous"},
+          {"johnny.backends.memcached.", "give the servers and --as python-memcached or pylibmc-default"}}) {
+      if (backend.starts_with(module))
+        throw bad_configuration("the cache's BACKEND is " + json_quote(backend) + ", which is not read; " +
+                                step);
+    }
     throw bad_configuration("the cache's BACKEND is " + json_quote(backend) +
                             ": it is none for memcached that is known here");
+  }
   if (known->profile == nullptr) return pylibmc_profile(options.find("behaviors"));
   for (const char* name : {"hasher", "key_prefix"}) {
     if (options.find(name) != nullptr)
@@ -295,10 +306,8 @@ PoolFile parse_oslo(std::string_view ini, std::string_view wanted) {
     throw bad_configuration("no such section; those with servers are " +
                             joined(sections, ", ", &OsloSection::name) + " (write FILE#SECTION)");
   const OsloSection& section = named == sections.end() ? sections.front() : *named;
-  if (section.swift || section.name == "memcache")
-    throw bad_configuration("[" + section.name +
-                            "] is Swift's, which places keys on a ring of its own that no profile has");
-  PoolFile file{.pool = {}, .profile = oslo_profile(section), .hash_tag = ""};
+  const bool swift = section.swift || section.name == "memcache";
+  PoolFile file{.pool = {}, .profile = swift ? "swift" : oslo_profile(section), .hash_tag = ""};
   std::vector<std::string> entries;
   for (const std::string& server : section.servers) entries.push_back((section.tls ? "tls://" : "") + server);
   file.pool = servers_of(entries, "the section has no servers");
