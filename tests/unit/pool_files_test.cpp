@@ -72,13 +72,21 @@ TEST_CASE("php.ini: both extensions' forms of session.save_path") {
   CHECK(memcache.pool[0].port == 11212);
   CHECK(memcache.profile == "php-memcache-session");
   CHECK_THROWS_AS(parse_php_ini("memory_limit=1"), Failure);
-  // Of these PHP uses the first server alone.
-  for (const char* const path : {"a:1; b:2; c:3", "a:1 b:1", "a:1:1 b:1:1", "a:1,b:2 c:3", "a:1;b:2"})
+  // Of these PHP uses not all servers, or none.
+  for (const char* const path :
+       {"a:1; b:2; c:3", "a:1 b:1", "a:1:1 b:1:1", "a:1,b:2 c:3", "a:1;b:2", "a:1 , b:2", "a:1,b:2 ",
+        "PERSISTENT=x a:1", "a:1:1:1", "\u201ca:1", "<a>:1"})
     CHECK_THROWS_AS(
         parse_php_ini("session.save_handler = memcached\nsession.save_path = \"" + std::string(path) + '"'),
         Failure);
-  CHECK(parse_php_ini("session.save_handler = memcached\nsession.save_path = \"PERSISTENT=x a:1, b:2\"")
-            .pool.size() == 2);
+  CHECK(parse_php_ini("session.save_handler = memcached\nsession.save_path = \",a:1,, b:2,\"").pool.size() ==
+        2);
+  for (const char* const path : {"tcp://a", "a", "tcp://a:1,etc.", "tcp://a:1;tcp://b:1"})
+    CHECK_THROWS_AS(
+        parse_php_ini("session.save_handler = memcache\nsession.save_path = \"" + std::string(path) + '"'),
+        Failure);
+  CHECK(parse_php_ini("session.save_handler = memcache\nsession.save_path = \"tcp://a:1 b:2, unix:///c\"")
+            .pool.size() == 3);
 }
 
 TEST_CASE("php.ini: comments after values, and what selects another profile") {
@@ -133,7 +141,7 @@ TEST_CASE("php.ini: the handler decides, and others are refused by name") {
       parse_php_ini("session.save_handler = Memcache\nsession.save_path = \"10.0.0.1:11212\"\n");
   CHECK(capital.pool[0].port == 11212);
   CHECK(capital.profile == "php-memcache-session");
-  CHECK(parse_php_ini("session.save_path = tcp://10.0.0.1").profile == "php-memcache-session");
+  CHECK(parse_php_ini("session.save_path = tcp://10.0.0.1:11211").profile == "php-memcache-session");
   CHECK(parse_php_ini("session.save_path = 10.0.0.1").profile == "php-memcached-session");
   CHECK(
       parse_php_ini("session.save_handler = memcached\nsession.save_path = 10.0.0.1\n"

@@ -134,7 +134,9 @@ void read_host(std::string_view entry, std::string_view rest, Server& server) {
         entry,
         "a variable that was not expanded; omit the single quotes, or give --servers-from env:NAME for the "
         "variable NAME_SERVERS");
-  if (rest.find_first_of("'\"`") != std::string_view::npos) refuse(entry, "omit the quotes");
+  for (const char* quote : {"'", "\"", "`", "\xe2\x80", "\xc2\xab"}) {
+    if (rest.find(quote) != std::string_view::npos) refuse(entry, "omit the quotes");
+  }
   if (colon != rest.rfind(':')) refuse_colons(entry, rest);
   if (const auto slash = rest.find('/'); slash != std::string_view::npos) {
     const std::string before(rest.substr(0, slash));
