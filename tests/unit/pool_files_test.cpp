@@ -49,6 +49,9 @@ TEST_CASE("nutcracker: what cannot be used says why") {
   CHECK_THROWS_AS(parse_nutcracker("a: [", ""), Failure);
   CHECK_THROWS_AS(parse_nutcracker("", ""), Failure);
   CHECK_THROWS_AS(parse_nutcracker("a: {servers: [\"10.0.0.1\"]}", ""), Failure);
+  CHECK_THROWS_AS(parse_nutcracker("a: {servers: [\"10.0.0.1:1:0\"]}", ""), Failure);
+  CHECK_THROWS_AS(parse_nutcracker("a: {hash_tag: \"{\", servers: [\"10.0.0.1:1:1\"]}", ""), Failure);
+  CHECK_THROWS_AS(parse_nutcracker("a: {servers: [\"10.0.0.1:1:1  two words\"]}", ""), Failure);
 }
 
 TEST_CASE("nutcracker: an IPv6 host is what stands before port and weight") {
@@ -348,7 +351,9 @@ TEST_CASE("Django's CACHES") {
   for (const char* rest :
        {"PyMemcacheCache\", \"LOCATION\": \"h\", \"OPTIONS\": {\"hasher\": \"x\"}}}",
         "PyLibMCCache\", \"LOCATION\": \"h\", \"OPTIONS\": {\"behaviors\": {\"hash\": \"x\"}}}}",
-        "PyLibMCCache\"}}", "PyLibMCCache\", \"LOCATION\": [7]}}", "PyLibMCCache\", \"LOCATION\": []}}",
+        "PyLibMCCache\"}}", "PyLibMCCache\", \"LOCATION\": [7]}}",
+        "PyMemcacheCache\", \"LOCATION\": \"a:1, b:2\"}}", "PyMemcacheCache\", \"LOCATION\": \"a:1,\"}}",
+        "PyMemcacheCache\", \"LOCATION\": [\"a:1,b:2\"]}}", "PyLibMCCache\", \"LOCATION\": []}}",
         "RedisCache\", \"LOCATION\": \"h\"}}"}) {
     CAPTURE(rest);
     CHECK_THROWS_AS(read("{\"default\": {" + backends + rest), Failure);
@@ -370,6 +375,10 @@ TEST_CASE("OpenStack's sections") {
   CHECK(read("[cache]\nbackend=dogpile.cache.memcached\nenabled=True\n"
              "memcache_servers=undercloud-0.ctlplane.redhat.local:11211\ntls_enabled=False\n[catalog]"
              "\ndriver=sql\n") == "python-memcached undercloud-0.ctlplane.redhat.local:11211");
+  CHECK(read("[cache]\nmemcache_servers = a:1,\n  b:2 ,\n# no\n\tc:3\nenabled: true\n") ==
+        "python-memcached a:1 b:2 c:3");
+  CHECK(read("[cache]\nmemcache_servers: a:1, b:2") == "python-memcached a:1 b:2");
+  CHECK_THROWS_AS(read("[cache]\nmemcache_servers = a:1\n  b:2\n"), Failure);
   const std::string nova =
       "[keystone_authtoken]\nauth_url = http://controller:5000/\n# memcached_servers = old:1\n"
       "memcached_servers = inet6:[fd00::5]:11211,10.0.0.2:11211\nmemcache_secret_key = s\n";

@@ -179,6 +179,10 @@ std::string django_profile(const std::string& backend, const JsonNode& options) 
 std::string django_entry(const JsonNode& location) {
   if (location.is_string()) {
     std::string_view place = location.text;
+    if (place.empty() || place.find_first_of(" \t\n,;") != std::string_view::npos)
+      throw bad_configuration(
+          "LOCATION has a server that is empty, or with a blank or comma, which Django takes for a part of "
+          "it");
     expect_no_scheme(place);
     if (place.starts_with("unix:")) place.remove_prefix(5);
     return dsn_entry(place, "");
@@ -214,22 +218,34 @@ void read_oslo_option(const std::string& name, std::string value, OsloSection& i
 
 std::vector<OsloSection> oslo_sections(std::string_view ini) {
   std::vector<OsloSection> sections;
-  for (const auto line : entries_of(ini, "\n")) {
+  std::string name, value;  // of an option that may go on in the next line, behind blanks
+  const auto finish = [&] {
+    if (!name.empty() && !sections.empty())
+      read_oslo_option(name, std::string(without_quotes(value)), sections.back());
+    name.clear();
+  };
+  while (!ini.empty()) {
+    const std::string_view whole = take_line(ini), line = without_quotes(whole);
+    if (!name.empty() && !line.empty() && (whole.front() == ' ' || whole.front() == '\t')) {
+      append_all(value, {"\n", line});
+      continue;
+    }
     if (line.starts_with('#') || line.starts_with(';')) continue;
+    finish();
     if (line.starts_with('[')) {
-      const std::string name(line.substr(1, line.find(']') - 1));
-      const auto same = std::ranges::find(sections, name, &OsloSection::name);
+      const std::string section(line.substr(1, line.find(']') - 1));
+      const auto same = std::ranges::find(sections, section, &OsloSection::name);
       if (same == sections.end())
-        sections.push_back({.name = name});
+        sections.push_back({.name = section});
       else
         std::rotate(same, same + 1, sections.end());  // it goes on
       continue;
     }
-    const auto equals = line.find('=');
-    if (equals == std::string_view::npos || sections.empty()) continue;
-    read_oslo_option(std::string(without_quotes(line.substr(0, equals))),
-                     std::string(without_quotes(line.substr(equals + 1))), sections.back());
+    const auto end = std::min(line.find_first_of("=:"), line.size());
+    name = without_quotes(line.substr(0, end));
+    value = line.substr(std::min(end + 1, line.size()));
   }
+  finish();
   std::erase_if(sections, [](const OsloSection& section) { return section.servers.empty(); });
   return sections;
 }
@@ -287,7 +303,9 @@ PoolFile parse_django(std::string_view json, std::string_view wanted) {
   if (location == nullptr) throw bad_configuration("the cache has no LOCATION");
   std::vector<std::string> entries;
   if (location->is_string()) {
-    for (const auto server : entries_of(location->text, ";,"))
+    std::string text = location->text;
+    std::ranges::replace(text, ';', ',');
+    for (const auto server : split(text, ','))
       entries.push_back(django_entry({JsonNode::Kind::string, std::string(server)}));
   }
   for (const JsonNode& server : location->elements) entries.push_back(django_entry(server));

@@ -120,6 +120,7 @@ std::string nutcracker_entry(std::string_view text) {
   const auto colon = address.rfind(':');
   if (colon == std::string_view::npos || colon + 1 == address.size()) throw refused(no_weight);
   const std::string weight = "/?" + std::string(address.substr(colon + 1));
+  if (weight == "/?0") throw refused("the weight 0, with which twemproxy does not start");
   const std::string place(address.substr(0, colon));
   if (place.find("://") != std::string::npos)
     throw refused("a scheme; twemproxy has no TLS, give the servers and --as");
@@ -172,10 +173,13 @@ PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool_name) {
   if (pool->string_at("redis", "false") == "true")
     throw bad_configuration("the pool is one of redis servers");
   std::string profile = nutcracker_profile(*pool);
+  const std::string tag = pool->string_at("hash_tag");
+  if (pool->find("hash_tag") != nullptr && tag.size() != 2)
+    throw bad_configuration("hash_tag " + json_quote(tag) + " is not two characters");
   std::vector<FileEntry> entries;
   for (const JsonNode& server : servers->elements)
     entries.push_back({nutcracker_entry(server.text), server.text});
-  return {pool_of(entries, "host:port:weight [name]"), std::move(profile), pool->string_at("hash_tag")};
+  return {pool_of(entries, "host:port:weight [name]"), std::move(profile), tag};
 }
 
 Pool pool_of(const std::vector<FileEntry>& entries, const char* form) {
