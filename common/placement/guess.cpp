@@ -14,15 +14,18 @@ namespace {
 // others.
 constexpr double explains = 0.95;
 constexpr std::size_t fewest_keys = 12;
-constexpr double never_luck = 1e-6;
+constexpr double never_luck = 1e-6, hardly_luck = 1e-3;
+constexpr std::size_t fewest_left = 6;
+constexpr std::string_view delimiters = ":./_-|";
 
 using Matches = std::vector<bool>;  // per sighting: it is where it was predicted
 
-// Where a profile puts the keys: servers as text, to find those that put them alike.
+// Where a profile puts the keys: servers as text, to find those that put them alike. Keys without its prefix
+// are not its own.
 struct Prediction {
   std::vector<std::string> places;
-  Matches matches;
-  double by_luck = 0;  // the average part of keys that would match wherever they are
+  Matches matches, own;
+  double by_luck = 0;  // the average part of its own keys that would match wherever they are
 };
 
 void predict_one(const Placement& placement, const Sighting& sighting, Prediction& prediction) {
@@ -42,8 +45,15 @@ void predict_one(const Placement& placement, const Sighting& sighting, Predictio
   }
   const auto servers = static_cast<double>(placement.pool().size());
   prediction.by_luck += std::min(1.0, static_cast<double>(owners * sighting.servers.size()) / servers);
-  prediction.places.push_back(std::move(place));
-  prediction.matches.push_back(match);
+  prediction.places.back() = std::move(place);
+  prediction.matches.back() = match;
+}
+
+// Returns the share of the most used server: as many keys match by chance a profile that prefers it, too.
+double largest_share(const std::vector<std::size_t>& keys_of_server, std::size_t keys) {
+  return keys < fewest_keys
+             ? 0
+             : static_cast<double>(*std::ranges::max_element(keys_of_server)) / static_cast<double>(keys);
 }
 
 // Whether nearly all keys are on all servers: then profiles that keep them there explain them, else others.
@@ -55,24 +65,30 @@ bool are_everywhere(const Pool& pool, const std::vector<Sighting>& sightings) {
          static_cast<double>(whole) >= explains * static_cast<double>(sightings.size());
 }
 
+// Predicts at most `most` keys that begin with `prefix`, which the client adds and does not hash.
 std::optional<Prediction> predict(std::string_view profile, const Pool& pool, const PlacementOptions& options,
-                                  const std::vector<Sighting>& sightings, bool everywhere = false) {
+                                  const std::vector<Sighting>& sightings, bool everywhere = false,
+                                  std::string_view prefix = {}, std::size_t most = SIZE_MAX) {
   try {
     const auto placement = make_placement(profile, pool, options);
     const std::size_t servers = placement->pool().size();
     if ((placement->replicates() && placement->owners_of("key").list.size() == servers) != everywhere)
       return std::nullopt;
     Prediction prediction;
-    if (everywhere) {
-      prediction.by_luck = 1.0 / static_cast<double>(servers);
-      for (const Sighting& sighting : sightings) {
-        prediction.places.emplace_back();
-        prediction.matches.push_back(sighting.servers.size() == servers);
-      }
-      return prediction;
+    std::vector<std::size_t> seen(pool.size());
+    std::size_t keys = 0;
+    for (const Sighting& sighting : sightings) {
+      prediction.own.push_back(keys < most && sighting.key.starts_with(prefix));
+      prediction.places.emplace_back();
+      prediction.matches.push_back(everywhere && sighting.servers.size() == servers);
+      if (everywhere || !prediction.own.back()) continue;
+      ++keys;
+      if (!sighting.servers.empty()) ++seen[sighting.servers.front()];
+      predict_one(*placement, sighting, prediction);
     }
-    for (const auto& sighting : sightings) predict_one(*placement, sighting, prediction);
-    prediction.by_luck /= static_cast<double>(std::max<std::size_t>(sightings.size(), 1));
+    prediction.by_luck /= static_cast<double>(std::max<std::size_t>(keys, 1));
+    prediction.by_luck = everywhere ? 1.0 / static_cast<double>(servers)
+                                    : std::max(prediction.by_luck, largest_share(seen, keys));
     return prediction;
   } catch (const Failure&) {
     return std::nullopt;
@@ -201,22 +217,31 @@ Pool one_larger(Pool pool) {
   return pool;
 }
 
-// Beginnings that many keys have in common, longest last.
+// Returns the beginnings that all keys have in common, and those up to one of the first delimiters that many
+// have.
 std::vector<std::string> common_prefixes(const std::vector<Sighting>& sightings) {
-  constexpr std::size_t longest = 64;
+  constexpr std::size_t longest = 64, most_groups = 32, most_delimiters = 4;
   std::string common = sightings.front().key.substr(0, longest);
-  std::map<std::string, std::size_t> groups;  // by what stands before the first separator, and with it
+  std::map<std::string, std::size_t> groups;
   for (const Sighting& sighting : sightings) {
-    const auto differ = std::mismatch(common.begin(), common.end(), sighting.key.begin(), sighting.key.end());
-    common.erase(differ.first, common.end());
-    const auto separator = sighting.key.find_first_of(":./_-|");
-    if (separator < longest) ++groups[sighting.key.substr(0, separator + 1)];
+    const std::string& key = sighting.key;
+    common.erase(std::mismatch(common.begin(), common.end(), key.begin(), key.end()).first, common.end());
+    auto end = key.find_first_of(delimiters);
+    for (std::size_t i = 0; i < most_delimiters && end < longest; ++i) {
+      ++groups[key.substr(0, end + 1)];
+      end = key.find_first_of(delimiters, end + 1);
+    }
   }
+  std::vector<std::pair<std::size_t, std::string>> largest;
+  for (const auto& [prefix, keys] : groups) {
+    if (keys * 20 >= sightings.size() && keys >= fewest_left && prefix.size() > common.size())
+      largest.emplace_back(keys, prefix);
+  }
+  std::ranges::sort(largest, std::greater());
+  largest.resize(std::min(largest.size(), most_groups));
   std::vector<std::string> prefixes;
   for (std::size_t size = 1; size <= common.size(); ++size) prefixes.push_back(common.substr(0, size));
-  for (const auto& [prefix, keys] : groups) {
-    if (keys * 5 >= sightings.size() && prefix.size() > common.size()) prefixes.push_back(prefix);
-  }
+  for (auto& group : largest) prefixes.push_back(std::move(group.second));
   return prefixes;
 }
 
@@ -242,17 +267,12 @@ class Guess {
   }
 
   std::vector<Candidate> run() {
-    std::vector<std::size_t> seen(pool_.size());
-    for (const Sighting& sighting : sightings_) ++seen[sighting.servers.front()];
-    if (sightings_.size() >= fewest_keys && !everywhere_)
-      largest_share_ =
-          static_cast<double>(*std::ranges::max_element(seen)) / static_cast<double>(sightings_.size());
     for (const Profile& profile : all_profiles()) add(profile, options_);
     if (options_.key_prefix.empty() && !sightings_.empty() && !everywhere_) prefixes();
     for (Candidate& candidate : candidates_) finish(candidate);
     std::ranges::stable_sort(candidates_, [this](const Candidate& a, const Candidate& b) {
-      const double left = beyond_luck(a.explained, sightings_.size(), a.by_luck);
-      const double right = beyond_luck(b.explained, sightings_.size(), b.by_luck);
+      const double left = beyond_luck(a.explained, a.keys(), a.by_luck);
+      const double right = beyond_luck(b.explained, b.keys(), b.by_luck);
       if (left != right) return left > right;
       return a.explained != b.explained ? a.explained > b.explained
                                         : better_known(a.profiles.front(), b.profiles.front());
@@ -269,36 +289,38 @@ class Guess {
   }
 
   void add(const Profile& profile, const PlacementOptions& options) {
-    auto prediction = predict(profile.name, pool_, options, sightings_, everywhere_);
+    const bool has_prefix = options.key_prefix != options_.key_prefix;
+    const std::string prefix = has_prefix ? options.key_prefix : "";
+    auto prediction = predict(profile.name, pool_, options, sightings_, everywhere_, prefix);
     if (!prediction) return;
     ++asked_;
     const auto [at, is_new] = known_.emplace(std::move(prediction->places), candidates_.size());
     if (is_new) {
       Candidate candidate;
-      candidate.prefix = options.key_prefix == options_.key_prefix ? "" : options.key_prefix;
+      candidate.prefix = prefix;
       candidate.explained = static_cast<std::size_t>(std::ranges::count(prediction->matches, true));
       candidate.matches = std::move(prediction->matches);
-      candidate.by_luck = std::max(prediction->by_luck, largest_share_);
+      candidate.own = std::move(prediction->own);
+      candidate.by_luck = prediction->by_luck;
       candidates_.push_back(std::move(candidate));
     }
     auto& alike = candidates_[at->second].profiles;
     if (std::ranges::find(alike, profile.name) == alike.end()) alike.push_back(profile.name);
   }
 
-  // Profiles that do not hash a prefix, with those that these keys may have: first by few keys.
+  // Adds profiles that do not hash a prefix, with each that these keys may have; tried with a few keys.
   void prefixes() {
     constexpr std::size_t few = 40;
-    const std::vector<Sighting> some(
-        sightings_.begin(),
-        sightings_.begin() + static_cast<std::ptrdiff_t>(std::min(few, sightings_.size())));
     for (const std::string& prefix : common_prefixes(sightings_)) {
       for (const Profile& profile : all_profiles()) {
         if (profile.rule.prefix != Prefix::stripped || profile.rule.own_prefix == prefix) continue;
-        const auto trial = predict(profile.name, pool_, with_prefix(prefix), some);
+        const auto trial = predict(profile.name, pool_, with_prefix(prefix), sightings_, false, prefix, few);
         ++asked_;
         if (!trial) continue;
-        const auto met = std::ranges::count(trial->matches, true);
-        if (static_cast<std::size_t>(met) * 10 >= some.size() * 7) add(profile, with_prefix(prefix));
+        const auto met = static_cast<std::size_t>(std::ranges::count(trial->matches, true));
+        const auto keys = static_cast<std::size_t>(std::ranges::count(trial->own, true));
+        if (keys < fewest_keys || chance_of(met, keys, trial->by_luck) < hardly_luck)
+          add(profile, with_prefix(prefix));
       }
     }
   }
@@ -310,7 +332,7 @@ class Guess {
       if (!same_placing(first, profile_named(profile).rule)) candidate.alike_here.push_back(profile);
     }
     candidate.lucky =
-        static_cast<double>(asked_) * chance_of(candidate.explained, sightings_.size(), candidate.by_luck);
+        static_cast<double>(asked_) * chance_of(candidate.explained, candidate.keys(), candidate.by_luck);
   }
 
   void tell_apart() {
@@ -342,23 +364,24 @@ class Guess {
   std::map<std::vector<std::string>, std::size_t> known_;
   std::vector<Candidate> candidates_;
   std::size_t asked_ = 0;
-  // Of the keys, on one server: as many as a random placement may hit if one server has more than the others.
-  double largest_share_ = 0;
 };
 
-// The candidate that meets most of the keys in `left` beyond luck; `met`: how many.
+// The candidate that meets most of the keys in `left` beyond luck; `met`: how many of how many `own`.
 std::size_t best_for(const std::vector<Candidate>& candidates, const std::vector<std::size_t>& left,
-                     std::size_t& met) {
+                     std::size_t& met, std::size_t& own) {
   std::size_t best = 0;
   double most = 0;
-  met = 0;
+  met = own = 0;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const auto count = static_cast<std::size_t>(
-        std::ranges::count_if(left, [&](std::size_t key) { return candidates[i].matches[key]; }));
-    const double beyond = beyond_luck(count, left.size(), candidates[i].by_luck);
+    std::size_t count = 0, keys = 0;
+    for (const std::size_t key : left) {
+      count += candidates[i].matches[key] ? 1 : 0;
+      keys += candidates[i].own[key] ? 1 : 0;
+    }
+    const double beyond = beyond_luck(count, keys, candidates[i].by_luck);
     const bool as_good = beyond == most && met > 0 &&
                          better_known(candidates[i].profiles.front(), candidates[best].profiles.front());
-    if (beyond > most || as_good) most = beyond, met = count, best = i;
+    if (beyond > most || as_good) most = beyond, met = count, own = keys, best = i;
   }
   return best;
 }
@@ -384,6 +407,10 @@ void settle_shares(const std::vector<Candidate>& candidates, std::vector<Writer>
 }
 
 }  // namespace
+
+bool Candidate::is_luck() const {
+  return lucky > hardly_luck && explained < keys();
+}
 
 double chance_of(std::size_t met, std::size_t keys, double by_luck) {
   if (met == 0 || by_luck >= 1) return 1;
@@ -425,18 +452,18 @@ bool is_certain(const std::vector<Candidate>& candidates) {
 }
 
 std::vector<Writer> writers_of(const std::vector<Candidate>& candidates) {
-  constexpr std::size_t most_writers = 4, fewest_left = 6;
-  constexpr double hardly_luck = 1e-3, most_of_left = 0.55;
+  constexpr std::size_t most_writers = 8;
+  constexpr double most_of_left = 0.55;
   const std::size_t keys = candidates.front().matches.size();
   std::vector<std::size_t> left;
   for (std::size_t key = 0; key < keys; ++key) left.push_back(key);
   std::vector<Writer> writers;
   while (left.size() >= fewest_left && writers.size() < most_writers) {
-    std::size_t met = 0;
-    const std::size_t best = best_for(candidates, left, met);
-    const double luck = chance_of(met, left.size(), candidates[best].by_luck);
+    std::size_t met = 0, own = 0;
+    const std::size_t best = best_for(candidates, left, met, own);
+    const double luck = chance_of(met, own, candidates[best].by_luck);
     const bool most_of_them =
-        writers.empty() || static_cast<double>(met) >= most_of_left * static_cast<double>(left.size());
+        writers.empty() || static_cast<double>(met) >= most_of_left * static_cast<double>(own);
     if (luck * static_cast<double>(candidates.size()) > hardly_luck || !most_of_them) break;
     writers.push_back({best, 1});
     std::erase_if(left, [&](std::size_t key) { return candidates[best].matches[key]; });
@@ -446,6 +473,23 @@ std::vector<Writer> writers_of(const std::vector<Candidate>& candidates) {
   settle_shares(candidates, writers);
   std::ranges::stable_sort(writers, [](const Writer& a, const Writer& b) { return a.share > b.share; });
   return writers;
+}
+
+std::optional<OtherOrder> other_order(const Candidate& best, const Pool& pool) {
+  for (const std::string_view sorted : best.profiles) {
+    Rule rule = profile_named(sorted).rule;
+    if (std::exchange(rule.order, Order::as_given) == Order::as_given) continue;
+    const auto twin = std::ranges::find_if(all_profiles(), [&](const Profile& profile) {
+      return same_placing(rule, profile.rule) &&
+             std::ranges::find(best.profiles, profile.name) == best.profiles.end();
+    });
+    if (twin == all_profiles().end()) continue;
+    OtherOrder other{twin->name, {}};
+    for (const Member& member : members_of(profile_named(sorted).rule, without_repeats(pool), {}))
+      other.servers.push_back(without_repeats(pool)[member.index]);
+    return other;
+  }
+  return std::nullopt;
 }
 
 }  // namespace mcds

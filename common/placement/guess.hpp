@@ -27,11 +27,18 @@ struct Candidate {
   // How many profiles are expected to explain as many of these keys by chance.
   double lucky = 1;
   std::vector<bool> matches = {};  // per sighting: it is where these profiles put it
+  std::vector<bool> own = {};      // per sighting: it begins with `prefix`
+
+  // Returns the number of keys that begin with `prefix`.
+  std::size_t keys() const { return static_cast<std::size_t>(std::ranges::count(own, true)); }
+  // Returns whether it explains some keys, and chance alone would as many.
+  bool is_luck() const;
 };
 
 // Best first; of equal ones the best known. Profiles that cannot use the pool are left out; where nearly all
 // keys are on all servers, so are those that keep them on fewer, and else those that keep every key on all.
-// Where no prefix is configured, those that keys have in common are tried too.
+// Where no prefix is configured, profiles that do not hash one are tried with what keys have in common before
+// a delimiter; each explains keys with that prefix alone.
 // Throws InvalidInput when the pool has one server: every client would put everything there.
 std::vector<Candidate> guess_profiles(const Pool& pool, const PlacementOptions& options,
                                       const std::vector<Sighting>& sightings);
@@ -40,11 +47,19 @@ std::vector<Candidate> guess_profiles(const Pool& pool, const PlacementOptions& 
 // that places all keys alike here, but not with one server more, was not.
 bool is_certain(const std::vector<Candidate>& candidates);
 
-// One of several clients that wrote the keys.
+// One of several clients, or of several prefixes of a client, that wrote the keys.
 struct Writer {
   std::size_t candidate;  // an index
   double share;           // of the keys
 };
+
+// A client that places keys as one that sorts its list does, if its own list is in this order.
+struct OtherOrder {
+  std::string_view profile;
+  Pool servers;
+};
+// Returns it if the given list is not in that order, so that keys do not tell the two apart.
+std::optional<OtherOrder> other_order(const Candidate& best, const Pool& pool);
 
 // The copies that lie where the best candidate would not put them, one by one: a key that two clients wrote
 // is in two places, and either explains the key.

@@ -64,10 +64,13 @@ void ketama_40(const Member& member, const Shares& shares, KeyHash, Values& valu
 template <auto digest_words>
 void of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values);
 void hash_ring_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values);
+// npm's hashring 0.0: three words of key_hash::crc32_digits.
+void of_crc32_digits(const Member& member, const Shares& shares, KeyHash, Values& values);
 // AWS's Java client since 1.2.0: ketama_40 with SHA-384.
 void sha384_40(const Member& member, const Shares& shares, KeyHash, Values& values);
 
-// hash(NAME-J): 100, or 160 per weight.
+// hash(NAME-J): 50, 100, or 160 per weight.
+void hash_50(const Member& member, const Shares& shares, KeyHash hash, Values& values);
 void hash_100(const Member& member, const Shares& shares, KeyHash hash, Values& values);
 void hash_160(const Member& member, const Shares& shares, KeyHash hash, Values& values);
 // npm memcache: hash(NAME, NUL, J), J from 1: 50 per weight.

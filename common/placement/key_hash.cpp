@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -134,6 +135,20 @@ std::uint64_t js_fnv1a_32(std::string_view key) {
   }
   return static_cast<std::uint32_t>(hash);
 }
+std::array<std::uint32_t, 3> crc32_digits(std::string_view key) {
+  std::string bytes;
+  for (const char16_t unit : utf16_of(key)) bytes += static_cast<char>(unit & 0xff);
+  const std::string digits = std::to_string(crc32(bytes));
+  std::array<std::uint32_t, 3> words{};
+  for (std::size_t i = 0; i < digits.size(); ++i)
+    words[i / 4] |= std::uint32_t{static_cast<unsigned char>(digits[i])} << (i % 4 * 8);
+  return words;
+}
+
+std::uint64_t first_crc32_digits(std::string_view key) {
+  return crc32_digits(key)[0];
+}
+
 std::uint64_t js_fnv1a_32_signed_order(std::string_view key) {
   return js_fnv1a_32(key) ^ 0x80000000U;
 }
@@ -208,6 +223,12 @@ std::array<std::uint32_t, 4> sha512_words(std::string_view bytes) {
 std::uint64_t md5_top64(std::string_view key) {
   const auto words = md5_words(key);
   return (std::uint64_t{__builtin_bswap32(words[0])} << 32) | __builtin_bswap32(words[1]);
+}
+
+std::uint64_t hex_top64(std::string_view hex) {
+  std::uint64_t value = 0;
+  std::from_chars(hex.data(), hex.data() + std::min<std::size_t>(hex.size(), 16), value, 16);
+  return value;
 }
 
 }  // namespace mcds::key_hash

@@ -49,6 +49,7 @@ constexpr KeyHash sha384 = first_word<sha384_words>;
 constexpr KeyHash sha512 = first_word<sha512_words>;
 std::uint64_t md5_top64(
     std::string_view key);  // the first 8 bytes, big-endian: orders as the whole digest does
+std::uint64_t hex_top64(std::string_view hex);  // of the hex digits of such a digest
 // Word 0 of such a digest big-endian.
 template <KeyHash digest>
 std::uint64_t big_endian(std::string_view key) {
@@ -60,6 +61,9 @@ std::uint64_t one_at_a_time(std::string_view key);
 
 // A key as clients see it whose strings are of UTF-16. Malformed UTF-8 becomes U+FFFD, as there.
 std::u16string utf16_of(std::string_view utf8);
+// npm's hashring 0.0: three groups of four digits of the CRC-32 as a decimal number.
+std::array<std::uint32_t, 3> crc32_digits(std::string_view key);
+std::uint64_t first_crc32_digits(std::string_view key);
 
 // What a client takes of a key: its bytes, its bytes through a signed char (0x80… becomes 0xffffff80…), or
 // its UTF-16 code units.

@@ -129,6 +129,11 @@ std::string_view fast_safe(std::string_view key, std::string& buffer) {
   return buffer == key ? key : buffer;
 }
 
+std::string_view swift(std::string_view key, std::string& buffer) {
+  const bool is_md5 = key.size() == 32 && key.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return is_md5 ? key : buffer = md5_hex(key);
+}
+
 std::string_view dalli(std::string_view key, std::string& buffer) {
   return dalli_cut(key, 212, buffer);
 }

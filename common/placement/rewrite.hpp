@@ -24,6 +24,8 @@ std::string_view npm_memcached(std::string_view key, std::string& buffer);
 // Cache::Memcached::Fast::Safe: blanks, control bytes and those above 126 as %XX; the hex SHA-1 of what is
 // longer than 200 then.
 std::string_view fast_safe(std::string_view key, std::string& buffer);
+// OpenStack Swift: the hex MD5; a key that is 32 hex digits is one already.
+std::string_view swift(std::string_view key, std::string& buffer);
 // dalli: the middle of a key longer than 250 characters gives way to its MD5.
 std::string_view dalli(std::string_view key, std::string& buffer);
 std::string_view dalli_with_namespace(std::string_view key, std::string& buffer);

@@ -217,6 +217,47 @@ TEST_CASE("guess: a prefix that the client does not hash is found, and named") {
   CHECK(contains(best, "pymemcache-rendezvous-prefix"));
 }
 
+TEST_CASE("guess: one client under several prefixes is named under each, with its share") {
+  std::vector<Sighting> sightings;
+  for (const char* prefix : {"staging:", "prod:", "test/1/"}) {
+    const auto placement = make_placement("pymemcache-rendezvous-prefix", pool_of(4), {{}, prefix});
+    for (int i = 0; i < 100; ++i) {
+      const std::string key = prefix + ("user:" + std::to_string(i));
+      sightings.push_back({key, {placement->server_of(key)}});
+    }
+  }
+  const auto candidates = guess_profiles(pool_of(4), {}, sightings);
+  CHECK_FALSE(is_certain(candidates));
+  const auto writers = writers_of(candidates);
+  REQUIRE(writers.size() == 3);
+  std::vector<std::string> prefixes;
+  for (const Writer& writer : writers) {
+    CHECK(contains(candidates[writer.candidate], "pymemcache-rendezvous-prefix"));
+    CHECK(std::abs(writer.share - 1.0 / 3) < 0.01);
+    prefixes.push_back(candidates[writer.candidate].prefix);
+  }
+  std::ranges::sort(prefixes);
+  CHECK(prefixes == std::vector<std::string>{"prod:", "staging:", "test/1/"});
+}
+
+TEST_CASE("guess: a client that sorts its list, and one whose list has that order, are not told apart") {
+  const auto placement = make_placement("libmemcached-default", pool_of(3));
+  const Pool shuffled = parse_pool("10.0.0.3,10.0.0.1,10.0.0.2");
+  std::vector<Sighting> sightings;
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = "user:" + std::to_string(i);
+    sightings.push_back({key, {(placement->server_of(key) + 1) % 3}});
+  }
+  const auto candidates = guess_profiles(shuffled, {}, sightings);
+  CHECK(contains(candidates.front(), "libmemcached-modula-sorted"));
+  const auto other = other_order(candidates.front(), shuffled);
+  REQUIRE(other);
+  CHECK(other->profile == "libmemcached-default");
+  CHECK(other->servers == pool_of_three());
+  CHECK_FALSE(other_order(guess_profiles(pool_of(3), {}, placed_by("libmemcached-default", 300)).front(),
+                          pool_of(3)));
+}
+
 TEST_CASE("guess: sessions in several copies are explained by the profile that keeps several") {
   const auto placement = make_placement("php-memcache-session", pool_of(5));
   std::vector<Sighting> sightings;

@@ -67,6 +67,7 @@ bool ignores_order(const Profile& profile) {
   if (profile.name.starts_with("enyim")) return false;          // the first server's first point is another
   if (profile.name.ends_with("-named")) return false;           // node0 is whoever comes first
   if (rule.hash == key_hash::murmur3_of_emcache) return false;  // half of its hashes are one of 128
+  if (rule.hash == key_hash::first_crc32_digits) return false;  // points of four digits are often equal
   if (rule.hash == key_hash::crc15 && rule.points != points::ketama)
     return false;  // points of 15 bits are often equal
   if (rule.order != Order::as_given) return true;

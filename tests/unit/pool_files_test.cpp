@@ -49,6 +49,9 @@ TEST_CASE("nutcracker: what cannot be used says why") {
   CHECK_THROWS_AS(parse_nutcracker("a: [", ""), Failure);
   CHECK_THROWS_AS(parse_nutcracker("", ""), Failure);
   CHECK_THROWS_AS(parse_nutcracker("a: {servers: [\"10.0.0.1\"]}", ""), Failure);
+  CHECK_THROWS_AS(parse_nutcracker("a: {servers: [\"10.0.0.1:1:0\"]}", ""), Failure);
+  CHECK_THROWS_AS(parse_nutcracker("a: {hash_tag: \"{\", servers: [\"10.0.0.1:1:1\"]}", ""), Failure);
+  CHECK_THROWS_AS(parse_nutcracker("a: {servers: [\"10.0.0.1:1:1  two words\"]}", ""), Failure);
 }
 
 TEST_CASE("nutcracker: an IPv6 host is what stands before port and weight") {
@@ -72,17 +75,21 @@ TEST_CASE("php.ini: both extensions' forms of session.save_path") {
   CHECK(memcache.pool[0].port == 11212);
   CHECK(memcache.profile == "php-memcache-session");
   CHECK_THROWS_AS(parse_php_ini("memory_limit=1"), Failure);
-  // Of these PHP uses the first server alone.
-  for (const char* const path : {"a:1; b:2; c:3", "a:1 b:1", "a:1:1 b:1:1", "a:1,b:2 c:3", "a:1;b:2"})
+  // Of these PHP uses not all servers, or none.
+  for (const char* const path :
+       {"a:1; b:2; c:3", "a:1 b:1", "a:1:1 b:1:1", "a:1,b:2 c:3", "a:1;b:2", "a:1 , b:2", "a:1,b:2 ",
+        "PERSISTENT=x a:1", "a:1:1:1", "\u201ca:1", "<a>:1"})
     CHECK_THROWS_AS(
         parse_php_ini("session.save_handler = memcached\nsession.save_path = \"" + std::string(path) + '"'),
         Failure);
-  CHECK(parse_php_ini("session.save_handler = memcached\nsession.save_path = \"PERSISTENT=x a:1, b:2\"")
-            .pool.size() == 2);
-  // Swift has a ring of its own.
-  CHECK_THROWS_AS(parse_oslo("[memcache]\nmemcache_servers = a:1,b:2\n", ""), Failure);
-  CHECK_THROWS_AS(parse_oslo("[filter:cache]\nuse = egg:swift#memcache\nmemcache_servers = a:1,b:2\n", ""),
-                  Failure);
+  CHECK(parse_php_ini("session.save_handler = memcached\nsession.save_path = \",a:1,, b:2,\"").pool.size() ==
+        2);
+  for (const char* const path : {"tcp://a", "a", "tcp://a:1,etc.", "tcp://a:1;tcp://b:1"})
+    CHECK_THROWS_AS(
+        parse_php_ini("session.save_handler = memcache\nsession.save_path = \"" + std::string(path) + '"'),
+        Failure);
+  CHECK(parse_php_ini("session.save_handler = memcache\nsession.save_path = \"tcp://a:1 b:2, unix:///c\"")
+            .pool.size() == 3);
 }
 
 TEST_CASE("php.ini: comments after values, and what selects another profile") {
@@ -137,7 +144,7 @@ TEST_CASE("php.ini: the handler decides, and others are refused by name") {
       parse_php_ini("session.save_handler = Memcache\nsession.save_path = \"10.0.0.1:11212\"\n");
   CHECK(capital.pool[0].port == 11212);
   CHECK(capital.profile == "php-memcache-session");
-  CHECK(parse_php_ini("session.save_path = tcp://10.0.0.1").profile == "php-memcache-session");
+  CHECK(parse_php_ini("session.save_path = tcp://10.0.0.1:11211").profile == "php-memcache-session");
   CHECK(parse_php_ini("session.save_path = 10.0.0.1").profile == "php-memcached-session");
   CHECK(
       parse_php_ini("session.save_handler = memcached\nsession.save_path = 10.0.0.1\n"
@@ -180,6 +187,78 @@ std::string addresses(const PoolFile& file) {
     if (server.weight != 1) text += "*" + std::to_string(server.weight);
   }
   return text;
+}
+
+TEST_CASE("OpenStack's Swift has a ring of its own") {
+  CHECK(parse_oslo("[memcache]\nmemcache_servers = a:1,b:2\n", "").profile == "swift");
+  CHECK(parse_oslo("[filter:cache]\nuse = egg:swift#memcache\nmemcache_servers = a:1,b:2\n", "").profile ==
+        "swift");
+}
+
+TEST_CASE("entries that are no servers are refused in the words of their file") {
+  const auto refusal = [](const auto& parse) {
+    try {
+      parse();
+    } catch (const Failure& failure) {
+      return std::string(failure.what());
+    }
+    return std::string();
+  };
+  CHECK(refusal([] { parse_nutcracker("a: {servers: [\"10.0.0.1:99999:1 web\"]}", ""); }) ==
+        "the server \"10.0.0.1:99999:1 web\" is not host:port:weight [name]: the port must be a number from "
+        "1 to 65535");
+  CHECK(refusal([] {
+          parse_nutcracker("a: {distribution: random, servers: [\"10.0.0.1:99999:1\"]}", "");
+        }).starts_with("distribution random"));
+  CHECK(refusal([] {
+          parse_php_ini("session.save_handler = memcached\nsession.save_path = \"a:1:heavy\"");
+        }) == "the server \"a:1:heavy\" is not host:port:weight");
+  CHECK(refusal([] {
+          parse_php_ini("session.save_handler = memcache\nsession.save_path = \"tcp://a:x?weight=2\"");
+        }) ==
+        "the server \"tcp://a:x?weight=2\" is not tcp://host:port?weight=N or unix:///path: the port must be "
+        "a number from 1 to 65535");
+  CHECK(refusal([] { parse_json_servers("[\"user:secret@h:1\"]", ""); }) ==
+        "the server with a login is not HOST:PORT");
+  CHECK(refusal([] {
+          parse_django("{\"default\": {\"BACKEND\": \"django_elasticache.memcached.ElastiCache\"}}", "");
+        }).find("--servers-from elasticache:") != std::string::npos);
+  CHECK(refusal([] {
+          parse_server_list("pools{\n  main = { backends = { \"127.0.0.1:1\" } } }");
+        }).find("built-in proxy") != std::string::npos);
+}
+
+TEST_CASE("JSON: an array of servers, where a pointer leads") {
+  const auto read = [](const char* json, std::string_view pointer = {}) {
+    return addresses(parse_json_servers(json, pointer));
+  };
+  CHECK(read("[\"10.0.0.1:11212\", \"10.0.0.2\"]") == "10.0.0.1:11212 10.0.0.2:11211");
+  CHECK(read("\"10.0.0.1:11212, 10.0.0.2\"") == "10.0.0.1:11212 10.0.0.2:11211");
+  CHECK(read("{\"stores\": {\"a/b~c\": [0, [{\"host\": \"10.0.0.1\", \"port\": 11212, \"weight\": 100}, "
+             "{\"host\": \"fe80::1\", \"port\": \"11213\"}, {\"host\": \"/run/m.sock\", \"port\": 0}]]}}",
+             "/stores/a~1b~0c/1") == "10.0.0.1:11212*100 [fe80::1]:11213 unix:/run/m.sock");
+  for (const char* json :
+       {"[]", "{}", "7", "[7]", "[[\"a\"]]", "[{\"port\": 1}]", "[{\"host\": \"a\", \"ttl\": 1}]",
+        "[\"a:1,b:1\"]", "[\"a b\"]", "[\"dns+a:1\"]", "[{\"host\": \"a:1\", \"port\": 2}]"}) {
+    CAPTURE(json);
+    CHECK_THROWS_AS(read(json), Failure);
+  }
+  for (const char* pointer : {"/b", "a", "/a/1", "/a/x", "/a/0/0"}) {
+    CAPTURE(pointer);
+    CHECK_THROWS_AS(read("{\"a\": [\"h:1\"]}", pointer), Failure);
+  }
+}
+
+TEST_CASE("libketama's servers file: what libketama reads otherwise is refused") {
+  const PoolFile file = parse_libketama("# memory in MB\n10.0.1.1:11211\t600\n\n10.0.1.2:11211   300\r\n");
+  CHECK(addresses(file) == "10.0.1.1:11211*600 10.0.1.2:11211*300");
+  CHECK(file.profile == "libketama");
+  for (const char* text :
+       {"", "10.0.1.1:11211\t600", "10.0.1.1:11211 600 \n", "10.0.1.1 600\n", "10.0.1.1:1\n",
+        "10.0.1.1:11211 0\n", "a-name-that-is-long.example:1 5\n", " # no\n", "a:1 5 6\n"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_libketama(text), Failure);
+  }
 }
 
 TEST_CASE("DSNs as Symfony has them") {
@@ -272,7 +351,9 @@ TEST_CASE("Django's CACHES") {
   for (const char* rest :
        {"PyMemcacheCache\", \"LOCATION\": \"h\", \"OPTIONS\": {\"hasher\": \"x\"}}}",
         "PyLibMCCache\", \"LOCATION\": \"h\", \"OPTIONS\": {\"behaviors\": {\"hash\": \"x\"}}}}",
-        "PyLibMCCache\"}}", "PyLibMCCache\", \"LOCATION\": [7]}}", "PyLibMCCache\", \"LOCATION\": []}}",
+        "PyLibMCCache\"}}", "PyLibMCCache\", \"LOCATION\": [7]}}",
+        "PyMemcacheCache\", \"LOCATION\": \"a:1, b:2\"}}", "PyMemcacheCache\", \"LOCATION\": \"a:1,\"}}",
+        "PyMemcacheCache\", \"LOCATION\": [\"a:1,b:2\"]}}", "PyLibMCCache\", \"LOCATION\": []}}",
         "RedisCache\", \"LOCATION\": \"h\"}}"}) {
     CAPTURE(rest);
     CHECK_THROWS_AS(read("{\"default\": {" + backends + rest), Failure);
@@ -294,6 +375,10 @@ TEST_CASE("OpenStack's sections") {
   CHECK(read("[cache]\nbackend=dogpile.cache.memcached\nenabled=True\n"
              "memcache_servers=undercloud-0.ctlplane.redhat.local:11211\ntls_enabled=False\n[catalog]"
              "\ndriver=sql\n") == "python-memcached undercloud-0.ctlplane.redhat.local:11211");
+  CHECK(read("[cache]\nmemcache_servers = a:1,\n  b:2 ,\n# no\n\tc:3\nenabled: true\n") ==
+        "python-memcached a:1 b:2 c:3");
+  CHECK(read("[cache]\nmemcache_servers: a:1, b:2") == "python-memcached a:1 b:2");
+  CHECK_THROWS_AS(read("[cache]\nmemcache_servers = a:1\n  b:2\n"), Failure);
   const std::string nova =
       "[keystone_authtoken]\nauth_url = http://controller:5000/\n# memcached_servers = old:1\n"
       "memcached_servers = inet6:[fd00::5]:11211,10.0.0.2:11211\nmemcache_secret_key = s\n";

@@ -62,7 +62,7 @@ std::string number_words(std::string_view name, const std::string& json) {
   if (ends(name, "_per_s")) return with_digit(*number, "");
   if (ends(name, "_s")) return second_words(*number);
   if (name == "coverage" || name == "hit_ratio" || name == "share" || ends(name, "_share") ||
-      name == "agreement")
+      name == "agreement" || name == "by_chance")
     return format_percent(*number);
   return json;
 }

@@ -123,8 +123,9 @@ class Completion {
     } else if (option.names.ends_with("--pool") || option.names.ends_with("-pool")) {
       offer_pools(typed, before);
     } else if (option.names.ends_with("servers-from")) {
-      for (const char* kind : {"nutcracker:", "mcrouter:", "php-ini:", "django:", "oslo:", "file:", "dns:",
-                               "dnssrv:", "elasticache:", "dsn:", "dalli:", "env:", "libmemcached:"})
+      for (const char* kind :
+           {"nutcracker:", "mcrouter:", "php-ini:", "django:", "oslo:", "json:", "libketama:", "file:",
+            "dns:", "dnssrv:", "elasticache:", "dsn:", "dalli:", "env:", "libmemcached:"})
         offer(kind, typed, "", before);
     } else if (option.names == "--down" || option.names == "--on") {
       offer_servers(typed.substr(last), before + typed.substr(0, last));

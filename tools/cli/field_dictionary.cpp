@@ -48,6 +48,7 @@ behind_after integer|null how many keys tell this client from the first
 begins boolean true: of an audit file, that it begins
 belongs_on string the server on which the client looks for it
 busy boolean true: another caller rebuilds it
+by_chance number share of the keys that would be there by chance
 bytes integer size of the file
 cache bytes the entry
 canonical string the parameters as canonical JSON

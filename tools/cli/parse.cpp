@@ -282,7 +282,8 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
              &into.servers)
       .option("--servers-from", "SOURCE",
               "nutcracker:FILE#POOL mcrouter:FILE#POOL php-ini:FILE#POOL django:FILE#CACHE oslo:FILE#SECTION "
-              "file:LIST dns:[tls://]HOST dnssrv:[tls://]NAME elasticache:[tls://]HOST:PORT dsn:VARIABLE "
+              "json:FILE#POINTER libketama:FILE file:LIST dns:[tls://]HOST dnssrv:[tls://]NAME "
+              "elasticache:[tls://]HOST:PORT dsn:VARIABLE "
               "dalli:VARIABLE env:NAME libmemcached:STRING libmemcached:@FILE",
               &into.servers_from)
       .option("-P,--pool", "NAME", "use this pool of the configuration file", &into.pool)

@@ -203,12 +203,14 @@ struct OtherProgram {
   PoolFile (*parse)(std::string_view text, std::string_view pool);
 };
 
-constexpr std::array<OtherProgram, 7> other_programs{
+constexpr std::array<OtherProgram, 9> other_programs{
     {{"nutcracker", true, parse_nutcracker},
      {"mcrouter", true, parse_mcrouter},
      {"php-ini", true, parse_php_ini},
      {"django", true, parse_django},
      {"oslo", true, parse_oslo},
+     {"json", true, parse_json_servers},
+     {"libketama", true, [](std::string_view text, std::string_view) { return parse_libketama(text); }},
      {"dsn", false, [](std::string_view text, std::string_view) { return parse_dsn(text); }},
      {"dalli", false, [](std::string_view text, std::string_view) { return parse_dalli(text); }}}};
 
@@ -243,8 +245,8 @@ FoundServers find_servers(std::string_view text, const Access& access, const Con
   const auto program = std::ranges::find(other_programs, source.kind, &OtherProgram::kind);
   if (program != other_programs.end()) return {parsed(*program, source)};
   throw InvalidInput("--servers-from: unknown kind " + json_quote(source.kind) +
-                     "; there are nutcracker, mcrouter, php-ini, django, oslo, file, dns, dnssrv, "
-                     "elasticache, dsn, dalli, libmemcached, env");
+                     "; there are nutcracker, mcrouter, php-ini, django, oslo, json, libketama, file, dns, "
+                     "dnssrv, elasticache, dsn, dalli, libmemcached, env");
 }
 
 std::optional<std::vector<unsigned char>> look_up_service(const std::string& name, Duration longest) {

@@ -24,7 +24,8 @@ struct FoundServers {
 };
 
 // nutcracker:FILE[#POOL]  mcrouter:FILE[#POOL]  php-ini:FILE[#POOL]  django:FILE[#CACHE]  oslo:FILE[#SECTION]
-// file:LIST  dns:[tls://]HOST[:PORT]  dnssrv:[tls://]NAME  elasticache:[tls://]HOST:PORT  dsn:VARIABLE
+// json:FILE[#POINTER]  libketama:FILE  file:LIST
+// dns:[tls://]HOST[:PORT]  dnssrv:[tls://]NAME  elasticache:[tls://]HOST:PORT  dsn:VARIABLE
 // dalli:VARIABLE  env:NAME  libmemcached:STRING  libmemcached:@FILE
 // DNS answers are put in numerical order, because many clients place by index.
 // `access`: for an endpoint that is asked. Throws Failure(cannot_read), Failure(configuration),

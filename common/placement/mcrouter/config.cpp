@@ -97,10 +97,7 @@ Pool take_servers(std::vector<Route>& routes, std::size_t root, const RouteBuild
   for (std::size_t i = 0; i <= root; ++i) {
     if (!used[i] || routes[i].kind != Route::Kind::server) continue;
     const std::string& address = builder.destinations()[routes[i].server].address;
-    const Pool one = parse_pool(address);
-    if (one.size() != 1)
-      throw bad_configuration("a server of the pool is not host:port: " + json_quote(address));
-    const Server& server = one.front();
+    const Server server = pool_of({{address, address}}, "host:port").front();
     const auto [at, is_new] = indexes.emplace(server.address(), pool.size());
     if (is_new) pool.push_back(server);
     if (pool[at->second].tls != server.tls)

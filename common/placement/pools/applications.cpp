@@ -153,9 +153,20 @@ std::string django_profile(const std::string& backend, const JsonNode& options) 
       {"django_pylibmc.memcached.PyLibMCCache", nullptr},
       {"django_bmemcached.memcached.BMemcached", "bmemcached-replicating"}};
   const auto* known = std::ranges::find(backends, backend, &Backend::name);
-  if (known == std::end(backends))
+  if (known == std::end(backends)) {
+    // Others that write to memcached, by the client that they use.
+    for (const auto& [module, step] :
+         {std::pair{"django_elasticache.", "give --servers-from elasticache:LOCATION and --as"},
+          {"django_elastipymemcache.", "give --servers-from elasticache:LOCATION --as pymemcache-rendezvous"},
+          {"django_pymemcache.", "give the servers and --as pymemcache-rendezvous"},
+          {"johnny.backends.memcached.", "give the servers and --as python-memcached or pylibmc-default"}}) {
+      if (backend.starts_with(module))
+        throw bad_configuration("the cache's BACKEND is " + json_quote(backend) + ", which is not read; " +
+                                step);
+    }
     throw bad_configuration("the cache's BACKEND is " + json_quote(backend) +
                             ": it is none for memcached that is known here");
+  }
   if (known->profile == nullptr) return pylibmc_profile(options.find("behaviors"));
   for (const char* name : {"hasher", "key_prefix"}) {
     if (options.find(name) != nullptr)
@@ -168,6 +179,10 @@ std::string django_profile(const std::string& backend, const JsonNode& options) 
 std::string django_entry(const JsonNode& location) {
   if (location.is_string()) {
     std::string_view place = location.text;
+    if (place.empty() || place.find_first_of(" \t\n,;") != std::string_view::npos)
+      throw bad_configuration(
+          "LOCATION has a server that is empty, or with a blank or comma, which Django takes for a part of "
+          "it");
     expect_no_scheme(place);
     if (place.starts_with("unix:")) place.remove_prefix(5);
     return dsn_entry(place, "");
@@ -203,22 +218,34 @@ void read_oslo_option(const std::string& name, std::string value, OsloSection& i
 
 std::vector<OsloSection> oslo_sections(std::string_view ini) {
   std::vector<OsloSection> sections;
-  for (const auto line : entries_of(ini, "\n")) {
+  std::string name, value;  // of an option that may go on in the next line, behind blanks
+  const auto finish = [&] {
+    if (!name.empty() && !sections.empty())
+      read_oslo_option(name, std::string(without_quotes(value)), sections.back());
+    name.clear();
+  };
+  while (!ini.empty()) {
+    const std::string_view whole = take_line(ini), line = without_quotes(whole);
+    if (!name.empty() && !line.empty() && (whole.front() == ' ' || whole.front() == '\t')) {
+      append_all(value, {"\n", line});
+      continue;
+    }
     if (line.starts_with('#') || line.starts_with(';')) continue;
+    finish();
     if (line.starts_with('[')) {
-      const std::string name(line.substr(1, line.find(']') - 1));
-      const auto same = std::ranges::find(sections, name, &OsloSection::name);
+      const std::string section(line.substr(1, line.find(']') - 1));
+      const auto same = std::ranges::find(sections, section, &OsloSection::name);
       if (same == sections.end())
-        sections.push_back({.name = name});
+        sections.push_back({.name = section});
       else
         std::rotate(same, same + 1, sections.end());  // it goes on
       continue;
     }
-    const auto equals = line.find('=');
-    if (equals == std::string_view::npos || sections.empty()) continue;
-    read_oslo_option(std::string(without_quotes(line.substr(0, equals))),
-                     std::string(without_quotes(line.substr(equals + 1))), sections.back());
+    const auto end = std::min(line.find_first_of("=:"), line.size());
+    name = without_quotes(line.substr(0, end));
+    value = line.substr(std::min(end + 1, line.size()));
   }
+  finish();
   std::erase_if(sections, [](const OsloSection& section) { return section.servers.empty(); });
   return sections;
 }
@@ -276,7 +303,9 @@ PoolFile parse_django(std::string_view json, std::string_view wanted) {
   if (location == nullptr) throw bad_configuration("the cache has no LOCATION");
   std::vector<std::string> entries;
   if (location->is_string()) {
-    for (const auto server : entries_of(location->text, ";,"))
+    std::string text = location->text;
+    std::ranges::replace(text, ';', ',');
+    for (const auto server : split(text, ','))
       entries.push_back(django_entry({JsonNode::Kind::string, std::string(server)}));
   }
   for (const JsonNode& server : location->elements) entries.push_back(django_entry(server));
@@ -295,10 +324,8 @@ PoolFile parse_oslo(std::string_view ini, std::string_view wanted) {
     throw bad_configuration("no such section; those with servers are " +
                             joined(sections, ", ", &OsloSection::name) + " (write FILE#SECTION)");
   const OsloSection& section = named == sections.end() ? sections.front() : *named;
-  if (section.swift || section.name == "memcache")
-    throw bad_configuration("[" + section.name +
-                            "] is Swift's, which places keys on a ring of its own that no profile has");
-  PoolFile file{.pool = {}, .profile = oslo_profile(section), .hash_tag = ""};
+  const bool swift = section.swift || section.name == "memcache";
+  PoolFile file{.pool = {}, .profile = swift ? "swift" : oslo_profile(section), .hash_tag = ""};
   std::vector<std::string> entries;
   for (const std::string& server : section.servers) entries.push_back((section.tls ? "tls://" : "") + server);
   file.pool = servers_of(entries, "the section has no servers");

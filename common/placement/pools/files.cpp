@@ -114,12 +114,13 @@ std::string nutcracker_entry(std::string_view text) {
       space == std::string_view::npos ? "" : std::string(without_quotes(text.substr(space))) + '=';
   const std::string_view address = text.substr(0, space);
   const auto refused = [&](const char* why) {
-    return bad_configuration("the server \"" + std::string(text) + "\" has " + why);
+    return bad_configuration("the server " + json_quote(text) + " has " + why);
   };
   constexpr const char* no_weight = "no weight; twemproxy writes host:port:weight";
   const auto colon = address.rfind(':');
   if (colon == std::string_view::npos || colon + 1 == address.size()) throw refused(no_weight);
   const std::string weight = "/?" + std::string(address.substr(colon + 1));
+  if (weight == "/?0") throw refused("the weight 0, with which twemproxy does not start");
   const std::string place(address.substr(0, colon));
   if (place.find("://") != std::string::npos)
     throw refused("a scheme; twemproxy has no TLS, give the servers and --as");
@@ -171,9 +172,118 @@ PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool_name) {
   if (servers == nullptr || servers->elements.empty()) throw bad_configuration("the pool has no servers");
   if (pool->string_at("redis", "false") == "true")
     throw bad_configuration("the pool is one of redis servers");
-  std::vector<std::string> entries;
-  for (const JsonNode& server : servers->elements) entries.push_back(nutcracker_entry(server.text));
-  return {parse_pool(joined(entries)), nutcracker_profile(*pool), pool->string_at("hash_tag")};
+  std::string profile = nutcracker_profile(*pool);
+  const std::string tag = pool->string_at("hash_tag");
+  if (pool->find("hash_tag") != nullptr && tag.size() != 2)
+    throw bad_configuration("hash_tag " + json_quote(tag) + " is not two characters");
+  std::vector<FileEntry> entries;
+  for (const JsonNode& server : servers->elements)
+    entries.push_back({nutcracker_entry(server.text), server.text});
+  return {pool_of(entries, "host:port:weight [name]"), std::move(profile), tag};
+}
+
+Pool pool_of(const std::vector<FileEntry>& entries, const char* form) {
+  Pool pool;
+  for (const FileEntry& server : entries) {
+    const auto read = attempt([&] { return parse_pool(server.entry); });
+    if (!read.failure() && read.value().size() == 1) {
+      pool.push_back(read.value().front());
+      continue;
+    }
+    const std::string& text = server.written;
+    const bool secret = text.find('@') != std::string::npos, name = text.starts_with("dns");
+    if (name && text.find('+') != std::string::npos)
+      throw bad_configuration("the server " + json_quote(text) +
+                              " is a name to be looked up; give --servers-from " +
+                              (text.starts_with("dns+") ? "dns:HOST:PORT" : "dnssrv:NAME"));
+    const std::string why = read.failure() ? read.failure()->what() : "";
+    const auto port = std::min(why.find("the port"), why.size());
+    throw bad_configuration("the server " + (secret ? "with a login" : json_quote(text)) + " is not " + form +
+                            (port < why.size() ? ": " : "") + why.substr(port));
+  }
+  return pool;
+}
+
+namespace {
+
+const JsonNode* child_of(const JsonNode& node, std::string_view name) {
+  if (!node.is(JsonNode::Kind::array)) return node.find(name);
+  const auto index = parse_u64(name);
+  return index && *index < node.elements.size() ? &node.elements[*index] : nullptr;
+}
+
+const JsonNode& at_pointer(const JsonNode& root, std::string_view pointer) {
+  const JsonNode* node = &root;
+  if (!pointer.empty() && pointer.front() != '/')
+    throw bad_configuration("a JSON pointer begins with /: FILE#/stores/memcached/servers");
+  for (std::string_view left = pointer; node != nullptr && !left.empty();) {
+    left.remove_prefix(1);
+    std::string name(left.substr(0, left.find('/')));
+    left.remove_prefix(name.size());
+    for (const auto& [escape, c] : {std::pair{"~1", '/'}, {"~0", '~'}}) {
+      for (auto at = name.find(escape); at != std::string::npos; at = name.find(escape, at + 1))
+        name.replace(at, 2, 1, c);
+    }
+    node = child_of(*node, name);
+  }
+  if (node == nullptr) throw bad_configuration("the JSON has nothing at " + std::string(pointer));
+  return *node;
+}
+
+FileEntry json_entry(const JsonNode& server) {
+  if (server.is_string()) return {server.text, server.text};
+  std::string host, port, weight;
+  for (const auto& [name, value] : server.members) {
+    if (name == "host") host = value.text;
+    if (name == "port") port = value.text == "0" ? "" : value.text;
+    if (name == "weight") weight = value.text;
+    if (name != "host" && name != "port" && name != "weight")
+      throw bad_configuration("a server has " + json_quote(name) +
+                              ", which is not read; give host, port, weight");
+  }
+  if (host.empty()) throw bad_configuration("the array has something that is not a server");
+  const std::string written = host + (port.empty() ? "" : ':' + port);
+  const bool bare_v6 = host.find(':') != std::string::npos && host.front() != '[' && host.front() != '/';
+  if (bare_v6) host = '[' + host + ']';
+  return {(host.front() == '/' ? "unix:" : "") + host + (port.empty() ? "" : ':' + port) +
+              (weight.empty() ? "" : "/?" + weight),
+          written};
+}
+
+}  // namespace
+
+PoolFile parse_json_servers(std::string_view json, std::string_view pointer) {
+  const JsonNode root = parse_json_tree(json);
+  const JsonNode& list = at_pointer(root, pointer);
+  std::vector<FileEntry> entries;
+  const std::string_view text = list.is_string() ? std::string_view(list.text) : "";
+  for (const auto server : entries_of(text, ","))
+    entries.push_back({std::string(server), std::string(server)});
+  for (const JsonNode& server : list.elements) entries.push_back(json_entry(server));
+  if (entries.empty()) throw bad_configuration("there is no array of servers; write FILE#/PATH/TO/IT");
+  return {pool_of(entries, "HOST:PORT"), "", ""};
+}
+
+PoolFile parse_libketama(std::string_view text) {
+  std::vector<FileEntry> entries;
+  while (!text.empty()) {
+    const bool ended = text.find('\n') != std::string_view::npos;
+    const std::string_view line = take_line(text);
+    if (line.empty() || line.front() == '#') continue;
+    const auto words = entries_of(line, " \t");
+    // It cuts the last byte off the memory, which the end of the line is to be.
+    if (words.size() != 2 || !ended || line.find_first_of("\"'") != std::string_view::npos ||
+        line.ends_with(' ') || line.ends_with('\t'))
+      throw bad_configuration("libketama does not read " + json_quote(line) +
+                              " as HOST:PORT, blanks, memory and the end of the line");
+    entries.push_back({std::string(words[0]) + "/?" + std::string(words[1]), std::string(line)});
+    if (words[0].size() > 22 || words[0].find(':') == std::string_view::npos ||
+        parse_u64(words[1]).value_or(0) == 0)
+      throw bad_configuration("libketama needs HOST:PORT of at most 22 bytes and a memory above 0, not " +
+                              json_quote(line));
+  }
+  if (entries.empty()) throw bad_configuration("the file has no servers");
+  return {pool_of(entries, "HOST:PORT with a memory of at most 100000"), "libketama", ""};
 }
 
 PoolFile parse_elasticache(std::string_view text) {
@@ -195,6 +305,11 @@ PoolFile parse_elasticache(std::string_view text) {
 }
 
 PoolFile parse_server_list(std::string_view text) {
+  if (text.find("pools{") != std::string_view::npos ||
+      text.find("mcp_config_pools") != std::string_view::npos)
+    throw bad_configuration(
+        "this is Lua for memcached's built-in proxy, which is not read; list its servers and give "
+        "--as memcached-proxy-default");
   std::vector<std::string> entries;
   for (const auto line : entries_of(text, "\n")) {
     for (const auto entry : entries_of(line.substr(0, line.find('#')), ", \t")) entries.emplace_back(entry);

@@ -58,9 +58,24 @@ PoolFile parse_django(std::string_view json, std::string_view cache);
 // section; empty for [cache], or the only one that has servers.
 PoolFile parse_oslo(std::string_view ini, std::string_view section);
 
+// JSON with an array of servers: "HOST[:PORT]", or objects with host, port and weight. `pointer` (RFC 6901)
+// leads to the array; empty for the whole text. A string in its place has one or several, with commas.
+PoolFile parse_json_servers(std::string_view json, std::string_view pointer);
+
+// libketama's servers file: HOST:PORT and its memory, the weight, on a line.
+PoolFile parse_libketama(std::string_view text);
+
 // The reply of ElastiCache's `config get cluster`, without the CONFIG line and END: a version line, then
 // `host|ip|port` entries separated by spaces. Throws Failure(refused) for anything else.
 PoolFile parse_elasticache(std::string_view text);
+
+// A server of a file: as parse_pool takes it, and as it stands there.
+struct FileEntry {
+  std::string entry, written;
+};
+// Returns the servers. Throws Failure(configuration) with the file's own words for an entry that is none;
+// `form`: what its program reads.
+Pool pool_of(const std::vector<FileEntry>& entries, const char* form);
 
 // Without blanks and quotes around it.
 std::string_view without_quotes(std::string_view text);

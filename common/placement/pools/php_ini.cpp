@@ -142,6 +142,8 @@ std::string memcache_url_entry(std::string_view url) {
     return "unix:" + std::string(address) + weight;
   }
   if (address.starts_with("tcp://")) address.remove_prefix(6);
+  if (address.find(':') == std::string_view::npos)
+    throw bad_configuration("PHP connects to no server without a port: " + json_quote(url));
   return std::string(address) + weight;
 }
 
@@ -149,7 +151,8 @@ std::string memcache_url_entry(std::string_view url) {
 std::string memcached_session_entry(std::string_view text) {
   const bool is_unix = text.starts_with('/');
   const auto parts = entries_of(text, ":");
-  if (parts.empty()) throw bad_configuration("session.save_path has a server without a host");
+  if (parts.empty() || parts.size() > 3)
+    throw bad_configuration("session.save_path has " + json_quote(text) + ", which is not host:port:weight");
   std::string entry = (is_unix ? "unix:" : "") + std::string(parts[0]);
   if (parts.size() > 1 && !is_unix) entry += ':' + std::string(parts[1]);
   if (parts.size() > 2) entry += "/?" + std::string(parts[2]);
@@ -157,12 +160,11 @@ std::string memcached_session_entry(std::string_view text) {
 }
 
 // What PHP takes for a host would be read as NAME=HOST: `--SERVER=a --SERVER=b`.
-Pool pool_of(const std::vector<std::string>& entries) {
-  for (const std::string& entry : entries) {
-    if (!entry.starts_with("unix:") && entry.substr(0, entry.find('/')).find('=') != std::string::npos)
-      throw bad_configuration("session.save_path has " + json_quote(entry) + ", which is not a server");
-  }
-  return parse_pool(joined(entries));
+void expect_no_name(const FileEntry& server) {
+  const std::string& entry = server.entry;
+  if (!entry.starts_with("unix:") && entry.substr(0, entry.find('/')).find('=') != std::string::npos)
+    throw bad_configuration("session.save_path has " + json_quote(server.written) +
+                            ", which is not a server");
 }
 
 // Which of the two extensions keeps the sessions. Without a handler in the file, the form of the path tells.
@@ -188,24 +190,31 @@ PoolFile parse_php_ini(std::string_view ini, std::string_view pool) {
   const bool memcache = is_memcache(php, path);
   if (path.empty()) throw bad_configuration("the file has no session.save_path");
   if (path.find("${") != std::string::npos)
-    throw bad_configuration("session.save_path takes " + path.substr(path.find("${")) +
-                            " from PHP's environment; give the servers and --as");
-  std::vector<std::string> entries;
+    throw bad_configuration(
+        "session.save_path takes " + path.substr(path.find("${")) +
+        " from PHP's environment; give the servers, or --servers-from env:NAME for NAME_SERVERS, and --as");
+  std::vector<FileEntry> entries;
+  const auto add = [&](std::string entry, std::string_view written) {
+    expect_no_name(entries.emplace_back(std::move(entry), std::string(written)));
+  };
   if (memcache) {
-    for (const auto url : entries_of(path, ",")) entries.push_back(memcache_url_entry(url));
-    return {pool_of(entries), memcache_profile(php), ""};
+    for (const auto url : entries_of(path, ", \t")) add(memcache_url_entry(url), url);
+    return {pool_of(entries, "tcp://host:port?weight=N or unix:///path"), memcache_profile(php), ""};
   }
-  for (auto text : entries_of(path, ",")) {
-    if (entries.empty() && text.starts_with("PERSISTENT=") && text.find(' ') != std::string_view::npos)
-      text = without_quotes(text.substr(text.find(' ')));
-    // libmemcached ends its list at the first character that belongs to no server.
+  if (path.find("PERSISTENT=") != std::string::npos)
+    throw bad_configuration(
+        "PHP refuses PERSISTENT= in session.save_path; set memcached.sess_persistent = On");
+  for (std::string_view text : split(path, ',')) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    // libmemcached takes a blank for a part of the host, or for the end of its list.
     if (const auto end = text.find_first_of(" \t;"); end != std::string_view::npos)
-      throw bad_configuration("PHP uses only the servers up to " + json_quote(text.substr(0, end)) +
-                              " of session.save_path; separate all by commas");
-    entries.push_back(memcached_session_entry(text));
+      throw bad_configuration("session.save_path has something else than a comma behind " +
+                              json_quote(text.substr(0, end)) + ", where PHP loses servers; omit it");
+    if (!text.empty()) add(memcached_session_entry(text), text);
   }
   const std::string prefix = php.value("memcached.sess_prefix");
-  return {pool_of(entries), session_profile(php), "", prefix.empty() ? "memc.sess.key." : prefix};
+  return {pool_of(entries, "host:port:weight"), session_profile(php), "",
+          prefix.empty() ? "memc.sess.key." : prefix};
 }
 
 }  // namespace mcds

@@ -130,8 +130,13 @@ void read_host(std::string_view entry, std::string_view rest, Server& server) {
   if (rest.find_first_of(";|") != std::string_view::npos) refuse(entry, "separate servers by commas");
   if (rest.starts_with('/')) refuse(entry, "write a unix socket as unix:" + std::string(rest));
   if (rest.find_first_of("${}") != std::string_view::npos)
-    refuse(entry, "a shell variable that was not expanded; omit the single quotes");
-  if (rest.find_first_of("'\"`") != std::string_view::npos) refuse(entry, "omit the quotes");
+    refuse(
+        entry,
+        "a variable that was not expanded; omit the single quotes, or give --servers-from env:NAME for the "
+        "variable NAME_SERVERS");
+  for (const char* quote : {"'", "\"", "`", "\xe2\x80", "\xc2\xab"}) {
+    if (rest.find(quote) != std::string_view::npos) refuse(entry, "omit the quotes");
+  }
   if (colon != rest.rfind(':')) refuse_colons(entry, rest);
   if (const auto slash = rest.find('/'); slash != std::string_view::npos) {
     const std::string before(rest.substr(0, slash));

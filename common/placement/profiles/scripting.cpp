@@ -56,6 +56,7 @@ constexpr Client python_memcached{"python-memcached", "1.59, 1.62", "Python"};
 constexpr Client bmemcached{"python-binary-memcached", "0.31.1", "Python"};
 constexpr Client uhashring{"uhashring", "2.1", "Python"};
 constexpr Client meta_memcache{"meta-memcache-py", "2.5.0", "Python"};
+constexpr Client openstack_swift{"OpenStack Swift", "2.38", "Python"};
 constexpr Client emcache_client{"emcache", "1.3.3", "Python"};
 constexpr Client ruby{"dalli", "3.0.6, 5.0.6", "Ruby"};
 
@@ -82,6 +83,14 @@ constexpr Rule uhashring_ketama() {
   rule.search = Search::after;
   return rule;
 }
+constexpr Rule swift_ring() {
+  Rule rule = without_weights(ring(hex_top64, points::hash_50, identity::as_written));
+  rule.point_hash = md5_top64;
+  rule.rewrite = rule.wire = rewrite::swift;
+  rule.search = Search::second_after;
+  rule.bits = 64;
+  return holding_any_byte(rule);
+}
 constexpr Rule emcache() {
   Rule rule = {.distribution = Distribution::rendezvous_key_first,
                .hash = murmur3_of_emcache,
@@ -99,6 +108,7 @@ constexpr Rule dalli_ring(Rewrite rewrite) {
 }
 
 constexpr Client memcached{"npm memcached", "2.2.2", "Node.js"};
+constexpr Client memcached_0{"npm memcached 0.2", "0.2.8", "Node.js"};
 constexpr Client memcache{"npm memcache (jaredwray)", "1.7.0, 1.10.0", "Node.js"};
 constexpr Client plus{"npm memcache-plus", "0.3.1", "Node.js"};
 constexpr Client js{"npm memjs", "1.3.2", "Node.js"};
@@ -123,6 +133,12 @@ constexpr HashNames algorithm{"algorithm", algorithms};
 constexpr Rule npm_default(const NamedHash& named = algorithms[0]) {
   Rule rule = npm(named.hash, named.points, identity::npm);
   rule.named_hashes = &algorithm;
+  return rule;
+}
+
+constexpr Rule npm_of_crc32() {
+  Rule rule = last_added_stays(npm(first_crc32_digits, points::of_crc32_digits, identity::as_written));
+  rule.search = Search::after;
   return rule;
 }
 
@@ -203,6 +219,8 @@ constexpr Profile profiles[] = {
      "a routing_key, where one is given, is hashed instead of the key"},
     {"meta-memcache-nonconsistent", &meta_memcache, "NonConsistentHashPoolProvider", modulo(crc32),
      "a routing_key, where one is given, is hashed instead of the key"},
+    {"swift", &openstack_swift, "default", swift_ring(),
+     "a key of 32 hex digits is taken for one that Swift has hashed"},
     {"emcache", &emcache_client, "default", emcache(),
      "the client puts its hash together from signed bytes: on a machine whose C char is unsigned, such as "
      "ARM, it is another"},
@@ -213,6 +231,7 @@ constexpr Profile profiles[] = {
     {"node-memcached-namespace", &memcached, "namespace", npm_default()},
     {"node-memcached-hash_ring", &memcached, "compatibility: 'hash_ring'",
      npm(md5, points::hash_ring_of_hashring, identity::as_written)},
+    {"node-memcached-crc32", &memcached_0, "default (hashring 0.0)", npm_of_crc32()},
     {"node-memcached-sha1", &memcached, "algorithm: 'sha1'", npm_default(algorithms[1])},
     {"node-memcache", &memcache, "default",
      npm_memcache(ring(js_fnv1a_32_signed_order, points::hash_nul_50, identity::bracketed))},

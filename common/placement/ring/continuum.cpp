@@ -45,6 +45,7 @@ std::size_t Continuum::find(std::uint64_t hash) const {
   switch (search_) {
     case Search::at_or_after: return at == size ? 0 : at;
     case Search::after: return at + exact >= size ? 0 : at + exact;
+    case Search::second_after: return (at + exact + 1) % size;
     case Search::at_or_before:
       if (exact) return at;
       return at == 0 ? size - 1 : at - 1;

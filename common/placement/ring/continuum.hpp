@@ -18,6 +18,7 @@ enum class Search {
   at_or_after,   // the first point >= hash, else the first of all
   after,         // the first point > hash, else the first of all
   at_or_before,  // the last point <= hash, else the last of all
+  second_after,  // the one behind that of `after`
   enyim,         // as at_or_after, but below the first point it is the last
 };
 

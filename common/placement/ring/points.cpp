@@ -105,8 +105,17 @@ void hash_ring_of_hashring(const Member& member, const Shares& shares, KeyHash, 
   add_groups(member.name, groups_of_hashring(member.weight, shares), values, 3);
 }
 
+void of_crc32_digits(const Member& member, const Shares& shares, KeyHash, Values& values) {
+  const std::size_t groups = groups_per_server * shares.servers * member.weight / shares.total_weight;
+  add_groups<key_hash::crc32_digits>(member.name, groups, values, 3);
+}
+
 void sha384_40(const Member& member, const Shares&, KeyHash, Values& values) {
   add_groups<key_hash::sha384_words>(member.name, groups_per_server, values);
+}
+
+void hash_50(const Member& member, const Shares&, KeyHash hash, Values& values) {
+  hash_points(member.name, 50, hash, values);
 }
 
 void hash_100(const Member& member, const Shares&, KeyHash hash, Values& values) {

@@ -128,15 +128,15 @@ std::vector<std::string> addresses_of(const Pool& pool) {
 
 }  // namespace
 
-RingDiff::RingDiff(const Placement& before, const Placement& after)
+RingDiff::RingDiff(const Placement& before, const Placement& after, bool by_position)
     : before_(before),
       after_(after),
       addresses_before_(addresses_of(before.pool())),
-      addresses_after_(addresses_of(after.pool())) {
-  for (const std::string& from : addresses_before_) {
-    std::vector<bool>& row = same_.emplace_back();
-    for (const std::string& to : addresses_after_) row.push_back(from == to);
-  }
+      addresses_after_(addresses_of(after.pool())),
+      by_position_(by_position) {}
+
+bool RingDiff::is_same(std::size_t before, std::size_t after) const {
+  return by_position_ ? before == after : addresses_before_[before] == addresses_after_[after];
 }
 
 void RingDiff::add_copies(std::string_view key, std::uint64_t bytes, std::optional<std::size_t> found) {
@@ -144,7 +144,7 @@ void RingDiff::add_copies(std::string_view key, std::uint64_t bytes, std::option
   if (found && !before.has(*found)) return astray_.add(bytes);
   all_.add(bytes);
   const auto stays = [&](std::size_t to) {
-    return std::ranges::any_of(before.list, [&](const Owner& from) { return same_[from.server][to]; });
+    return std::ranges::any_of(before.list, [&](const Owner& from) { return is_same(from.server, to); });
   };
   for (const Owner& owner : after.list) {
     if (stays(owner.server)) continue;
@@ -160,7 +160,7 @@ void RingDiff::add(std::string_view key, std::uint64_t bytes, std::optional<std:
   if (found && *found != from) return astray_.add(bytes);
   all_.add(bytes);
   const std::size_t to = after_.server_of(key);
-  if (same_[from][to]) return;
+  if (is_same(from, to)) return;
   moved_.add(bytes);
   pairs_[{from, to}].add(bytes);
 }
@@ -180,9 +180,12 @@ double RingDiff::moved_share() const {
 
 double RingDiff::ideal_share() const {
   std::map<std::string, double> growth;
+  const auto name = [&](const std::vector<std::string>& addresses, std::size_t i) {
+    return by_position_ ? std::to_string(i) : addresses[i];
+  };
   const std::vector<double> before = fair_shares(before_), after = fair_shares(after_);
-  for (std::size_t i = 0; i < after.size(); ++i) growth[addresses_after_[i]] += after[i];
-  for (std::size_t i = 0; i < before.size(); ++i) growth[addresses_before_[i]] -= before[i];
+  for (std::size_t i = 0; i < after.size(); ++i) growth[name(addresses_after_, i)] += after[i];
+  for (std::size_t i = 0; i < before.size(); ++i) growth[name(addresses_before_, i)] -= before[i];
   double sum = 0;
   for (const auto& [address, more] : growth) sum += std::max(0.0, more);
   return sum < 1e-12 ? 0 : sum;

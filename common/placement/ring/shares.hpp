@@ -63,10 +63,11 @@ struct Moved {
 };
 
 // Servers are the same if their addresses are: a key moves when its value would have to be written again,
-// even if the new server goes by the old one's name.
+// even if the new server goes by the old one's name. By position, for copies of one pool, they are the same
+// if their places in the two lists are.
 class RingDiff {
  public:
-  RingDiff(const Placement& before, const Placement& after);
+  RingDiff(const Placement& before, const Placement& after, bool by_position = false);
 
   // A key and its size (0: unknown). `found`: the server (an index into the old pool) it was found on; where
   // that is not its place before the change, no client finds it there, and it is astray, neither kept nor
@@ -90,13 +91,14 @@ class RingDiff {
   double ideal_share() const;
 
  private:
+  bool is_same(std::size_t before, std::size_t after) const;
   // A key of several copies moves when one has to be written where none was.
   void add_copies(std::string_view key, std::uint64_t bytes, std::optional<std::size_t> found);
 
   const Placement& before_;
   const Placement& after_;
   std::vector<std::string> addresses_before_, addresses_after_;
-  std::vector<std::vector<bool>> same_;  // [before][after]
+  const bool by_position_;
   std::map<std::pair<std::size_t, std::size_t>, Moved> pairs_;
   Moved all_, moved_, astray_;
 };

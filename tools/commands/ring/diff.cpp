@@ -13,7 +13,7 @@ namespace {
 struct DiffOptions {
   ChangedPool to;
   std::optional<std::string> keys, max_moved;
-  bool live = false;
+  bool live = false, by_position = false;
   std::uint64_t random = sample_size;
 };
 
@@ -82,7 +82,7 @@ ExitStatus run_diff(Session& session, const DiffOptions& options) {
   check(options);
   const double most = options.max_moved ? parse_share(*options.max_moved, "--max-moved") : 1;
   const auto after = ChangedSession(session, options.to).placement();
-  RingDiff diff(*session.placement(), *after);
+  RingDiff diff(*session.placement(), *after, options.by_position);
   const KeysRead read = read_keys(session, options, diff);
   warn_of_astray(session, diff);
   print_pairs(session, diff, read.sized);
@@ -110,6 +110,8 @@ void declare_ring_diff(Verb& verb) {
       .option("--keys", "FILE", "compare these keys, one KEY or KEY<TAB>BYTES per line; -: standard input",
               dash(&options->keys))
       .flag("--live", "compare all keys that the servers hold now", options->live)
+      .flag("--by-position", "servers at the same place of the two lists are the same: copies of one pool",
+            options->by_position)
       .option("--random", "N", "compare N generated keys; default 100000", &options->random)
       .option("--max-moved", "SHARE", "exit with 2 if more than this share of the keys moves: 30% or 0.3",
               &options->max_moved)

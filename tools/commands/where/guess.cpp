@@ -17,11 +17,14 @@ constexpr std::uint64_t usual_sample = 2000;
 // Asks every server for the keys; those found nowhere say nothing.
 class Seeker {
  public:
-  Seeker(Session& session, std::size_t most) : session_(session), most_(most) {}
+  Seeker(Session& session, const WhereOptions& options)
+      : session_(session),
+        most_(options.sample.value_or(usual_sample)),
+        selection_(options.selected.of(session)) {}
 
   // Until enough are found.
   ExitStatus add(const std::string& key) {
-    if (found_.size() < most_) keys_.push_back(key);
+    if (found_.size() < most_ && selection_.has(key)) keys_.push_back(key);
     return keys_.size() == keys_per_trip ? run() : ExitStatus::ok;
   }
 
@@ -61,6 +64,7 @@ class Seeker {
 
   Session& session_;
   std::size_t most_;
+  KeySelection selection_;
   std::vector<std::string> keys_;
   Sightings found_;
   std::uint64_t nowhere_ = 0;
@@ -73,7 +77,7 @@ struct Sought {
 };
 
 Sought seek(Session& session, const WhereOptions& options) {
-  Seeker seeker(session, options.sample.value_or(usual_sample));
+  Seeker seeker(session, options);
   const ExitStatus status = for_each_key(
       session, {session.placement()}, options, [&](const std::string& key) { return seeker.add(key); },
       [&] { return seeker.run(); });
@@ -96,6 +100,7 @@ JsonObject describe(const Candidate& candidate, std::size_t keys, bool best, std
       JsonObject("profile", profile.name)
           .real("agreement", share_of(static_cast<double>(candidate.explained) / static_cast<double>(keys)));
   line.number("explained", candidate.explained).number("keys", keys);
+  line.real("by_chance", share_of(candidate.by_luck));
   const char* when = best ? "told_apart_after" : "behind_after";
   if (candidate.keys_needed) line.number(when, *candidate.keys_needed);
   if (!candidate.keys_needed) line.raw(when, "null");
@@ -107,22 +112,92 @@ JsonObject describe(const Candidate& candidate, std::size_t keys, bool best, std
   return line;
 }
 
-// Where several clients wrote the keys these first; a bare answer is one name.
+// With the prefix, where it has one.
+std::string writer_name(const Candidate& candidate) {
+  return std::string(candidate.profiles.front()) +
+         (candidate.prefix.empty() ? "" : " with the prefix '" + visible(candidate.prefix) + "'");
+}
+
+// Returns those that are no writers and explain more than chance does.
+std::vector<std::size_t> others_than(const std::vector<Writer>& writers,
+                                     const std::vector<Candidate>& candidates) {
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < candidates.size() && others.size() + writers.size() < most_shown; ++i) {
+    const bool wrote = std::ranges::any_of(writers, [&](const Writer& writer) {
+      return candidates[writer.candidate].profiles.front() == candidates[i].profiles.front();
+    });
+    if (!wrote && !candidates[i].is_luck()) others.push_back(i);
+  }
+  return others;
+}
+
+// Prints the writers first; a bare answer is one name.
 void print_candidates(Session& session, const std::vector<Candidate>& candidates,
                       const std::vector<Writer>& writers, std::size_t keys) {
-  std::size_t shown = 0;
   const bool one = session.output().mode() == OutputMode::value;
   const auto print = [&](std::size_t i, std::optional<double> share) {
-    if (shown++ < (one ? 1 : most_shown))
-      session.output().answer(describe(candidates[i], keys, i == 0, share), candidates[i].profiles.front());
+    session.output().answer(describe(candidates[i], keys, i == 0, share), candidates[i].profiles.front());
   };
-  for (const Writer& writer : writers) print(writer.candidate, share_of(writer.share));
-  for (std::size_t i = 0; i < candidates.size() && shown < most_shown; ++i) {
-    if (std::ranges::none_of(writers, [&](const Writer& writer) {
-          return candidates[writer.candidate].profiles.front() == candidates[i].profiles.front();
-        }))
-      print(i, std::nullopt);
+  for (const Writer& writer : std::span(writers).first(one ? 1 : writers.size()))
+    print(writer.candidate, writers.size() > 1 ? std::optional(share_of(writer.share)) : std::nullopt);
+  if (one) return;
+  for (const std::size_t i : others_than(writers, candidates)) print(i, std::nullopt);
+}
+
+// Returns the setting of the second writer's client that places keys as the first does, or else the first's.
+const Profile& profile_to_set(const std::vector<Candidate>& candidates, const std::vector<Writer>& writers) {
+  const auto& alike = candidates[writers.front().candidate].profiles;
+  const Profile& second = profile_named(candidates[writers.back().candidate].profiles.front());
+  const auto own = std::ranges::find_if(
+      alike, [&](std::string_view name) { return profile_named(name).client == second.client; });
+  return profile_named(own == alike.end() ? alike.front() : *own);
+}
+
+// Returns one profile of each other client.
+std::vector<std::string_view> other_clients(const std::vector<std::string_view>& profiles) {
+  std::vector<std::string_view> others;
+  std::set<const Client*> clients;
+  for (const std::string_view name : profiles) {
+    if (clients.insert(profile_named(name).client).second) others.push_back(name);
   }
+  others.erase(others.begin());
+  return others;
+}
+
+// Prints who wrote what share, the others, and what to set, in lines of 80 columns.
+void print_text(Session& session, const std::vector<Candidate>& candidates,
+                const std::vector<Writer>& writers, std::size_t keys, bool certain) {
+  std::string text;
+  const auto line = [&](const std::string& words, std::size_t indent) {
+    text += std::string(indent, ' ') + wrapped(words, indent, indent + 2) + '\n';
+  };
+  const auto percent = [](std::size_t part, std::size_t whole) {
+    return format_percent(static_cast<double>(part) / static_cast<double>(whole));
+  };
+  for (const Writer& writer : writers) {
+    const Candidate& candidate = candidates[writer.candidate];
+    const Profile& profile = profile_named(candidate.profiles.front());
+    line(writer_name(candidate) + (certain || writers.size() > 1 ? " wrote " : " may have written ") +
+             (writers.size() > 1 ? format_percent(writer.share) : percent(candidate.explained, keys)) +
+             " of " + std::to_string(keys) + " keys",
+         0);
+    const auto also = other_clients(candidate.profiles);
+    line(std::string(profile.client->name) + ", " + profile.selected_by +
+             (also.empty() ? "" : "; also " + joined(also, ", ")),
+         2);
+  }
+  const auto others = others_than(writers, candidates);
+  if (!others.empty()) line("not them", 0);
+  for (const std::size_t i : others)
+    line(writer_name(candidates[i]) + ' ' + percent(candidates[i].explained, candidates[i].keys()) +
+             ", by chance " + format_percent(candidates[i].by_luck),
+         2);
+  const Profile& set = profile_to_set(candidates, writers);
+  const Candidate& first = candidates[writers.front().candidate];
+  line("to place keys as " + writer_name(first) + " does, set in " + set.client->name, 0);
+  text += std::string("  ") + set.selected_by + (first.prefix.empty() ? "" : " = " + visible(first.prefix)) +
+          '\n';
+  session.output().raw(text);
 }
 
 // A second client that wrote many of the keys again elsewhere: the first one explains every key all the same.
@@ -164,19 +239,23 @@ std::string spelling_hint(const Pool& pool, const PlacementOptions& placing, con
 }
 
 std::string why_not(const std::vector<Candidate>& candidates, const std::vector<Writer>& writers,
-                    std::size_t keys) {
+                    const std::optional<OtherOrder>& other, std::size_t keys) {
   const Candidate& best = candidates.front();
   if (!writers.empty()) {
     std::string names;
     for (const Writer& writer : writers) {
-      names += (names.empty() ? "" : ", ") + std::string(candidates[writer.candidate].profiles.front()) +
-               ' ' + format_percent(writer.share);
+      names += (names.empty() ? "" : ", ") + writer_name(candidates[writer.candidate]) + ' ' +
+               format_percent(writer.share);
     }
     return "several clients wrote these keys: " + names;
   }
   if (best.explained * 20 < keys * 19)
     return "no profile explains these keys: the best explains " + std::to_string(best.explained) + " of " +
            std::to_string(keys) + "; list the servers as the client does, in its order, with its weights";
+  if (other && is_certain(candidates))
+    return "or " + std::string(other->profile) +
+           " wrote them with the servers in this order: " + joined(other->servers, ",", &Server::label) +
+           "; find out which client it is";
   if (!best.not_elsewhere.empty())
     return std::string(best.not_elsewhere.front()) + " places these keys as " +
            std::string(best.profiles.front()) +
@@ -202,14 +281,16 @@ void warn_of_another_client(Session& session, const Placement& placement) {
 }
 
 ExitStatus where_guess(Session& session, const WhereOptions& options) {
+  options.selected.check();
   if (options.sample == std::uint64_t{0}) throw InvalidInput("--sample must be at least 1");
   const Pool& pool = session.placement()->pool();
   if (pool.size() < 2)
     throw InvalidInput("with one server, every client places every key there; give the whole pool");
   const auto [sightings, read] =
-      options.keys.empty()
-          ? Sought{live_sample(session, pool, options.sample.value_or(usual_sample)), ExitStatus::ok}
-          : seek(session, options);
+      options.keys.empty() ? Sought{live_sample(session, pool, options.sample.value_or(usual_sample), true,
+                                                options.selected.of(session)),
+                                    ExitStatus::ok}
+                           : seek(session, options);
   if (sightings.empty()) {
     session.output().warning("no key was found on any server; give keys that the servers hold");
     return worse(read, ExitStatus::no);
@@ -219,15 +300,20 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
   auto writers = writers_of(candidates);
   if (writers.empty() && is_certain(candidates))
     writers = writer_of_others(candidates, pool, placing, sightings);
-  print_candidates(session, candidates, writers, sightings.size());
+  const auto others = other_order(candidates.front(), pool);
+  const bool certain = is_certain(candidates) && writers.empty() && !others;
+  const std::vector<Writer> shown = writers.empty() ? std::vector<Writer>{{0, 1}} : writers;
+  const bool in_text = session.output().mode() == OutputMode::text;
+  if (in_text) print_text(session, candidates, shown, sightings.size(), certain);
+  if (!in_text) print_candidates(session, candidates, shown, sightings.size());
   const auto& best = candidates.front().profiles;
   if (std::ranges::any_of(
           best, [](std::string_view name) { return profile_named(name).rule.copies == every_server; }))
     session.output().warning("every key is on every server");
-  const bool certain = is_certain(candidates) && writers.empty();
-  if (!certain) {
+  if (!certain && !(in_text && !writers.empty())) {
     const std::string spelling = writers.empty() ? spelling_hint(pool, placing, sightings) : std::string();
-    session.output().warning(spelling.empty() ? why_not(candidates, writers, sightings.size()) : spelling);
+    session.output().warning(spelling.empty() ? why_not(candidates, writers, others, sightings.size())
+                                              : spelling);
   }
   return worse(read, certain ? ExitStatus::ok : ExitStatus::no);
 }

@@ -49,11 +49,12 @@ void warn(Session& session, const Pool& pool, const std::vector<LiveKeysOfServer
 
 }  // namespace
 
-Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns) {
+Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns,
+                      const KeySelection& selection) {
   const std::size_t share = std::max<std::uint64_t>(1, (wanted + pool.size() - 1) / pool.size());
   std::vector<Sightings> of_servers(pool.size());
   const auto results = list_keys(session, pool, [&](const LiveKey& key) {
-    of_servers[key.server].push_back({std::string(key.key), {key.server}});
+    if (selection.has(key.key)) of_servers[key.server].push_back({std::string(key.key), {key.server}});
     return of_servers[key.server].size() < share;
   });
   expect_some(pool, results);

@@ -45,9 +45,10 @@ ExitStatus where_guess(Session& session, const WhereOptions& options);
 
 using Sightings = std::vector<Sighting>;
 
-// About `wanted` keys, alternating between the servers, each with the server it was listed by. Throws
-// NotApplied when none lists any; `warns` of those that do not.
-Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns = true);
+// Returns about `wanted` keys of the selection, alternating between the servers, each with the server it was
+// listed by. Throws NotApplied when none lists any; `warns` of those that do not.
+Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns = true,
+                      const KeySelection& selection = {});
 
 // Warns that most live keys are not where the profile looks, and names the client that explains them if there
 // is one (guess.cpp).

@@ -143,7 +143,8 @@ void check_together(const WhereOptions& options) {
     throw InvalidInput("--live and --list need --probe or --prune");
   if (options.sample && !options.guess && !(options.probe && options.live))
     throw InvalidInput("--sample needs --guess, or --probe --live");
-  if (options.selected.any() && !options.live) throw InvalidInput("--prefix and --match need --live");
+  if (options.selected.any() && !options.live && !options.guess)
+    throw InvalidInput("--prefix and --match need --live or --guess");
   if (options.prune) options.selected.check();
   if (options.audit && !options.prune) throw InvalidInput("--audit needs --prune");
   if (options.without_cas && !options.moved_from) throw InvalidInput("--without-cas needs --moved-from");
@@ -244,10 +245,12 @@ void declare_where(Command& command) {
       .answer("begins selection")
       .answer("key left server to message")
       .answer(
-          "profile agreement explained keys told_apart_after client selected_by also alike_here_only prefix? "
+          "profile agreement explained keys by_chance told_apart_after client selected_by also "
+          "alike_here_only prefix? "
           "share?")
       .answer(
-          "profile agreement explained keys behind_after client selected_by also alike_here_only prefix? "
+          "profile agreement explained keys by_chance behind_after client selected_by also alike_here_only "
+          "prefix? "
           "share?")
       .answer("profile client language versions selected_by distribution when_down fragile")
       .answer("alias profile")
