@@ -103,9 +103,9 @@ Id read_latin1(Document& document, std::string_view bytes) {
 }
 
 Id read_char(Document& document, std::string_view bytes) {
-  const auto text = json_unquote("\"\\u" + hex64(big_endian(bytes, 4)).substr(12) + '"');
-  if (!text) values::fail("half a character is not shown", 0);
-  return document.bytes(*text);
+  std::string text;
+  append_utf8(text, static_cast<std::uint32_t>(big_endian(bytes, 4)));
+  return document.bytes(text);
 }
 
 Id read_time(Document& document, std::string_view bytes) {

@@ -206,11 +206,11 @@ class Pickle {
                               ? parse_hex64(lower_case(std::string(16 - digits, '0').append(hex)))
                               : std::nullopt;
         if (!code) in_.fail("an escape is broken");
-        unicode ? append_character(text, static_cast<std::uint32_t>(*code))
+        unicode ? append_utf8(text, static_cast<std::uint32_t>(*code))
                 : void(text += static_cast<char>(*code));
         i += 1 + digits;
       } else if (unicode) {
-        append_character(text, static_cast<std::uint8_t>(c));
+        append_utf8(text, static_cast<std::uint8_t>(c));
       } else if (c == '\\') {
         text += next == 'n' ? '\n' : next == 'r' ? '\r' : next == 't' ? '\t' : next;
         ++i;
@@ -220,14 +220,6 @@ class Pickle {
     }
     return document_.bytes(text);
   }
-  static void append_character(std::string& text, std::uint32_t code) {
-    const auto add = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
-    if (code < 0x80) return add(code);
-    const unsigned more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    add((0xff00U >> (more + 1) & 0xff) | code >> (6 * more));
-    for (unsigned i = more; i-- > 0;) add(0x80 | (code >> (6 * i) & 0x3f));
-  }
-
   void put(std::uint64_t number) {
     document_.charge(48);
     memo_[number] = top();
