@@ -39,6 +39,8 @@ struct CodePoint {
   std::size_t size;  // bytes; 0: malformed (RFC 3629)
 };
 CodePoint first_code_point(std::string_view utf8);
+// Appends a character.
+void append_utf8(std::string& out, std::uint32_t code);
 // What each is given to: the value of a character, or a byte that belongs to none.
 template <typename Good, typename Bad>
 void for_each_code_point(std::string_view utf8, const Good& good, const Bad& bad) {

@@ -98,25 +98,6 @@ std::size_t word_size(std::string_view text) {
   return 0;
 }
 
-void append_utf8(std::string& out, std::uint32_t code) {
-  const auto tail = [&](unsigned shift) { out += static_cast<char>(0x80 | (code >> shift & 0x3f)); };
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xc0 | code >> 6);
-    tail(0);
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xe0 | code >> 12);
-    tail(6);
-    tail(0);
-  } else {
-    out += static_cast<char>(0xf0 | code >> 18);
-    tail(12);
-    tail(6);
-    tail(0);
-  }
-}
-
 // Appends what the escape at the start of `text` stands for.
 void append_unescaped(std::string& out, std::string_view text) {
   constexpr std::string_view letters = "bfnrt";

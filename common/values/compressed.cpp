@@ -1,5 +1,5 @@
-// Compressed values. zlib (RFC 1950), gzip (RFC 1952), Zstandard (RFC 8878), and FastLZ 0.1 in its levels 1
-// and 2 (github.com/ariya/FastLZ), php-memcached's default.
+// Undoes the compression of values: zlib (RFC 1950), gzip (RFC 1952), Zstandard (RFC 8878), and FastLZ 0.1 in
+// its levels 1 and 2 (github.com/ariya/FastLZ), php-memcached's default.
 #include <zlib.h>
 
 #include <algorithm>
@@ -54,8 +54,9 @@ std::string unzstd(std::string_view bytes, std::size_t max_bytes) {
   return out;
 }
 
-// Each instruction begins with a byte: below 32, so many literals and one more follow; otherwise its upper 3
-// bits are the length of a match, 7 with more bytes of it behind, its lower 5 the upper bits of the distance.
+// Decodes FastLZ. A control byte below 32 is followed by that many literals and one more. In any other one,
+// the upper 3 bits are the length of a match (7: more length bytes follow), the lower 5 the top of its
+// distance.
 std::string unfastlz(std::string_view bytes, std::size_t size) {
   Input in(bytes);
   std::string out;
@@ -89,7 +90,7 @@ std::string unfastlz(std::string_view bytes, std::size_t size) {
 std::string decompress(std::string_view form, std::string_view bytes, std::size_t max_bytes,
                        std::string& name) {
   std::size_t size = max_bytes;
-  // php-memcached 3.3 writes no length before zstd's own.
+  // Zstandard has a length of its own: one in front of it may be absent.
   const bool sized =
       form.starts_with("sized-") && !(form == "sized-zstd" && bytes.starts_with("\x28\xb5\x2f\xfd"));
   if (sized) {

@@ -1,5 +1,5 @@
-// What a decoder builds: values by number, so that cycles and shared values need no ownership, and the bytes
-// that it reads them from.
+// Declares what decoders share: the bytes they read, and the document they build. Its values have numbers, so
+// that cycles and shared values need no ownership.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace mcds::values {
 // Throws CorruptData: the bytes are not what the flags say.
 [[noreturn]] void fail(const std::string& what, std::size_t offset);
 
-// Containers in each other, of the value and of its JSON.
+// Limits how deep containers nest, in the value and in its JSON.
 constexpr std::size_t max_depth = 100;
 
-// Bounded reading: each function throws CorruptData when there is less than it takes.
+// Reads bytes in order. Each function throws CorruptData if there are fewer bytes than it takes.
 class Input {
  public:
   explicit Input(std::string_view bytes) : bytes_(bytes) {}
@@ -28,7 +28,7 @@ class Input {
   std::string_view rest() const { return bytes_.substr(at_); }
   std::uint8_t byte() { return static_cast<std::uint8_t>(take(1).front()); }
   std::string_view take(std::uint64_t size);
-  // What stands before `end`, which is taken too.
+  // Returns the bytes before `end`, which is taken too.
   std::string_view until(char end);
   void expect(std::string_view text);
   std::uint64_t big(std::size_t size);
@@ -63,27 +63,27 @@ class Document {
   Id bytes(std::string_view bytes) { return add(Kind::bytes, std::string(bytes)); }
   Id list() { return add(Kind::list, {}); }
   Id map() { return add(Kind::map, {}); }
-  // A map that begins with this member, whose name is ours and not escaped: {"@set":…}.
+  // Adds a map that begins with this member, whose name is not escaped: {"@set":…}.
   Id tagged(std::string_view tag, Id value);
-  // A tagged @class.
+  // Adds a map tagged @class.
   Id object(std::string_view name);
   // Adds a member whose name is not escaped.
   void tag(Id map, std::string_view tag, Id value);
   Id real(double value);
-  // As programs print it, infinities and NaN included; nullopt if it is not a number.
+  // Adds a number as programs print it, INF and NaN included; nullopt if it is none.
   std::optional<Id> real(std::string_view text);
-  // Returns a number, or what it is not: {"@number":"…"} beyond 64 bits; nullopt if it is not an integer.
+  // Adds a number, or {"@number":"…"} beyond 64 bits; nullopt if the text is not an integer.
   std::optional<Id> integer(std::string_view text);
-  // The bytes whose values the characters of a text have. Throws CorruptData.
+  // Adds the bytes whose values the characters of a text have. Throws CorruptData.
   Id latin1(Id text);
-  // A magnitude, the lowest byte first.
+  // Adds an integer from its magnitude, the lowest byte first.
   Id big_integer(std::string_view magnitude, bool negative);
   void push(Id container, Id item);
   void member(Id map, Id name, Id value);
   // Takes so many bytes off what all may take together. Throws CorruptData.
   void charge(std::size_t bytes);
 
-  // Compact JSON. Throws CorruptData when it is too long or too deep.
+  // Returns compact JSON. Throws CorruptData when it is too long or too deep.
   std::string text(Id root);
 
  private:
@@ -106,8 +106,8 @@ Id read_php_session(Document& document, std::string_view bytes);
 Id read_igbinary(Document& document, std::string_view bytes);
 Id read_pickle(Document& document, std::string_view bytes);
 Id read_marshal(Document& document, std::string_view bytes);
-// An entry of ActiveSupport::Cache::MemCacheStore of Rails 6.1, 7.0 or 7.1: its value. What was undone is
-// added to `encoding`.
+// Reads the value of an entry of ActiveSupport::Cache::MemCacheStore of Rails 6.1, 7.0 or 7.1, and adds what
+// was undone to `encoding`.
 Id read_rails(Document& document, std::string_view bytes, std::size_t max_bytes,
               std::vector<std::string>& encoding);
 

@@ -1,4 +1,4 @@
-// The formats of clients, text and numbers, and what each form is decoded by.
+// Holds the table of client formats, the decoders of text and numbers, and the choice of a decoder.
 #include <algorithm>
 #include <bit>
 
@@ -19,7 +19,7 @@ using values::Id;
 
 constexpr std::string_view python_forms = "16=text 2=integer 4=integer 1=pickle otherwise=bytes";
 
-// Sources: the clients themselves, which the tests run.
+// Taken from the clients' own sources; tests/interop/values_test.py runs the clients.
 constexpr ValueFormat formats[] = {
     {"auto", "any client: guessed from the bytes", "", "", "otherwise=guess"},
     {"pymemcache", "pymemcache 3.5 with its serde, Django's PyMemcacheCache", "pymemcache", "8=zlib",
@@ -75,7 +75,7 @@ Id read_boolean(Document& document, std::string_view bytes) {
   return document.boolean(bytes == "1" || bytes == "\1");
 }
 
-// The same JSON with the names escaped that begin with @, as everywhere.
+// Returns the same JSON; names that begin with @ are escaped, as everywhere.
 Id read_json(Document& document, std::string_view bytes) {
   const auto compact = compact_json(bytes);
   JsonReader reader(compact ? *compact : bytes);
@@ -89,7 +89,8 @@ Id read_json(Document& document, std::string_view bytes) {
   return document.json(out);
 }
 
-// npm memcached puts a backslash before each end of a line, and stores the bytes of a Buffer as characters.
+// Undoes what npm memcached does: it puts a backslash before each CR and LF, and stores the bytes of a Buffer
+// as Latin-1 characters in UTF-8.
 Id read_escaped(Document& document, std::string_view bytes) {
   std::string out;
   for (std::size_t i = 0; i < bytes.size(); ++i)
@@ -102,9 +103,9 @@ Id read_latin1(Document& document, std::string_view bytes) {
 }
 
 Id read_char(Document& document, std::string_view bytes) {
-  const auto text = json_unquote("\"\\u" + hex64(big_endian(bytes, 4)).substr(12) + '"');
-  if (!text) values::fail("half a character is not shown", 0);
-  return document.bytes(*text);
+  std::string text;
+  append_utf8(text, static_cast<std::uint32_t>(big_endian(bytes, 4)));
+  return document.bytes(text);
 }
 
 Id read_time(Document& document, std::string_view bytes) {
@@ -153,7 +154,7 @@ constexpr Form forms[] = {
     {"java", nullptr},
 };
 
-// The rule that these flags match; empty: none.
+// Returns the name of the first rule that the flags match, or an empty one.
 std::string_view matching(std::string_view rules, std::uint32_t flags) {
   while (!rules.empty()) {
     std::string_view name = take_word(rules), mask = take_word(name, '=');
@@ -175,7 +176,7 @@ std::string_view form_by_magic(std::string_view bytes) {
   return {};
 }
 
-// What a form that is not read says in its header.
+// Returns what the header of a value says whose form is not read.
 std::string header_of(std::string_view form, std::string_view bytes) {
   constexpr std::string_view java_object = "\xac\xed\0\5sr"sv;
   values::Input in(bytes);
@@ -206,7 +207,7 @@ class Decoder {
                          std::string(magic) + " does; --decode auto shows it";
   }
 
-  // Tries what begins as these bytes do. Text is what nothing else is.
+  // Tries the form that begins as these bytes do; if it fails, they are text.
   void decode_guessed(std::string_view bytes) {
     decoded_.guessed = true;
     std::string plain;
@@ -231,7 +232,7 @@ class Decoder {
     decode("text", bytes);
   }
 
-  // What the flags mean, as far as it was decoded.
+  // Returns the last rule that was applied; after a failure, the one that failed.
   std::string_view meaning() const { return meaning_; }
 
  private:
@@ -288,7 +289,7 @@ DecodedValue decode_value(const ValueFormat& format, std::uint32_t flags, std::s
   if (!tried.failure()) return decoded;
   const std::string problem = "flags " + std::to_string(flags) + " mean " + std::string(decoder.meaning()) +
                               " for " + std::string(format.name) + ": " + tried.failure()->what();
-  // Perhaps another client wrote it.
+  // Another client may have written the value.
   const auto other = attempt([&] { Decoder(max_bytes, guessed).decode_guessed(bytes); });
   if (!other.failure() && guessed.problem.empty() && guessed.encoding.back() != "text") decoded = guessed;
   decoded.problem = problem;

@@ -1,6 +1,6 @@
-// Ruby's Marshal 4.8 (marshal.c), and the entries that ActiveSupport::Cache::MemCacheStore stores in it:
-// objects of the class Entry (Rails 6.1), or strings of a mark and a packed entry (7.0), or of a signature,
-// a type, expiry, version and payload (7.1, activesupport/lib/active_support/cache/coder.rb).
+// Reads Ruby's Marshal 4.8 (marshal.c), and the entries that ActiveSupport::Cache::MemCacheStore stores in
+// it: objects of the class Entry (Rails 6.1), or strings of a mark and a packed entry (7.0), or of a
+// signature, a type, expiry, version and payload (7.1, activesupport/lib/active_support/cache/coder.rb).
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
 #include "common/values/document.hpp"
@@ -68,7 +68,7 @@ class Marshal {
     return id;
   }
 
-  // Instance variables; of a string its encoding, which is not shown.
+  // Adds instance variables to an object. Those of a string name its encoding and are not shown.
   void variables(Id target) {
     for (std::uint64_t left = count(); left > 0; --left) {
       std::string_view name = symbol();
@@ -88,7 +88,7 @@ class Marshal {
     return value;
   }
 
-  // `has_variables`: some types have theirs inside, and take them.
+  // Reads a value of this type. If instance variables stand inside it, `has_variables` becomes false.
   Id read(char type, bool& has_variables) {
     switch (type) {
       case '0': return document_.null();
@@ -156,7 +156,7 @@ class Marshal {
   std::size_t depth_ = 0;
 };
 
-// The value of a member of an object; nullopt if there is none.
+// Returns the value of a member of an object, or nullopt.
 std::optional<Id> member_of(Document& document, Id object, std::string_view name) {
   const std::vector<Id>& items = document[object].items;
   for (std::size_t i = 0; i + 1 < items.size(); i += 2)

@@ -1,5 +1,5 @@
-// PHP's serialize() (ext/standard/var_unserializer.re), the sessions of its handler "php", and igbinary 1 and
-// 2 (github.com/igbinary/igbinary).
+// Reads PHP's serialize() (ext/standard/var_unserializer.re), the sessions of its handler "php", and igbinary
+// 1 and 2 (github.com/igbinary/igbinary).
 #include <bit>
 #include <set>
 
@@ -10,7 +10,7 @@ namespace mcds::values {
 
 namespace {
 
-// What both formats have: arrays, objects and references to them.
+// Builds what both formats have: arrays, objects and references to them.
 class PhpReader {
  protected:
   PhpReader(Document& document, std::string_view bytes) : document_(document), in_(bytes) {}
@@ -18,7 +18,7 @@ class PhpReader {
   void deeper() {
     if (++depth_ > max_depth) in_.fail("nested too deep");
   }
-  // An array is a list if its keys are 0, 1, 2, …, as for json_encode().
+  // Adds an element. An array is a list if its keys are 0, 1, 2, …, as for json_encode().
   void element(Id map, std::size_t i, Id name, Id value) {
     if (!document_.is_json(name, std::to_string(i))) lists_.erase(map);
     document_.member(map, name, value);
@@ -36,7 +36,7 @@ class PhpReader {
     for (std::size_t i = 1; i < value.items.size(); i += 2) value.items[kept++] = value.items[i];
     value.items.resize(kept);
   }
-  // Names of private and protected members have NULs around their class or an asterisk.
+  // Removes the class or asterisk between NULs from the name of a private or protected member.
   Id member_name(Id name) {
     std::string& text = document_[name].text;
     const std::size_t end = text.starts_with('\0') ? text.find('\0', 1) : std::string::npos;
@@ -47,7 +47,7 @@ class PhpReader {
     if (in_.left() > 0) in_.fail("the value ends, but not its bytes,");
   }
 
-  // What a reference to the n-th value refers to, if that is read.
+  // Returns the value that a reference to the n-th one names. Throws CorruptData if it is not read yet.
   Id slot(std::uint64_t n) const {
     if (n >= slots_.size() || slots_[static_cast<std::size_t>(n)] == unread)
       in_.fail("a reference to nothing");
@@ -74,7 +74,7 @@ class PhpText : PhpReader {
     return value;
   }
 
-  // NAME|VALUE, one behind the other.
+  // Reads NAME|VALUE, one after the other.
   Id session() {
     const Id map = document_.map();
     while (in_.left() > 0) {
@@ -105,7 +105,7 @@ class PhpText : PhpReader {
     in_.fail("a number is expected");
   }
 
-  // The members of an array or object, between braces.
+  // Reads the members of an array or object, between braces.
   void members(Id map, bool object) {
     const std::uint64_t count = length();
     in_.expect("{");
@@ -184,7 +184,7 @@ class Igbinary : PhpReader {
   }
 
  private:
-  // The types follow each other by the size of what stands behind them: 1, 2, 4 bytes.
+  // Returns the size of the number after a type: of three types in a row it is 1, 2 and 4 bytes.
   static std::size_t width(std::uint8_t type, std::uint8_t first) { return std::size_t{1} << (type - first); }
 
   Id integer(std::uint8_t type) {
@@ -193,7 +193,7 @@ class Igbinary : PhpReader {
     return *document_.integer(type % 2 == 1 && text != "0" ? '-' + text : text);
   }
 
-  // A string, or one that was there before.
+  // Reads a string, or a reference to an earlier one.
   std::string_view string(std::uint8_t type) {
     if (type == 0x0d) return {};
     if (type >= 0x0e && type <= 0x10) {
@@ -263,7 +263,7 @@ class Igbinary : PhpReader {
     }
     if (type >= 0x17 && type <= 0x1c) return object(type);
     if (type != 0x25) return document_.bytes(string(type));
-    // A reference: arrays and objects count themselves, what else it is to is counted here.
+    // A PHP reference has a number. Arrays and objects have theirs anyway, other values get it here.
     const std::uint8_t next = in_.byte();
     const bool counts = (next >= 0x14 && next <= 0x1c) || next <= 0x03 || (next >= 0x22 && next <= 0x24);
     const std::size_t own = slots_.size();

@@ -1,5 +1,5 @@
-// Python's pickle, protocols 0 to 5 (Lib/pickletools.py), read and never run: a class or function is a name,
-// and what it would be called with is shown.
+// Reads Python's pickle, protocols 0 to 5 (Lib/pickletools.py), and never runs it: a class or function is a
+// name, shown with the arguments that it would be called with.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -43,7 +43,7 @@ class Pickle {
     return id;
   }
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
-  // What was pushed since the last mark.
+  // Takes what was pushed since the last mark.
   std::vector<Id> pop_mark() {
     if (marks_.empty()) in_.fail("the pickle takes a mark that it has not set");
     const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
@@ -63,7 +63,7 @@ class Pickle {
     for (const Id id : ids) document_.push(list, id);
     return list;
   }
-  // The member of a set or object in which more elements go.
+  // Returns the list in a set or object that takes further elements.
   Id member_list(Id map, const char* tag) {
     const std::vector<Id>& items = document_[map].items;
     document_.charge(items.size());  // of time
@@ -77,7 +77,7 @@ class Pickle {
     if (document_[map].kind != Kind::map || ids.size() % 2 != 0) in_.fail("names and values for no mapping");
     for (std::size_t i = 0; i < ids.size(); i += 2) document_.member(map, ids[i], ids[i + 1]);
   }
-  // The elements of a list, of a set, or of what was made by a call.
+  // Adds elements to a list, a set, or what a call made.
   void add_elements(Id container, const std::vector<Id>& ids, const char* tag) {
     const Kind kind = document_[container].kind;
     if (kind != Kind::list && kind != Kind::map) in_.fail("elements for no list");
@@ -86,7 +86,7 @@ class Pickle {
     for (const Id id : ids) document_.push(list, id);
   }
 
-  // A class or function. It is text until it is called.
+  // Returns a class or function: a name that may be called.
   Id global(std::string_view module, std::string_view name) {
     const Id id = document_.tagged("@global", document_.bytes(std::string(module) + '.' + std::string(name)));
     document_[id].text = std::string(module) + '.' + std::string(name);
@@ -96,7 +96,7 @@ class Pickle {
     return document_[id].kind == Kind::map && std::ranges::find(names, document_[id].text) != names.end();
   }
 
-  // What calling `function` would make, as far as it is known to be data.
+  // Returns what calling `function` would make if that is known to be data; otherwise shows the call.
   Id call(Id function, Id arguments) {
     if (document_[function].kind != Kind::map || document_[function].text.empty())
       in_.fail("a call of no function");
@@ -147,7 +147,7 @@ class Pickle {
     return made;
   }
 
-  // The state of an object: its members, those of its slots, or something else.
+  // Gives an object its state: its members, those of its slots, or something else.
   void build(Id target, Id state) {
     if (document_[target].kind != Kind::map) in_.fail("a state for no object");
     const auto is_members = [&](Id id) {
@@ -185,7 +185,7 @@ class Pickle {
     return document_.big_integer(magnitude, negative);
   }
 
-  // A literal of protocol 0: repr() of a string of Python 2, or the escapes of "raw-unicode-escape".
+  // Reads a literal of protocol 0: repr() of a string of Python 2, or the escapes of "raw-unicode-escape".
   Id literal(std::string_view line, bool unicode) {
     if (!unicode) {
       if (line.size() < 2 || line.front() != line.back() || (line.front() != '\'' && line.front() != '"'))
@@ -206,11 +206,11 @@ class Pickle {
                               ? parse_hex64(lower_case(std::string(16 - digits, '0').append(hex)))
                               : std::nullopt;
         if (!code) in_.fail("an escape is broken");
-        unicode ? append_character(text, static_cast<std::uint32_t>(*code))
+        unicode ? append_utf8(text, static_cast<std::uint32_t>(*code))
                 : void(text += static_cast<char>(*code));
         i += 1 + digits;
       } else if (unicode) {
-        append_character(text, static_cast<std::uint8_t>(c));
+        append_utf8(text, static_cast<std::uint8_t>(c));
       } else if (c == '\\') {
         text += next == 'n' ? '\n' : next == 'r' ? '\r' : next == 't' ? '\t' : next;
         ++i;
@@ -220,14 +220,6 @@ class Pickle {
     }
     return document_.bytes(text);
   }
-  static void append_character(std::string& text, std::uint32_t code) {
-    const auto add = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
-    if (code < 0x80) return add(code);
-    const unsigned more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    add((0xff00U >> (more + 1) & 0xff) | code >> (6 * more));
-    for (unsigned i = more; i-- > 0;) add(0x80 | (code >> (6 * i) & 0x3f));
-  }
-
   void put(std::uint64_t number) {
     document_.charge(48);
     memo_[number] = top();
@@ -270,7 +262,7 @@ class Pickle {
     }
   }
 
-  // Each of the next three returns whether it knows the opcode.
+  // Each of the next three returns true if it knows the opcode. This one reads numbers and strings.
   bool is_scalar(std::uint8_t opcode, Id& made) {
     switch (opcode) {
       case 'N': return made = document_.null(), true;
@@ -302,7 +294,7 @@ class Pickle {
     }
   }
 
-  // What makes containers, names of classes and functions, and calls them.
+  // Makes containers and names of classes and functions, and shows calls.
   bool is_call(std::uint8_t opcode, Id& made) {
     std::vector<Id> ids;
     switch (opcode) {

@@ -6,7 +6,7 @@ namespace mcds {
 
 namespace {
 
-// One member or element a line, two spaces for each container.
+// Returns the JSON with one member or element a line, indented by two spaces for each container.
 std::string indented_json(std::string_view json) {
   std::string out;
   JsonReader reader(json);

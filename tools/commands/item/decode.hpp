@@ -1,4 +1,4 @@
-// mcds item get --decode and formats: values as their clients read them.
+// Shows values as their clients read them: mcds item get --decode, mcds item formats.
 #pragma once
 
 #include "common/values/values.hpp"
@@ -13,7 +13,7 @@ const ValueFormat* format_of(Session& session, const ItemOptions& options);
 // Adds "encoding", "decoded" and what else is to say about them.
 void add_decoded(JsonObject& line, const DecodedValue& decoded);
 
-// For -o text: a heading and the value, indented.
+// Returns a heading and the indented value, for -o text.
 std::string decoded_text(std::string_view key, std::uint32_t flags, const DecodedValue& decoded);
 
 ExitStatus item_formats(Session& session, const ItemOptions& options);
