@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The scripts of tests/integration/recipes on real servers; and mcds-recipes(7) shows them as they are. Usage: recipes_test.py BUILD_DIR"""
+import contextlib
 import glob
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -124,6 +126,34 @@ def worker(world):
     check(world.run("mcds", "table", "count", "jobs", "-o", "value") == "0\n", "odd jobs are left")
 
 
+def workers_that_are_killed(world):
+    """Five workers, of which one is killed again and again: no job is lost, and none runs at the same time twice."""
+    count, kills = (10_000, 50) if os.environ.get("MCDS_TEST_FULL") else (80, 6)
+    jobs = [f"job{number}" for number in range(count)]
+    world.run("mcds", "table", "add", "jobs", "-", text="".join(job + "\n" for job in jobs))
+    do_job = os.path.join(world.directory, "do-job")
+    with open(do_job, "w", encoding="utf-8") as file:
+        # The kernel frees the lock of who was killed.
+        file.write('#!/bin/sh\nflock -n "held.$1" sh -c \'sleep 0.01; echo "$1" >>done\' sh "$1" || echo "$1" >>twice\n')
+    os.chmod(do_job, 0o755)
+    start = lambda: world.start("worker", "./do-job", env={"JOB_TTL": "3s"}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    workers = [start() for _ in range(5)]
+    for number in range(kills):
+        time.sleep(random.uniform(0.05, 0.3))
+        victim = workers[number % 5]
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(victim.pid, signal.SIGKILL)
+        victim.wait()
+        workers[number % 5] = start()
+    for one in workers:
+        one.wait(timeout=1500 if count > 1000 else 120)
+    done = (world.read("done") or "").splitlines()
+    check(set(done) == set(jobs), f"jobs lost: {sorted(set(jobs) - set(done))[:5]}")
+    check(len(done) - count <= kills, f"{len(done) - count} jobs were done again after {kills} kills")
+    check(world.read("twice") is None, f"at the same time twice: {world.read('twice')}")
+    check(world.run("mcds", "table", "count", "jobs", "-o", "value") == "0\n", "jobs are left in the table")
+
+
 def flags(world):
     os.mkdir(os.path.join(world.directory, "run"))
     world.run("mcds", "hash", "set", "flags", "beta", "on", "../evil", "x")
@@ -170,8 +200,8 @@ def main():
     for name, path in scripts.items():
         with open(path, encoding="utf-8") as file:
             check(page.get(name) == file.read(), f"mcds-recipes(7) shows another {name} than {path}")
-    for recipe in (leader, alert, blocklist, worker, flags, report):
-        check(recipe.__name__ in scripts, f"{recipe.__name__} is no script")
+    for recipe in (leader, alert, blocklist, worker, workers_that_are_killed, flags, report):
+        check(recipe in (workers_that_are_killed,) or recipe.__name__ in scripts, f"{recipe.__name__} is no script")
         with tempfile.TemporaryDirectory() as directory:
             world = World(directory)
             try:

@@ -1,5 +1,6 @@
 #include "tools/cli/answers.hpp"
 
+#include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
 #include "common/replication/quorum.hpp"
 #include "tools/cli/session.hpp"
@@ -126,6 +127,22 @@ ExitStatus answer_dropped(Session& session, JsonObject line, const std::function
     session.output().answer(line, "");
     throw;
   }
+}
+
+void ObjectAnswer::add(std::string_view name, const std::string& json) {
+  if (!is_utf8(name))
+    throw Failure(ErrorCode::bad_data,
+                  "the name " + quote_bytes(name) + " is not UTF-8, which --as-object cannot show; omit it");
+  std::string text(1, std::exchange(empty_, false) ? '{' : ',');
+  append_json_quoted(text, name);
+  output_.raw(text + ':' + json);
+}
+
+std::string text_or_base64(std::string_view bytes) {
+  if (!is_utf8(bytes)) return JsonObject("b64", base64(bytes)).text();
+  std::string text;
+  append_json_quoted(text, bytes);
+  return text;
 }
 
 }  // namespace mcds

@@ -5,6 +5,7 @@
 #include "common/primitives/context.hpp"
 #include "common/replication/copies.hpp"
 #include "tools/cli/exit_status.hpp"
+#include "tools/cli/output.hpp"
 
 namespace mcds {
 
@@ -50,6 +51,21 @@ ExitStatus answer_yes(Session& session, const JsonObject& line, bool yes);
 ExitStatus answer_yes_from(Session& session, JsonObject& line, const AnswerFrom& from, bool yes);
 // {…,"found":false,"server":…} and exit 1; nothing with -o value.
 ExitStatus answer_missing(Session& session, JsonObject line, const AnswerFrom& from);
+
+// One JSON object for many answers, printed as they come: {"a":1,"b":2}.
+class ObjectAnswer {
+ public:
+  explicit ObjectAnswer(Output& output) : output_(output) {}
+  // Adds a member; `json` is its value. Throws Failure for a name that is not text.
+  void add(std::string_view name, const std::string& json);
+  void end() { output_.raw(empty_ ? "{}\n" : "}\n"); }
+
+ private:
+  Output& output_;
+  bool empty_ = true;
+};
+// Returns the bytes as a JSON string, or as {"b64":"…"} if they are not UTF-8.
+std::string text_or_base64(std::string_view bytes);
 
 // For what has one copy, whatever is configured. Throws InvalidInput if several were asked for: `option` is
 // for what has one.

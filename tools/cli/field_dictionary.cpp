@@ -152,6 +152,7 @@ has boolean whether it is a member
 hash string the key's hash
 healed integer index lines that were written to copies that lacked them
 held boolean whether it is held
+held_for_s integer seconds since its holder took it, by this machine's clock
 high number upper end of the estimate
 hit_ratio number hits of all reads
 holder {host pid user note? acquired_at ttl_s? finished_at? slots?} who holds it; finished_at: it is only kept

@@ -103,6 +103,8 @@ class Explanation {
   }
 
   void print_one(const char* name, const Found& found) {
+    const bool unset = found.from.empty() || found.from == "default";
+    if (unset && session_.output().mode() == OutputMode::text) return;
     JsonObject line("setting", name);
     found.value ? line.bytes("value", *found.value) : line.raw("value", "null");
     line.bytes("from", found.from.empty() ? "unset" : found.from);

@@ -17,7 +17,7 @@ struct CounterOptions {
   std::uint64_t value = 0, initial = 0;
   std::optional<std::uint64_t> otherwise;
   std::optional<Duration> ttl;
-  bool exact = false, whole_key = false, if_absent = false;
+  bool exact = false, whole_key = false, if_absent = false, as_object = false;
 };
 
 Counter counter_of(Session& session, const CounterOptions& options, const char* one_copy = nullptr) {
@@ -134,15 +134,26 @@ ExitStatus print_reading(Session& session, const CounterOptions& options, const 
   return ExitStatus::ok;
 }
 
+ExitStatus add_reading(ObjectAnswer& object, const CounterOptions& options, const std::string& name,
+                       const CounterAnswer& reading) {
+  const bool known = reading.done || options.otherwise;
+  object.add(name, known ? std::to_string(reading.done ? reading.value : *options.otherwise) : "null");
+  return known ? ExitStatus::ok : ExitStatus::no;
+}
+
 ExitStatus get(Session& session, const CounterOptions& options) {
   Counter counter = counter_of(session, options);
-  return for_names(
+  ObjectAnswer object(session.output());
+  const ExitStatus status = for_names(
       session, options.names, [&](const std::string& name) { counter.key_of(name); },
       [&](const Window<std::string>& window) {
         answer_each(window, counter.get(window.items), [&](const std::string& name, const auto& reading) {
-          return print_reading(session, options, name, reading);
+          return options.as_object ? add_reading(object, options, name, reading)
+                                   : print_reading(session, options, name, reading);
         });
       });
+  if (options.as_object) object.end();
+  return status;
 }
 
 ExitStatus set(Session& session, const CounterOptions& options) {
@@ -218,6 +229,7 @@ void declare_values(Command& counter, const std::shared_ptr<CounterOptions>& opt
       .argument("NAME", "the counters; - reads one per line", dash(&options->names))
       .option("--default", "N", "print N for a missing counter instead of exiting with 1",
               &options->otherwise)
+      .flag("--as-object", "print one JSON object, {\"NAME\":VALUE,...}", options->as_object)
       .flag("--key", key_help, options->whole_key);
   counter.verb("set", "set a counter to a value", set, options)
       .example("mcds counter set stock:44 120")

@@ -114,13 +114,14 @@ ExitStatus where(Session& session, const ElementsOptions& options) {
 class Printer {
  public:
   Printer(Session& session, const ElementsOptions& options, bool values)
-      : session_(session), options_(options), values_(values), line_(options) {
+      : session_(session), options_(options), values_(values), line_(options), object_(session.output()) {
     if (isatty(STDOUT_FILENO) == 0)
       progress_.emplace(session.clock(), std::string(options.element) + "s", index_shards);
   }
 
   void print(const Elements::Found& found) {
     if (progress_) progress_->advance(1, found.shard);
+    if (options_.as_object) return object_.add(found.name, text_or_base64(found.value));
     if (session_.output().mode() == OutputMode::value)
       return values_ ? session_.output().answer_pair(found.name, found.value)
                      : session_.output().answer_name({}, found.name);
@@ -133,6 +134,7 @@ class Printer {
   ExitStatus end(const Elements::Listing& listing) {
     if (progress_) progress_->hide();
     warn_if_degraded(session_);
+    if (options_.as_object) object_.end();
     if (is_missing(listing)) return missing_name();
     if (listing.missing() > 0)
       session_.output().warning(std::to_string(listing.missing()) + " of " + std::to_string(listing.names) +
@@ -145,7 +147,7 @@ class Printer {
       session_.output().incomplete(missing(listing), missing_words(listing));
       return ExitStatus::problem;
     }
-    if (session_.output().mode() == OutputMode::value) {
+    if (session_.output().mode() == OutputMode::value || options_.as_object) {
       session_.output().warning(loss_message(options_, listing));
     } else {
       JsonObject answer = start_answer(options_);
@@ -189,6 +191,7 @@ class Printer {
   const ElementsOptions& options_;
   bool values_;
   ElementLine line_;
+  ObjectAnswer object_;
   std::optional<Progress> progress_;
 };
 

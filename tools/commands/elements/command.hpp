@@ -14,7 +14,8 @@ struct ElementsOptions {
   std::vector<std::string> words = {};  // elements, or `-`
   std::optional<Duration> ttl = {};
   Duration every = std::chrono::seconds(2);
-  bool json = false, accept = false, partial = false, must_exist = false;
+  bool json = false, accept = false, partial = false, must_exist = false, as_object = false;
+  std::vector<std::string> command = {};  // that is run for each change
 };
 
 using ElementsOptionsPtr = std::shared_ptr<ElementsOptions>;

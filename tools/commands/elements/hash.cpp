@@ -3,6 +3,7 @@
 
 #include "common/structures/elements/hash_watch.hpp"
 #include "tools/commands/elements/command.hpp"
+#include "tools/commands/run_report.hpp"
 
 namespace mcds {
 
@@ -91,7 +92,24 @@ void print_change(Session& session, ElementLine& lines, const ElementWatch::Chan
   output.answer(line, {});
 }
 
-// Until it is ended: what is there, then one line for each change.
+// Runs the command with the value as its input. What it makes of it is its own: the next change follows.
+void run_for(Session& session, const ElementsOptions& options, const ElementWatch::Change& change,
+             const HeldSignals& held) {
+  ChildOptions child{.command = options.command};
+  child.environment = {{"MCDS_HASH", options.name},
+                       {"MCDS_FIELD", change.name},
+                       {"MCDS_CHANGE", change.value ? "set" : "removed"}};
+  child.input = change.value.value_or("");
+  const Guardian guardian;
+  const ChildTime its_own(session);
+  const ChildResult result = run_child(child, session.clock(), guardian, held);
+  if (result.reason == ChildResult::Reason::not_found)
+    throw InvalidInput(result.message + "; check the command after --");
+  tell_failure(session.output(), result);
+  if (result.signal == SIGINT || result.signal == SIGTERM) throw Interrupted{result.signal};
+}
+
+// Until it is ended: what is there, then one line, or one run of the command, for each change.
 ExitStatus watch(Session& session, const ElementsOptions& options) {
   if (options.every < std::chrono::milliseconds(10)) throw InvalidInput("--every must be at least 10ms");
   std::vector<std::string> names;
@@ -102,11 +120,15 @@ ExitStatus watch(Session& session, const ElementsOptions& options) {
   session.output().buffered(true);
   ElementWatch watched(session.context_with_copies(), options.structure, options.name, std::move(names));
   ElementLine lines(options);
+  std::optional<HeldSignals> held;
+  if (!options.command.empty()) held.emplace().keep();  // what ends the watch is no failure
   Pause pause(session.deadline());
   Outage outage;
   do {
     const ElementWatch::Look look = watched.look();
-    for (const auto& change : look.changes) print_change(session, lines, change);
+    for (const auto& change : look.changes)
+      options.command.empty() ? print_change(session, lines, change)
+                              : run_for(session, options, change, *held);
     session.output().flush();
     session.output().tell_new_errors();
     outage.tell(session, look.failure ? std::span(&*look.failure, 1) : std::span<const Failure>());
@@ -142,10 +164,15 @@ void declare_hash(Command& command) {
   declare_fetch(command, options, "fetch", "print all fields with their values, unordered", true)
       .field("value bytes the value")
       .example("mcds hash fetch cfg")
+      .example("mcds hash fetch cfg --as-object | jq -r .color")
+      .flag("--as-object", "print one JSON object, {\"FIELD\":\"VALUE\",...}", options->as_object)
       .example("mcds hash fetch cfg -o value | sort");
   declare_fetch(command, options, "fields", "print all fields without their values", false)
       .example("mcds hash fields cfg -o value");
-  command.verb("watch", "print all fields, or those given, then each change of them", watch, options)
+  command
+      .verb("watch", "print all fields, or those given, then each change of them, or run a command for each",
+            watch, options)
+      .example("mcds hash watch flags -- sh -c 'cat >\"/run/flags/$MCDS_FIELD\"'")
       .example("mcds hash watch cfg")
       .answer("hash field value before? server")
       .answer("hash field removed before? server")
@@ -155,7 +182,8 @@ void declare_hash(Command& command) {
       .argument("NAME", "the hash", &options->name)
       .optional_argument("FIELD", "the fields to watch; default: all, those too that come later",
                          &options->words)
-      .option("--every", "D", "time between two looks; default 2s", &options->every);
+      .option("--every", "D", "time between two looks; default 2s", &options->every)
+      .child(options->command, false);
   declare_shared_verbs(command, options);
 }
 

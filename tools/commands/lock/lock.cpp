@@ -4,12 +4,15 @@
 
 #include "common/base/errors.hpp"
 #include "tools/cli/child.hpp"
+#include "tools/cli/live_dump.hpp"
 #include "tools/commands/lock/lease_keeper.hpp"
 #include "tools/commands/lock/options.hpp"
 
 namespace mcds {
 
 namespace {
+
+constexpr std::size_t locks_per_window = 1000;
 
 void add_holder(JsonObject& answer, const std::string& holder) {
   if (!holder.empty()) answer.raw("holder", holder);
@@ -23,14 +26,20 @@ void add_lease(JsonObject& answer, const Lease& lease, Duration ttl) {
   if (lease.fence) answer.bytes("fence", std::to_string(*lease.fence));
 }
 
-// Of a holder whose time seems to be over: why its lock is busy all the same.
-std::string if_over(const std::string& holder, WallTime now) {
+// Returns when the holder took the lock, if it says so.
+std::optional<WallTime> acquired_at(const std::string& holder, WallTime now) {
   const auto since = json_field(holder, "acquired_at");
-  const auto ttl = parse_double(json_field(holder, "ttl_s").value_or(""));
   const auto time = since ? json_unquote(*since) : std::nullopt;
   const auto began = attempt([&] { return parse_time(time.value_or(""), now, "acquired_at"); });
-  if (!ttl || !(*ttl < 1e9) || began.failure()) return {};
-  const WallTime end = began.value() + std::chrono::microseconds(static_cast<std::int64_t>(*ttl * 1e6));
+  return began.failure() ? std::nullopt : std::optional(began.value());
+}
+
+// Of a holder whose time seems to be over: why its lock is busy all the same.
+std::string if_over(const std::string& holder, WallTime now) {
+  const auto ttl = parse_double(json_field(holder, "ttl_s").value_or(""));
+  const auto began = acquired_at(holder, now);
+  if (!ttl || !(*ttl < 1e9) || !began) return {};
+  const WallTime end = *began + std::chrono::microseconds(static_cast<std::int64_t>(*ttl * 1e6));
   if (now < end || now > end + std::chrono::seconds(3)) return {};
   return "unless it was renewed, it ended at " + format_time(end) +
          ", and its key lives up to two seconds longer on purpose";
@@ -125,6 +134,11 @@ ExitStatus show_one(Session& session, const Lock::Shown& shown, std::optional<st
   line.boolean("held", shown.held);
   if (slot) line.number("slot", *slot);
   add_holder(line, shown.holder);
+  const WallTime now = session.clock().wall();
+  if (const auto since = acquired_at(shown.holder, now)) {
+    const auto held_for = std::chrono::floor<std::chrono::seconds>(now - *since);
+    line.number("held_for_s", static_cast<std::uint64_t>(std::max<std::int64_t>(held_for.count(), 0)));
+  }
   if (shown.ttl && shown.ttl->count() >= 0)
     line.number("ttl_s", static_cast<std::uint64_t>(shown.ttl->count()));
   const auto server = shown.held ? std::optional(shown.server) : std::nullopt;
@@ -163,7 +177,36 @@ ExitStatus forget(Session& session, const LockOptions& options) {
   });
 }
 
+// All that are held, as the servers list them.
+ExitStatus show_all(Session& session) {
+  std::set<std::string> names;
+  const auto take = [&](const LiveKey& key) {
+    if (!key.key.starts_with(session.key_prefix())) return true;
+    const auto found = structure_named(key.key.substr(session.key_prefix().size()));
+    if (found && found->structure == "lock" && found->is_root) names.emplace(found->name);
+    return true;
+  };
+  const Pool& pool = session.placement()->pool();
+  ExitStatus status = report_unlisted(session, pool, list_keys(session, pool, take, false));
+  const std::vector<std::string> all(names.begin(), names.end());
+  bool any = false;
+  for (std::size_t i = 0; i < all.size(); i += locks_per_window) {
+    const std::span window = std::span(all).subspan(i, std::min(locks_per_window, all.size() - i));
+    for (const auto& result : Lock::show(session.context_with_copies(), {window.begin(), window.end()})) {
+      if (result.failure) throw Failure(*result.failure);
+      if (!result.held) continue;
+      any = true;
+      show_one(session, result);
+    }
+  }
+  return any ? status : worse(status, ExitStatus::no);
+}
+
 ExitStatus show(Session& session, const LockOptions& options) {
+  if (options.names.empty()) {
+    if (options.slots) throw InvalidInput("--slots needs the NAME of the lock");
+    return show_all(session);
+  }
   return for_locks(session, options, [&](const Window<std::string>& window) {
     if (options.slots) {
       answer_one_by_one(window, [&](const std::string& name) { return show_slots(session, options, name); });
@@ -304,10 +347,12 @@ void declare_lock(Command& command) {
   const auto options = std::make_shared<LockOptions>();
   declare_run(command, options);
   declare_held(command, options);
-  command.verb("show", "print who holds a lock; exit 1 if it is not held", show, options)
-      .answer("lock held slot? holder? ttl_s? server? @copies")
+  command.verb("show", "print who holds a lock, or all that are held; exit 1 if none is", show, options)
+      .answer("lock held slot? holder? held_for_s? ttl_s? server? @copies")
       .example("mcds lock show nightly")
-      .argument("NAME", "the locks; - reads one per line", dash(&options->names))
+      .example("mcds lock show -o text")
+      .optional_argument("NAME", "the locks; - reads one per line; default: all that are held",
+                         dash(&options->names))
       .option("--slots", "N", "a line for each slot of a lock that has several; exit 1 if none is held",
               &options->slots);
   command.verb("forget", "remove the fences of locks that nobody holds", forget, options)
