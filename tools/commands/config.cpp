@@ -153,6 +153,7 @@ class Explanation {
 }  // namespace
 
 void declare_config(Command& command) {
+  command.exits("66|78");
   command.itself()
       .answer("setting value:string|null from")
       .answer("setting error")
