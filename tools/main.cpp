@@ -71,6 +71,10 @@ int run(const std::vector<std::string>& arguments, Invocation& invocation) {
   if (!arguments.empty() && arguments.front().starts_with("__")) return run_hidden(arguments);
   parse(arguments, invocation);
   Session session(invocation.globals);
+  if (invocation.lacks_words) {
+    session.output().raw_error(*invocation.text);
+    return static_cast<int>(ExitStatus::usage);
+  }
   if (invocation.text) {
     session.output().raw(*invocation.text);
     return 0;

@@ -102,7 +102,6 @@ void SelectedRemoval::send() {
   }
   const std::vector<Reply> replies = context_.cluster.execute(removals);
   for (std::size_t i = 0; i < replies.size(); ++i) count(*asked[i], replies[i]);
-  watch_.progress(done_ += batch_.size());
   batch_.clear();
   batch_bytes_ = 0;
 }

@@ -53,7 +53,6 @@ class SelectedRemoval {
     // RemovalReport.
     std::function<void(const std::string& key, std::size_t server, const char* kept)> key;
     std::function<void(const std::string& key, const Failure& failure)> failed;
-    std::function<void(std::uint64_t done)> progress;
   };
   // Asks the servers for their time if it matters.
   SelectedRemoval(const Context& context, RemovalOptions options, Watch watch);
@@ -84,7 +83,6 @@ class SelectedRemoval {
   std::vector<ServerTime> times_;  // when the run began
   std::vector<Listed> batch_;
   std::size_t batch_bytes_ = 0;
-  std::uint64_t done_ = 0;
   RemovalReport report_;
 };
 

@@ -1,9 +1,16 @@
 #!/usr/bin/env python3
 """The completions in a real bash, fish and zsh: what they offer for a command line. Usage: completion_test.py BUILD_DIR"""
 import os
+import pty
+import re
+import select
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+
+PATIENCE_S = 60
 
 SCRIPT = r"""
 source /usr/share/bash-completion/bash_completion 2>/dev/null
@@ -54,7 +61,31 @@ CASES = [
     ("mcds -s a,b=10.0.0.2:1 where k --down a:11211,", "a:11211,b", "192.0.2.1:11211"),
     ("mcds lock acquire x --sl", "--slots", "--ttl"),
     ("mcds eventlog tail x --un", "--until", "--user"),
+    ("mcds servers --stats ", "slabs", "--hot"),
+    ("mcds doctor --only down,evicts", "down,evicts_young", "evicts_young"),
+    ("mcds --", "--version", "--max"),
 ]
+
+# Typed in the shell on a terminal, with a tab behind it, and what then stands there.
+TYPED = [
+    ("mcds --vers", "mcds --version"),
+    ("mcds where k --as=gomem", "mcds where k --as=gomemcache"),
+    ("mcds where k --as=gomemcache,rail", "mcds where k --as=gomemcache,rails"),
+    ("mcds doctor --only connections_fu", "mcds doctor --only connections_full"),
+    ("mcds doctor --skip=down,connections_fu", "mcds doctor --skip=down,connections_full"),
+    ("mcds servers --stats sett", "mcds servers --stats settings"),
+    ("mcds item hot --sort evic", "mcds item hot --sort evictions"),
+    ("mcds item list --sort=id", "mcds item list --sort=idle"),
+    ("mcds -o openm", "mcds -o openmetrics"),
+    ("mcds where k --down 192.0.2.1:112", "mcds where k --down 192.0.2.1:11211"),
+    ("mcds lock run x --ttl=5s -- mkd", "mcds lock run x --ttl=5s -- mkdir"),
+    ("mcds item get pag", "mcds item get pag"),
+]
+INTERACTIVE = {
+    "bash": (["bash", "--norc", "-i"], "source /usr/share/bash-completion/bash_completion; source {}/mcds.bash"),
+    "zsh": (["zsh", "-f", "-i"], "fpath=({} $fpath); autoload -U compinit; compinit -u -D"),
+    "fish": (["fish", "--no-config", "-i"], "source {}/mcds.fish"),
+}
 
 # What a program in place of mcds says, and what a config may call its pools: text, and no code.
 HOSTILE = ["!command path[$(touch pwned)]", "!command a[$(touch pwned)]", "!command $(touch pwned)", "!command 1+a[$(touch pwned)]", "`touch pwned`\t", "$(touch pwned)"]
@@ -120,6 +151,43 @@ def other_shells(directory, environment):
     return failures, count
 
 
+def typed_in(shell, directory, environment):
+    """What each line of TYPED has become where the tab was pressed: the shell itself prints it."""
+    command, setup = INTERACTIVE[shell]
+    screen = b""
+    process, master = pty.fork()
+    if process == 0:
+        os.chdir(directory)
+        os.execvpe(command[0], command, {**environment, "TERM": "xterm", "PS1": "$ "})
+    keys = setup.format(os.path.dirname(environment["STUB"])) + "\n"
+    keys += "".join(f"{line}\t\x01echo 'is: \x05'\n" for line, _ in TYPED) + "echo the' end'\n"
+    waiting = keys.encode()
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end and b"the end" not in screen:
+        readable, writable, _ = select.select([master], [master] if waiting else [], [], 0.1)
+        if writable:  # no more than a terminal's queue takes
+            waiting = waiting[os.write(master, waiting[:64]):]
+        if readable:
+            try:
+                screen += os.read(master, 1 << 16)
+            except OSError:
+                break
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    os.close(master)
+    shown = re.sub(r"\x1b\[[0-9;?>=]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07", "", screen.decode(errors="replace"))
+    return [line.rstrip() for line in re.findall(r"(?m)(?:^|\r)is: ([^\r\n]*)", shown)], shown
+
+
+def on_terminals(directory, environment):
+    failures = []
+    for shell in INTERACTIVE:
+        became, shown = typed_in(shell, directory, environment)
+        if became != [wanted for _, wanted in TYPED]:
+            failures.append(f"{shell} on a terminal: {became}\n{shown[-3000:]}")
+    return failures, len(INTERACTIVE)
+
+
 def main():
     build = os.path.abspath(sys.argv[1])
     stub = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../completions/mcds.bash"))
@@ -142,6 +210,8 @@ def main():
         failures += evaluations(directory, environment, complete, f"{build}/tools/mcds")
         more, others = other_shells(directory, environment)
         failures += more
+        more, terminals = on_terminals(directory, environment)
+        failures += more
         # The shell sorts what it shows; mcds itself says what comes first.
         line, own, of_all = ORDER
         offered = [word.split("\t")[0] for word in
@@ -151,7 +221,7 @@ def main():
             failures.append(f"{line!r}: {of_all} is offered before {own}")
     for failure in failures:
         print(failure)
-    print(f"{len(CASES) + others + 1 - len(failures)} passed, {len(failures)} failed")
+    print(f"{len(CASES) + others + terminals + 1 - len(failures)} passed, {len(failures)} failed")
     sys.exit(bool(failures))
 
 

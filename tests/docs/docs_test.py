@@ -158,12 +158,17 @@ def elsewhere(word):
         yield from fields.split()
 
 
-def check_exit_status(name, verbs, cases, declared):
-    """The page's table has the codes with which golden cases of the command end, but for those of the whole program and of a child."""
+def check_exit_status(name, verbs, cases, exits, usual):
+    """The page's table has the codes with which golden cases of the command end, but for those of the whole program and of a child; --help
+    lists the same codes, and its meanings stand on the page."""
     tables = [(page, re.search(r"(?ms)^\.Sh EXIT STATUS\n(.*?)(?=^\.Sh |\Z)", body)) for page in pages_of(name) for body in [source_of(page)]]
     check(all(table for _, table in tables), f"{[page for page, table in tables if not table]}: no EXIT STATUS")
     told = {code for _, table in tables if table for entry in re.findall(r"(?m)^\.It (.*)", table[1]) for code in re.findall(r"\d+", entry)}
-    check(told - {"127", "128"} <= declared, f"man/mcds-{name}.1: no such exit codes: {sorted(told - declared)}")
+    section = " ".join(re.sub("[‐−]", "-", " ".join(map(man_text, pages_of(name)))).split())
+    mentioned = set(re.findall(r"\d+", " ".join(table[1] for _, table in tables if table)))
+    check(told - {"128"} <= set(exits) <= mentioned | {"0", "64", "74"}, f"man/mcds-{name}.1: exit codes {sorted(told)}, and --help lists {sorted(exits)}")
+    missing = [meaning for code, meaning in exits.items() if meaning != usual[code] and meaning not in section]
+    check(not missing, f"man/mcds-{name}.1: EXIT STATUS does not say, as --help does: {missing}")
     with_child = {f"{name} {verb['name']}".strip() for verb in verbs if verb["child"]}
     for path, words, command, said in cases:
         ended = re.search(r"(?m)^\? (\d+)$", said)
@@ -192,7 +197,7 @@ def check_goldens(commands, wanted, exit_codes):
                 printed[word] |= {name.removesuffix("_b64") for name in answer}
     for command in commands:
         if command["name"] in wanted:
-            check_exit_status(command["name"], command["verbs"], cases, exit_codes)
+            check_exit_status(command["name"], command["verbs"], cases, command["exits"], exit_codes)
     for word, fields in printed.items():
         check(word in used or word.split()[0] not in wanted, f"tests/cli: no golden case of mcds {word}")
         # table and hash share all verbs but those that set and get.
@@ -253,7 +258,7 @@ def main(wanted):
             continue
         check_command(command, global_options)
         check(re.search(rf"mcds-{command['name']}\(1\)", text) is not None, f"man/mcds.1: no word of {command['name']}")
-    check_goldens(description["commands"], wanted or names, {str(code["code"]) for code in description["exit_codes"]})
+    check_goldens(description["commands"], wanted or names, {str(code["code"]): code["meaning"] for code in description["exit_codes"]})
     if wanted:
         finish()
     pages = {match[1] for page in glob.glob("man/mcds-*.1") if (match := re.search(r"mcds-(\w+)\.1", page))}

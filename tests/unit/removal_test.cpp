@@ -18,8 +18,7 @@ TEST_CASE("removal: a key that is not removed says why: refused, not answered, i
     SelectedRemoval removal(
         world.context, {},
         {[](const std::string&, std::size_t, const char*) {},
-         [&](const std::string&, const Failure& failure) { codes.push_back(failure.code()); },
-         [](std::uint64_t) {}});
+         [&](const std::string&, const Failure& failure) { codes.push_back(failure.code()); }});
     removal.take({.key = "k"});
     world.faults.choose([mishap = mishap](const Request& request) {
       return request.op == Op::remove_if ? std::optional(mishap) : std::nullopt;
@@ -33,10 +32,9 @@ TEST_CASE("removal: a key that is not removed says why: refused, not answered, i
 TEST_CASE("removal: a key that could not be read is not in doubt") {
   World world(1);
   std::optional<ErrorCode> code;
-  SelectedRemoval removal(
-      world.context, {},
-      {[](const std::string&, std::size_t, const char*) {},
-       [&](const std::string&, const Failure& failure) { code = failure.code(); }, [](std::uint64_t) {}});
+  SelectedRemoval removal(world.context, {},
+                          {[](const std::string&, std::size_t, const char*) {},
+                           [&](const std::string&, const Failure& failure) { code = failure.code(); }});
   removal.take({.key = "k"});
   world.faults.once(Op::probe, Mishap::lost_reply);
   removal.finish();

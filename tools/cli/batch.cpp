@@ -98,7 +98,6 @@ void BatchLines::read(const std::function<void(std::string&&)>& take, const std:
 void BatchLines::pause() {
   session_.output().flush();
   if (failed_ == 0) return;
-  if (progress_) progress_->hide();
   session_.output().tell_new_errors();
 }
 
@@ -106,7 +105,6 @@ void BatchLines::finish(const std::function<void()>& send) {
   send();
   session_.output().flush();
   session_.output().buffered(false);
-  if (progress_) progress_->hide();
   session_.output().tell_errors();
   if (isatty(STDERR_FILENO) != 0) session_.output().note(summary());
 }

@@ -60,7 +60,6 @@ class LeftItems {
  private:
   void take(const LeftItem& item) {
     if (++count_ > shown_lines && !all_) return;
-    progress_.hide();
     print_(item);
   }
 

@@ -2,6 +2,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/text.hpp"
+#include "common/operations/doctor/checks.hpp"
 #include "common/placement/pools/pool.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/values/values.hpp"
@@ -96,6 +97,7 @@ class Completion {
     }
     offer("--help", last_, "examples, options and fields");
     offer("--schema", last_, "a JSON Schema of the answer");
+    if (command_ == nullptr) offer("--version", last_, "the version of mcds");
     if (verb_ != nullptr && verb_->child_target() != nullptr) offer("--", last_, "the command to run");
   }
 
@@ -108,6 +110,8 @@ class Completion {
       const bool open = verb_ == nullptr || verb_->name().empty();
       if (open && !verb->name().empty()) offer(verb->name(), last_, verb->summary());
     }
+    if (std::ranges::find(words_, "--stats") != words_.end())
+      for (const char* which : {"settings", "items", "slabs", "conns"}) offer(which, last_, "");
     if (last_.starts_with('@')) found_.emplace_back("!files");
   }
 
@@ -116,10 +120,13 @@ class Completion {
     if (option.is_called("--decode"))
       for (const ValueFormat& format : value_formats())
         offer(std::string(format.name), typed, format.clients, before);
-    // The last of PROFILE[,PROFILE…] and SERVER[,SERVER…].
+    // The last of PROFILE[,PROFILE…], SERVER[,SERVER…] and CHECK,….
     const std::size_t last = typed.rfind(',') + 1;
     if (option.value == "PROFILE" || option.names == "--as-to" || option.names == "--as-from") {
       offer_profiles(typed.substr(last), before + typed.substr(0, last));
+    } else if (option.value.starts_with("CHECK")) {
+      for (const doctor::Check& check : doctor::all_checks())
+        offer(check.name, typed.substr(last), check.about, before + typed.substr(0, last));
     } else if (option.names.ends_with("--pool") || option.names.ends_with("-pool")) {
       offer_pools(typed, before);
     } else if (option.names.ends_with("servers-from")) {

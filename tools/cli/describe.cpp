@@ -10,6 +10,23 @@ namespace mcds {
 
 namespace {
 
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+// Returns the exit codes of a command and their meanings, those of a child command only `with_child`.
+Rows exits_of(const Command& command, bool with_child) {
+  const std::string all = "0|64|74|" + std::string(command.exits());
+  Rows rows;
+  for (const ExitCode& code : all_exit_codes()) {
+    const std::string number = std::to_string(static_cast<int>(code.status));
+    if (!with_child && code.status >= ExitStatus::max_run) break;
+    for (const std::string_view line : split(all, '|')) {
+      if (line.substr(0, line.find(' ')) != number) continue;
+      rows.emplace_back(number, line == number ? code.meaning : line.substr(number.size() + 1));
+    }
+  }
+  return rows;
+}
+
 JsonObject describe(const OptionSpec& option) {
   JsonObject object("names", option.names);
   object.bytes("value", option.value).bytes("help", option.help);
@@ -51,10 +68,14 @@ std::string description() {
   std::vector<JsonObject> commands;
   for (const CommandEntry& entry : all_commands()) {
     const auto command = declared(entry.name);
+    JsonObject exits;
+    for (const auto& [code, meaning] : exits_of(*command, true)) exits.bytes(code, meaning);
     std::vector<JsonObject> verbs;
     for (const auto& verb : command->verbs()) verbs.push_back(describe(*command, *verb));
-    commands.push_back(
-        JsonObject("name", entry.name).bytes("summary", entry.summary).objects("verbs", verbs));
+    commands.push_back(JsonObject("name", entry.name)
+                           .bytes("summary", entry.summary)
+                           .object("exits", exits)
+                           .objects("verbs", verbs));
   }
   std::vector<JsonObject> codes;
   for (const ExitCode& code : all_exit_codes()) {
@@ -86,8 +107,6 @@ int run_hidden(const std::vector<std::string>& arguments) {
 
 // The texts of --help.
 namespace {
-
-using Rows = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::size_t left_width = 26;
 
@@ -126,6 +145,10 @@ std::string field_table(const Verb& verb) {
   Rows rows;
   for (const Field& field : fields_of(verb)) rows.emplace_back(field.name, field.meaning);
   return table(rows);
+}
+
+std::string exit_table(const Command& command, bool with_child) {
+  return "\nExit codes of mcds " + command.name() + ":\n" + table(exits_of(command, with_child));
 }
 
 std::string words_of(const Verb& verb) {
@@ -188,8 +211,8 @@ std::string command_help(const Command& command) {
   const bool has_own = itself != nullptr && !itself->options().empty();
   const std::string own = has_own ? "\nOptions without a verb:\n" + option_table(itself->options()) : "";
   return wrapped("mcds " + command.name() + ": " + std::string(command.summary()), 0, 2) + "\n\nExamples:\n" +
-         examples(lines) + "\nVerbs:\n" + table(rows) + own + "\nSee also mcds " + command.name() +
-         " VERB --help and man mcds-" + command.name() + ".\n";
+         examples(lines) + "\nVerbs:\n" + table(rows) + own + exit_table(command, true) + "\nSee also mcds " +
+         command.name() + " VERB --help and man mcds-" + command.name() + ".\n";
 }
 
 std::string command_schema(const Command& command) {
@@ -206,6 +229,7 @@ std::string verb_help(const Command& command, const Verb& verb) {
   if (!arguments.empty()) text += "\nArguments:\n" + table(arguments);
   if (!verb.options().empty()) text += "\nOptions:\n" + option_table(verb.options());
   if (!verb.answers().empty()) text += "\nFields of the answer:\n" + field_table(verb);
+  text += exit_table(command, verb.child_target() != nullptr);
   return text + "\nGlobal options: mcds --help. See also man mcds-" + command.name() + ".\n";
 }
 

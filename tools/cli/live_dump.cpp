@@ -39,27 +39,25 @@ Failure unlisted(const LiveKeysOfServer& result, const Server& server) {
           server.address()};
 }
 
-std::vector<LiveKeysOfServer> list_keys(Session& session, const Pool& pool, const TakeLiveKey& take,
-                                        bool shows_progress) {
-  std::optional<ListingProgress> progress;
-  if (shows_progress) progress.emplace(session, pool.size());
+std::vector<LiveKeysOfServer> list_keys(Session& session, const Pool& pool, const TakeLiveKey& take) {
+  ListingProgress progress(session, pool.size());
   return read_live_keys(pool, LiveKeysOptions::of(session.connect_options()), session.clock(),
                         [&](const LiveKey& key) {
-                          if (progress) progress->note(key);
+                          progress.note(key);
                           return take(key);
                         });
 }
 
 std::vector<LiveKeysOfServer> list_keys_on(Session& session, std::optional<std::size_t> server,
-                                           const TakeLiveKey& take, bool shows_progress) {
+                                           const TakeLiveKey& take) {
   const Pool& pool = session.placement()->pool();
-  if (!server) return list_keys(session, pool, take, shows_progress);
+  if (!server) return list_keys(session, pool, take);
   const auto placed = [&](LiveKey key) {
     key.server = *server;
     return take(key);
   };
   std::vector<LiveKeysOfServer> all(pool.size(), LiveKeysOfServer{.complete = true});
-  all[*server] = list_keys(session, {pool[*server]}, placed, shows_progress).front();
+  all[*server] = list_keys(session, {pool[*server]}, placed).front();
   return all;
 }
 

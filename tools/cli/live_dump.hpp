@@ -9,13 +9,12 @@ namespace mcds {
 
 class Session;
 
-// `shows_progress`: unless something else is written to the terminal meanwhile. One result per server of the
-// pool; what keeps servers from listing all their keys is not reported.
-std::vector<LiveKeysOfServer> list_keys(Session& session, const Pool& pool, const TakeLiveKey& take,
-                                        bool shows_progress = true);
+// Lists the keys and shows the progress. One result per server of the pool; what keeps servers from listing
+// all their keys is not reported.
+std::vector<LiveKeysOfServer> list_keys(Session& session, const Pool& pool, const TakeLiveKey& take);
 // Of the session's pool only this server; unset: all. LiveKey::server is an index into the pool.
 std::vector<LiveKeysOfServer> list_keys_on(Session& session, std::optional<std::size_t> server,
-                                           const TakeLiveKey& take, bool shows_progress = true);
+                                           const TakeLiveKey& take);
 
 // Reports each server that did not list all its keys, as an error, and warns of lists that may be short;
 // returns the worst.

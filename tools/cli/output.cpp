@@ -12,6 +12,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/text.hpp"
 #include "tools/cli/input.hpp"
+#include "tools/cli/progress.hpp"
 
 namespace mcds {
 
@@ -231,6 +232,7 @@ void Output::give_up() {
 }
 
 bool Output::write_answers(std::string_view bytes) const {
+  if (isatty(STDOUT_FILENO) != 0) hide_progress();
   if (limits_ == nullptr || !limits_->may_be_cut()) return write_all(STDOUT_FILENO, bytes);
   while (!bytes.empty()) {
     // Then it takes PIPE_BUF bytes without waiting for its reader.
@@ -255,6 +257,10 @@ void Output::write_pending() {
   throw_output_failed(error);
 }
 
+bool Output::tells_json() const {
+  return mode_ == OutputMode::json && isatty(STDERR_FILENO) == 0;
+}
+
 std::string Output::message_of(std::string_view text, ErrorCode code) const {
   return readable(text) + (code == ErrorCode::unavailable ? no_server_hint_ : "");
 }
@@ -268,7 +274,7 @@ void Output::tell(const FailedGroup& group) const {
   std::string message = message_of(group.message, group.code);
   if (!group.lines && group.count > 0) message = readable(group.whom()) + ": " + message;
   std::string text;
-  if (mode_ == OutputMode::json) {
+  if (tells_json()) {
     JsonObject error = JsonObject("code", name_of(group.code)).bytes("message", message);
     if (!group.server.empty()) error.bytes("server", group.server);
     if (group.lines && group.count > 0) error.raw("line", group.first.front());
@@ -280,8 +286,7 @@ void Output::tell(const FailedGroup& group) const {
     if (!group.server.empty()) text += " (server " + group.server + ')';
     text = visible(text);
   }
-  // If stderr fails, the error cannot be reported.
-  static_cast<void>(write_all(STDERR_FILENO, text + '\n'));
+  raw_error(text + '\n');
 }
 
 void Output::failed_lines(const Failure& failure, std::uint64_t line, std::uint64_t count) {
@@ -324,20 +329,22 @@ void Output::keep(const Failure& failure, std::uint64_t line, std::string_view n
 }
 
 void Output::raw_error(std::string_view bytes) const {
+  hide_progress();
+  // If stderr fails, the error cannot be reported.
   static_cast<void>(write_all(STDERR_FILENO, bytes));
 }
 
 void Output::note(std::string_view line) const {
-  static_cast<void>(write_all(STDERR_FILENO, visible(line) + '\n'));
+  raw_error(visible(line) + '\n');
 }
 
 void Output::incomplete(const JsonObject& what, std::string_view message) const {
-  note(mode_ == OutputMode::json ? what.text() : "mcds: " + std::string(message));
+  note(tells_json() ? what.text() : "mcds: " + std::string(message));
 }
 
 void Output::warning(std::string_view message) const {
-  note(mode_ == OutputMode::json ? json_line("warning", JsonObject("message", readable(message)))
-                                 : "mcds: " + std::string(message));
+  note(tells_json() ? json_line("warning", JsonObject("message", readable(message)))
+                    : "mcds: " + std::string(message));
 }
 
 namespace {

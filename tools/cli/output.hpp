@@ -136,7 +136,8 @@ class Output {
   // A further hint for a server that cannot be reached.
   void hint_at_servers(std::string hint) { no_server_hint_ = std::move(hint); }
 
-  // One stderr line: {"error":{"code":…,"message":…,"server":…}} in json mode, `mcds: message` otherwise.
+  // One stderr line: {"error":{"code":…,"message":…,"server":…}} in json mode unless stderr is a
+  // terminal, `mcds: message` otherwise.
   void error(const Failure& failure);
   // Of `count` input lines from `line` on; reported by tell_errors() with others of the same server and
   // cause.
@@ -165,6 +166,8 @@ class Output {
   void write_pending();
   void tell(const FailedGroup& group) const;
   void keep(const Failure& failure, std::uint64_t line, std::string_view name);
+  // Returns whether errors and warnings are JSON: in JSON mode, unless a person at a terminal reads them.
+  bool tells_json() const;
   std::string message_of(std::string_view text, ErrorCode code) const;
 
   bool write_answers(std::string_view bytes) const;

@@ -177,14 +177,35 @@ bool take_flag(Words& words, std::string_view short_name, std::string_view long_
       did_you_mean(name, known, "; see " + help_of + ", or put -- before a value that starts with a dash"));
 }
 
-void assign_arguments(const Verb& verb, const Words& words, const std::string& help_of) {
+// Returns whether `word` can be a value of this option and is hardly meant as another name.
+bool may_take(const OptionSpec& option, const std::string& word) {
+  if (option.chosen) return !attempt([&] { check_choice(option, word); }).failure();
+  if (parse_u64(word)) return option.value == "N";
+  if (option.value == "D") return !attempt([&] { parse_duration(word, ""); }).failure();
+  if (option.names == "--token" || option.value == "VISITOR") return true;
+  return option.value == "T" && !attempt([&] { parse_time(word, {}, ""); }).failure();
+}
+
+[[noreturn]] void refuse_surplus(const std::string& word, const Words& given,
+                                 const std::vector<OptionSpec>& options, const std::string& help_of) {
+  const auto meant = std::ranges::find_if(options, [&](const OptionSpec& option) {
+    return may_take(option, word) && times_given(given, {option}, option.long_name()) == 0;
+  });
+  const std::string shown = is_visible(word) && word.find(' ') == std::string::npos ? word : quoted(word);
+  const std::string hint =
+      meant == options.end() ? "" : "did you mean " + meant->long_name() + ' ' + shown + "? ";
+  throw InvalidInput("too many arguments: " + quoted(word) + "; " + hint + "see " + help_of);
+}
+
+// Returns the words that are left over.
+Words assign_arguments(const Verb& verb, const Words& words, const std::string& help_of) {
   std::size_t next = 0;
   for (const ArgumentSpec& argument : verb.arguments()) {
     const bool rest = std::holds_alternative<Words*>(argument.target);
     if (next == words.size()) {
       if (argument.required)
         throw InvalidInput("no " + std::string(argument.name) + " given; see " + help_of);
-      return;
+      return {};
     }
     const auto from = words.begin() + static_cast<std::ptrdiff_t>(next);
     const Words taken(from, rest ? words.end() : from + 1);
@@ -193,8 +214,7 @@ void assign_arguments(const Verb& verb, const Words& words, const std::string& h
     check_dash(argument.takes_dash, taken, name);
     std::visit(Assign{taken, name}, argument.target);
   }
-  if (next < words.size())
-    throw InvalidInput("too many arguments: " + quoted(words[next]) + "; see " + help_of);
+  return {words.begin() + static_cast<std::ptrdiff_t>(next), words.end()};
 }
 
 // Before the command, -n is the namespace, whatever the verb that follows means by it.
@@ -247,7 +267,6 @@ const Verb& find_verb(const Command& command, Words& words, const std::vector<Op
     if (!known->name().empty()) names.push_back(known->name());
   }
   const std::string list = joined(names, ", ");
-  if (!word) throw InvalidInput("mcds " + command.name() + " needs a verb: " + list);
   const std::string instead = verb_for(*declared(command.name()), *word);
   throw InvalidInput("mcds " + command.name() + " has no verb " + quoted(*word) +
                      (instead.empty() ? did_you_mean(*word, names, "; it has " + list) : "; " + instead));
@@ -270,7 +289,8 @@ void parse_verb(const Words& words, const Words& tail, bool has_tail, const std:
   } else if (has_tail) {
     arguments.insert(arguments.end(), tail.begin(), tail.end());
   }
-  assign_arguments(verb, arguments, help_of);
+  const Words surplus = assign_arguments(verb, arguments, help_of);
+  if (!surplus.empty()) refuse_surplus(surplus.front(), words, verb.options(), help_of);
 }
 
 }  // namespace
@@ -372,8 +392,9 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
   if (!name) {
     const Words rest = parse_options(words, globals, "mcds --help");
     if (!rest.empty()) refuse_unknown_option(rest.front(), globals, "mcds --help");
-    if (!help || schema) throw InvalidInput("no command given; mcds --help lists them");
+    if (schema) throw InvalidInput("no command given; mcds --help lists them");
     invocation.text = program_help();
+    invocation.lacks_words = !help;
     return;
   }
   Words rest = words;
@@ -383,7 +404,8 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
   const Verb* itself = invocation.command->find("");
   // Where words are names, help is one.
   const bool asks = next == "help" && rest.empty() && (itself == nullptr || itself->arguments().empty());
-  if (asks || (help && !next)) {
+  invocation.lacks_words = !help && !next && itself == nullptr;
+  if (asks || (help && !next) || invocation.lacks_words) {
     invocation.text = schema ? command_schema(*invocation.command) : command_help(*invocation.command);
     return;
   }

@@ -20,6 +20,7 @@ struct Invocation {
   std::unique_ptr<Command> command;
   const Verb* verb = nullptr;       // of `command`; its targets are filled
   std::optional<std::string> text;  // --help, --version: print this instead of running anything
+  bool lacks_words = false;         // no command or no verb was given: `text` is an error
 };
 
 // Throws InvalidInput with a `did you mean` where there is one. `invocation.globals` is filled even then as

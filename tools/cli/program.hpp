@@ -168,16 +168,20 @@ class Command {
     return verb(std::move(name), summary).action(run, options);
   }
   Verb& itself() { return verb({}, summary_); }
+  // Declares how it may end: `CODE` or `CODE MEANING`, separated by `|`, in order. 0, 64 and 74 are added.
+  void exits(std::string_view codes) { exits_ = codes; }
   // nullptr: no such verb. The empty name finds itself().
   const Verb* find(std::string_view name) const;
 
   const std::string& name() const { return name_; }
   Wording summary() const { return summary_; }
   const std::vector<std::unique_ptr<Verb>>& verbs() const { return verbs_; }
+  std::string_view exits() const { return exits_; }
 
  private:
   std::string name_;
   Wording summary_;
+  std::string_view exits_;
   std::optional<std::string> only_;
   std::vector<std::unique_ptr<Verb>> verbs_;
 };

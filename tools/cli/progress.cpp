@@ -13,15 +13,23 @@ namespace {
 
 constexpr auto first_after = std::chrono::milliseconds(500);
 constexpr auto redraw_every = std::chrono::milliseconds(100);
-constexpr std::uint64_t calls_per_look = 1000;
 constexpr std::uint64_t bar_width = 24;
 
-void write_terminal(const std::string& text) {
+bool progress_is_shown = false;
+
+void show_progress(const std::string& line) {
+  const std::string text = '\r' + line + "\033[K";
   // If the terminal fails, the error cannot be reported.
-  if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
+  progress_is_shown = write(STDERR_FILENO, text.data(), text.size()) > 0;
 }
 
 }  // namespace
+
+void hide_progress() {
+  if (!progress_is_shown) return;
+  show_progress("");
+  progress_is_shown = false;
+}
 
 Progress::Progress(Clock& clock, std::string unit, std::optional<std::uint64_t> total)
     : clock_(clock),
@@ -33,21 +41,11 @@ Progress::Progress(Clock& clock, std::string unit, std::optional<std::uint64_t> 
 
 void Progress::advance(std::uint64_t count, std::uint64_t done) {
   count_ += count;
-  done_ = done;
-  if (!enabled_ || count_ < next_look_) return;
-  next_look_ = count_ + calls_per_look;
-  if (clock_.steady() >= next_draw_) draw();
-}
-
-void Progress::hide() {
-  if (std::exchange(shown_, false)) write_terminal("\r\033[K");
-}
-
-void Progress::draw() {
+  if (!enabled_) return;
   const SteadyTime now = clock_.steady();
+  if (now < next_draw_) return;
   next_draw_ = now + redraw_every;
-  shown_ = true;
-  write_terminal("\r" + line(unit_, count_, done_, total_, now - started_) + "\033[K");
+  show_progress(line(unit_, count_, done, total_, now - started_));
 }
 
 std::string Progress::line(const std::string& unit, std::uint64_t count, std::uint64_t done,
@@ -77,20 +75,18 @@ Countdown::Countdown(const Clock& clock, Duration length)
       end_(clock.steady() + length),
       enabled_(length > std::chrono::seconds(1) && isatty(STDERR_FILENO) != 0) {}
 
-Countdown::~Countdown() {
-  if (shown_) write_terminal("\r\033[K");
-}
-
 bool Countdown::wait(Duration duration, const std::function<bool(Duration)>& wait) {
   if (!enabled_) return wait(duration);
   const SteadyTime until = clock_.steady() + duration;
-  for (SteadyTime now = clock_.steady(); now < until; now = clock_.steady()) {
+  SteadyTime now = until - duration;
+  do {
     const auto left =
         std::chrono::ceil<std::chrono::seconds>(std::max<Duration>(end_ - now, Duration::zero()));
-    write_terminal("\rmeasuring, " + std::to_string(left.count()) + " s left\033[K");
-    shown_ = true;
+    if (std::exchange(left_, left) != left)
+      show_progress("measuring, " + std::to_string(left.count()) + " s left");
     if (!wait(std::min<Duration>(until - now, std::chrono::seconds(1)))) return false;
-  }
+    now = clock_.steady();
+  } while (now < until);
   return true;
 }
 

@@ -347,6 +347,9 @@ void declare_changes(Command& command, const Options& options) {
 }  // namespace
 
 void declare_array(Command& command) {
+  command.exits(
+      "1 no such array|2 a part of the array is lost, or it was lost or dropped while the command ran|65|"
+      "66|69|75 other clients kept changing the array|76|80");
   const auto options = std::make_shared<ArrayOptions>();
   declare_changes(command, options);
   declare(command, options, fetch_partially, "fetch",

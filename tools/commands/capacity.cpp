@@ -82,13 +82,9 @@ ExitStatus run_capacity(Session& session, const CapacityOptions& options) {
     throw InvalidInput("--for, and the time to measure the cost, must be shorter than --deadline");
   measuring.connecting = session.connect_options();
   Pause pause;
-  Progress progress(session.clock(), "events");
-  std::uint64_t shown = 0;
-  measuring.wait = [&](Duration time) { return pause.wait(time); };
-  measuring.progress = [&](std::uint64_t events) {
-    progress.advance(events - std::min(shown, events));
-    shown = events;
-  };
+  Countdown countdown(session.clock(), options.watched + 3 * measuring.measured);
+  const auto wait = [&](Duration time) { return pause.wait(time); };
+  measuring.wait = [&](Duration time) { return countdown.wait(time, wait); };
   const auto results = capacity::measure(session.placement(), session.clock(), measuring);
   ExitStatus status = ExitStatus::ok;
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -103,6 +99,7 @@ ExitStatus run_capacity(Session& session, const CapacityOptions& options) {
 }  // namespace
 
 void declare_capacity(Command& command) {
+  command.exits("2 there is no estimate for some servers|78");
   const auto options = std::make_shared<CapacityOptions>();
   command.itself()
       .answer(

@@ -155,6 +155,7 @@ class Explanation {
 }  // namespace
 
 void declare_config(Command& command) {
+  command.exits("66|78");
   command.itself()
       .answer("setting value:string|null from")
       .answer("setting error")

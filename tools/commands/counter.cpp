@@ -250,6 +250,9 @@ void declare_values(Command& counter, const std::shared_ptr<CounterOptions>& opt
 }  // namespace
 
 void declare_counter(Command& counter) {
+  counter.exits(
+      "1 no such counter, or over the limit|2 a counter was lost or removed between two increments of one "
+      "command|65|66|69|75 other clients kept changing an exact counter|76|80");
   const auto options = std::make_shared<CounterOptions>();
   declare_values(counter, options);
   declare_counter_limit(counter);

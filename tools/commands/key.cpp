@@ -37,6 +37,7 @@ ExitStatus print_key(Session& session, const KeyOptions& options) {
 }  // namespace
 
 void declare_key(Command& command) {
+  command.exits("65|66");
   auto options = std::make_shared<KeyOptions>();
   command.itself()
       .answer("key canonical")

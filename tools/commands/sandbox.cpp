@@ -463,6 +463,7 @@ ExitStatus run_sandbox(Session& session, const SandboxOptions& options) {
 }  // namespace
 
 void declare_sandbox(Command& command) {
+  command.exits("69 memcached or openssl is not installed or does not start|71|73|126|127");
   auto options = std::make_shared<SandboxOptions>();
   command.itself()
       .example("mcds sandbox")

@@ -144,6 +144,7 @@ ExitStatus where(Session& session, const Options& options) {
 }  // namespace
 
 void declare_visitors(Command& command) {
+  command.exits("1 with drop: there was none|65|69|76|80");
   auto options = std::make_shared<Options>();
   command.verb("hit", "count one visit in the running period", hit, options)
       .answer("visitors id? counted current? period_s period_started_at lost_or_dropped? server")

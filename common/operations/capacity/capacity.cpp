@@ -192,17 +192,9 @@ class Measurement {
     for (const std::size_t server : servers) part.push_back(pool()[server]);
     auto reading = LineStreamOptions::of(options_.connecting);
     reading.longest = longest;
-    std::uint64_t events = 0;
     const auto watched = watch_keys(
-        part, reading, clock_,
-        [&](const KeyEvent& event) {
-          ++events;
-          take(servers[event.server], event);
-        },
-        [&] {
-          if (options_.progress) options_.progress(events);
-          return goes_on_ = options_.wait(Duration::zero());
-        });
+        part, reading, clock_, [&](const KeyEvent& event) { take(servers[event.server], event); },
+        [&] { return goes_on_ = options_.wait(Duration::zero()); });
     for (std::size_t i = 0; i < watched.size(); ++i) {
       if (watched[i].failure != nullptr)
         results_[servers[i]].failure = "its keys cannot be watched: " + watched[i].failure->message;

@@ -22,8 +22,6 @@ struct Options {
   double most_cost = 0.1;       // more processor time a request
   // False: end now.
   std::function<bool(Duration)> wait = {};
-  // So many of what is to be done are done, for whoever waits.
-  std::function<void(std::uint64_t events)> progress = {};
 };
 
 struct Estimate {

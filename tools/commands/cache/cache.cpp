@@ -143,6 +143,9 @@ void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options)
 }  // namespace
 
 void declare_cache(Command& command) {
+  command.exits(
+      "1 there is no such entry|65 the key holds another program's value or a damaged one|66|69|71|73|75 "
+      "another caller is rebuilding the entry and there is nothing to replay|76|80|126|127");
   const auto options = std::make_shared<CacheOptions>();
   declare_run(command, options);
   command.verb("show", "print the age of an entry; exit 1 if there is none", show, options)

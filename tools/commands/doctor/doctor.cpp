@@ -507,6 +507,7 @@ ExitStatus run_doctor(Session& session, const DoctorOptions& options) {
 }  // namespace
 
 void declare_doctor(Command& command) {
+  command.exits("2 there are problems or warnings|65|66|73|78");
   const auto options = std::make_shared<DoctorOptions>();
   command.itself()
       .answer("finding severity servers evidence others? accepted? judged_as? message advice")

@@ -61,11 +61,13 @@ ExitStatus as_missing(const ElementsOptions& options) {
   return options.must_exist ? ExitStatus::no : ExitStatus::ok;
 }
 
-ExitStatus count(Session& session, const ElementsOptions& options) {
+Elements::Listing read_elements(Session& session, const ElementsOptions& options, const Elements& elements) {
   Progress progress(session.clock(), std::string(options.element) + "s", index_shards);
-  const auto listing =
-      elements_of(session, options).fetch([&](Elements::Found& found) { progress.advance(1, found.shard); });
-  progress.hide();
+  return elements.fetch([&](Elements::Found& found) { progress.advance(1, found.shard); });
+}
+
+ExitStatus count(Session& session, const ElementsOptions& options) {
+  const auto listing = read_elements(session, options, elements_of(session, options));
   JsonObject answer = start_answer(options);
   const bool missing = is_missing(listing);
   if (missing) answer.boolean("found", false);
@@ -81,7 +83,7 @@ ExitStatus count(Session& session, const ElementsOptions& options) {
 ExitStatus check(Session& session, const ElementsOptions& options) {
   Elements elements = elements_of(session, options);
   if (options.accept) elements.accept();
-  const auto listing = elements.fetch([](Elements::Found&) {});
+  const auto listing = read_elements(session, options, elements);
   JsonObject answer = start_answer(options);
   add_losses(answer, listing);
   add_numbers(answer, listing);
@@ -132,7 +134,6 @@ class Printer {
   }
 
   ExitStatus end(const Elements::Listing& listing) {
-    if (progress_) progress_->hide();
     warn_if_degraded(session_);
     if (options_.as_object) object_.end();
     if (is_missing(listing)) return missing_name();

@@ -139,6 +139,9 @@ ExitStatus watch(Session& session, const ElementsOptions& options) {
 }  // namespace
 
 void declare_hash(Command& command) {
+  command.exits(
+      "1 a field is missing|2 a part of the index was lost, or the hash was lost or dropped while fields "
+      "were set|65|66|69|75 other clients kept changing the hash|76|80");
   const auto options = std::make_shared<ElementsOptions>(ElementsOptions{"hash", "field"});
   command.verb("set", "set fields to values", set, options)
       .answer("hash field created server ttl_s? lost_or_dropped? @copies")

@@ -40,6 +40,9 @@ ExitStatus has(Session& session, const ElementsOptions& options) {
 }  // namespace
 
 void declare_table(Command& command) {
+  command.exits(
+      "1 one of them is not a member|2 a part of the index was lost, or the table was lost or dropped "
+      "while elements were added|65|66|69|75 other clients kept changing the table|76|80");
   const auto options = std::make_shared<ElementsOptions>(ElementsOptions{"table", "member"});
   command.verb("add", "add members", add, options)
       .answer("table member added server ttl_s? lost_or_dropped? @copies")

@@ -237,6 +237,10 @@ void declare_tail(Command& command, const EventlogOptionsPtr& options) {
 }  // namespace
 
 void declare_eventlog(Command& command) {
+  command.exits(
+      "1 info, drop: there is no such log|2 put: a part of the log was lost or dropped while events were "
+      "put; --give-up: an event has gone into the log of failed ones|65|66|69|73|75 the cursor is in use, "
+      "or others keep changing the log while it is dropped|76|80|126|127");
   const auto options = std::make_shared<EventlogOptions>();
   declare_put(command, options);
   declare_fetch(command, options);
@@ -321,6 +325,7 @@ void warn_of_no_trace(Session& session, const std::string& name) {
 
 bool EventPrinter::event(const EventLine& event) {
   release();
+  if (progress_ != nullptr) progress_->advance();
   const bool bare = session_.output().mode() == OutputMode::value;
   const std::string name = log_.empty() ? log_ : log_ + '\t';
   print(event_object(event, log_), bare ? name + event.bytes() : std::string());

@@ -40,11 +40,13 @@ struct Handed {
 template <typename Read>
 Handed hand_over(Session& session, const EventlogOptions& options, const Read& read) {
   std::string lines;
-  EventPrinter printer(session, options.child.empty() ? nullptr : &lines);
+  Progress progress(session.clock(), "events");
+  EventPrinter printer(session, options.child.empty() ? nullptr : &lines, &progress);
   session.output().buffered(true);
   const bool wanted = read(printer);
   printer.release();
   session.output().flush();
+  hide_progress();
   Handed handed{printer.saw_damage()};
   if (options.child.empty() || lines.empty() || !wanted) return handed;
   ChildOptions child{.command = options.child};

@@ -37,7 +37,9 @@ class DamageReport {
 // held until it is certain that this is the ring to read.
 class EventPrinter final : public LogSink {
  public:
-  explicit EventPrinter(Session& session, std::string* lines = nullptr) : session_(session), lines_(lines) {}
+  // `progress`: counts the events, if they are not awaited.
+  explicit EventPrinter(Session& session, std::string* lines = nullptr, Progress* progress = nullptr)
+      : session_(session), lines_(lines), progress_(progress) {}
 
   // What comes from now on is of this log, and is printed with its name; empty: without one.
   void of(const std::string& log) { log_ = log; }
@@ -54,6 +56,7 @@ class EventPrinter final : public LogSink {
 
   Session& session_;
   std::string* lines_;
+  Progress* progress_;
   std::string log_;
   std::vector<LogGap> held_;
   DamageReport damages_;

@@ -339,6 +339,11 @@ std::optional<std::size_t> server_of(Session& session, const ItemOptions& option
 }
 
 void declare_item(Command& command) {
+  command.exits(
+      "1 an item is missing or has changed, or was not stored because of its condition|2 not everything "
+      "was saved or loaded, the file is cut off or damaged, or keep found that the server was not "
+      "restarted|65|66|69|73|75 a server is busy with another list, or its hash table grows; try again|76|"
+      "77|78|80");
   const auto options = std::make_shared<ItemOptions>();
   command.verb("get", "print items with their values, flags and ttl", item_get, options)
       .example("mcds item get session:44 --as php-memcached")

@@ -1,6 +1,4 @@
 // mcds item list: every key that the servers of the pool hold now.
-#include <unistd.h>
-
 #include <bit>
 
 #include "common/base/units.hpp"
@@ -114,10 +112,7 @@ class Lister {
     times_ = server_times(session_.cluster(), session_.clock(), on_);
     if (options_.histogram) read_slab_classes();
     session_.output().buffered(true);
-    const bool waits =
-        options_.by_prefix || options_.histogram || options_.sort || isatty(STDOUT_FILENO) == 0;
-    const auto results = list_keys_on(
-        session_, on_, [this](const LiveKey& key) { return take(key); }, waits);
+    const auto results = list_keys_on(session_, on_, [this](const LiveKey& key) { return take(key); });
     const ExitStatus status = report_unlisted(session_, pool_, results);
     print_rest();
     session_.output().tell_errors();

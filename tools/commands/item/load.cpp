@@ -196,7 +196,6 @@ void load_items(Session& session, Cluster& cluster, const LoadOptions& options, 
     throw;
   }
   done.took = session.clock().steady() - started;
-  progress.hide();
   session.output().tell_errors();
   done.file = reader.end();
   done.status = worse(done.status, judge(session, done.file, file));

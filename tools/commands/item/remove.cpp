@@ -282,7 +282,6 @@ class SelectionRemover {
       : session_(session),
         options_(options),
         summary_(session, options.audit, options.dry_run),
-        progress_(session.clock(), "keys"),
         removal_(Context{session.cluster(), session.clock(), session.random(), session.key_prefix(), 1},
                  {.selection = options.selected.of(session),
                   .older_than = options.older_than,
@@ -305,12 +304,11 @@ class SelectionRemover {
       removal_.take(key);
       return true;
     };
-    const auto results = list_keys_on(session_, server_of(session_, options_), take, false);
+    const auto results = list_keys_on(session_, server_of(session_, options_), take);
     status_ = worse(status_, report_unlisted(session_, session_.placement()->pool(), results));
     removal_.finish();
     const RemovalReport& report = removal_.report();
     if (report.failed > 0) session_.expect_time();
-    progress_.hide();
     session_.output().tell_errors();
     if (report.changed > 0) status_ = worse(status_, ExitStatus::no);
     print(report);
@@ -321,13 +319,11 @@ class SelectionRemover {
     return {[this](const std::string& key, std::size_t server, const char* kept) { show(key, server, kept); },
             [this](const std::string& key, const Failure& failure) {
               status_ = worse(status_, session_.output().failed(key, failure));
-            },
-            [this](std::uint64_t done) { progress_.reach(done); }};
+            }};
   }
 
   void show(const std::string& key, std::size_t server, const char* kept) {
     if (session_.output().mode() == OutputMode::value || (kept != nullptr && ++kept_ > shown_lines)) return;
-    progress_.hide();
     JsonObject line("key", key.substr(session_.key_prefix().size()));
     line.boolean(options_.dry_run ? "would_remove" : "removed", kept == nullptr);
     if (kept != nullptr) line.bytes("reason", kept);
@@ -356,7 +352,6 @@ class SelectionRemover {
   Session& session_;
   const ItemOptions& options_;
   RemovalSummary summary_;
-  Progress progress_;
   std::uint64_t kept_ = 0;
   ExitStatus status_ = ExitStatus::ok;
   SelectedRemoval removal_;

@@ -96,7 +96,6 @@ SaveDone save_items(Session& session, const ItemOptions& options, const SavedWri
                              done.status = worse(done.status, session.output().failed(key, failure));
                            },
                            [&](std::uint64_t count) { progress->reach(count, count); }});
-  progress->hide();
   done.took = session.clock().steady() - started;
   session.output().tell_errors();
   done.status = worse(done.status, report_unlisted(session, session.placement()->pool(), done.report.dumps));

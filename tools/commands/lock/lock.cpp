@@ -344,6 +344,9 @@ void add_slot(JsonObject& object, const LockOptions& options, std::size_t slot) 
 }
 
 void declare_lock(Command& command) {
+  command.exits(
+      "1 not held, or not held by you|65 the lock is in use with another --slots, or the key of the "
+      "fencing token does not hold a number|69|71|73|75 another process holds the lock|76|79|80|124|126|127");
   const auto options = std::make_shared<LockOptions>();
   declare_run(command, options);
   declare_held(command, options);

@@ -148,6 +148,9 @@ void declare_ring_shares(Verb& verb) {
 }
 
 void declare_ring(Command& command) {
+  command.exits(
+      "2 mcds ring check found a problem, or more keys would move than --max-moved allows, or mcds ring "
+      "move left something, or a new server lost items meanwhile|65|66|69|73|75 the journal is in use|76|78");
   declare_ring_shares(command.itself());
   declare_ring_diff(command.verb("diff", "print which keys a change of pool or client would move"));
   declare_ring_move(

@@ -92,6 +92,7 @@ ExitStatus run(Session& session, const ServersOptions& options) {
 }  // namespace
 
 void declare_servers(Command& command) {
+  command.exits("2 some servers are down|69 all servers are down|75|76|77|78");
   const auto options = std::make_shared<ServersOptions>();
   command.itself()
       .answer(

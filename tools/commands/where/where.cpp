@@ -227,6 +227,7 @@ ExitStatus for_each_key(Session& session, const Placements& placements, const Wh
 }
 
 void declare_where(Command& command) {
+  command.exits("1|2|65|66|69|76|78|80");
   const auto options = std::make_shared<WhereOptions>();
   command.itself()
       .answer("@where @owners explain?")
