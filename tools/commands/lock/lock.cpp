@@ -187,7 +187,7 @@ ExitStatus show_all(Session& session) {
     return true;
   };
   const Pool& pool = session.placement()->pool();
-  ExitStatus status = report_unlisted(session, pool, list_keys(session, pool, take, false));
+  ExitStatus status = report_unlisted(session, pool, list_keys(session, pool, take));
   const std::vector<std::string> all(names.begin(), names.end());
   bool any = false;
   for (std::size_t i = 0; i < all.size(); i += locks_per_window) {
