@@ -129,9 +129,9 @@ struct Model : test::MoveWorld {
     killed_somewhere([&](const Context& from, Cluster&) {
       RemovalOptions options;
       options.selection.prefix = keys[below(keys.size())].substr(0, 4 + below(2));
-      SelectedRemoval removal(from, options,
-                              {[](const std::string&, std::size_t, const char*) {},
-                               [](const std::string&, const Failure&) {}, [](std::uint64_t) {}});
+      SelectedRemoval removal(
+          from, options,
+          {[](const std::string&, std::size_t, const char*) {}, [](const std::string&, const Failure&) {}});
       read([&](const LiveKey& key) {
         removal.take(key);
         return true;
