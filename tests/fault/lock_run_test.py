@@ -482,7 +482,7 @@ def stopped_for_longer_than_the_lease_means_lost(world, terminal):
     terminal.expect("Stopped")
     time.sleep(3.2)
     terminal.send("fg\n")
-    terminal.expect("lock_lost")
+    terminal.expect("the lock was lost and")
     terminal.expect("ready> ")
     terminal.line("echo code $?", "code 79")
 

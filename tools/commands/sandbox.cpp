@@ -401,15 +401,19 @@ std::optional<Login> login_of_list(Session& session) {
   return login;
 }
 
-// This program comes first in PATH, and the prompt says where the shell is; bash reads its prompt from a
-// file, so it is changed when it is first shown.
-void add_surroundings(ChildOptions& child, const std::string& program, const std::string& prompt) {
+// This program comes first in PATH.
+void add_path(ChildOptions& child, const std::string& program) {
   child.environment.emplace_back("PATH", std::filesystem::path(program).parent_path().string() + ":" +
                                              environment("PATH").value_or("/bin"));
-  child.environment.emplace_back("PS1", "(" + prompt + ") $ ");
+}
+
+// The prompt of $SHELL says where it is. bash reads its prompt from a file, so it is changed when it is first
+// shown.
+void add_prompt(ChildOptions& child, const std::string& where) {
   if (std::filesystem::path(child.command.front()).filename() == "bash")
-    child.environment.emplace_back("PROMPT_COMMAND",
-                                   "PS1='(" + prompt + ") '${PS1#(*) }; unset PROMPT_COMMAND");
+    child.environment.emplace_back("PROMPT_COMMAND", "PS1='(" + where + ") '$PS1; unset PROMPT_COMMAND");
+  else
+    child.environment.emplace_back("PS1", "(" + where + ") " + environment("PS1").value_or("$ "));
 }
 
 // Loads the file by a run of `program`. A list from a file is read again, as it may say more than servers.
@@ -446,7 +450,8 @@ ExitStatus run_sandbox(Session& session, const SandboxOptions& options) {
                              {{"MCDS_SERVERS", joined(session.pool().pool, ",", list_entry)},
                               {"MCDS_PROFILE", session.profile_name()},
                               {"MCDS_NAMESPACE", session.key_prefix()}});
-  add_surroundings(child, program, options.rehearse ? "rehearsal" : "mcds sandbox");
+  add_path(child, program);
+  if (shell) add_prompt(child, options.rehearse ? "rehearsal" : "mcds sandbox");
   const ChildTime its_own(session);
   if (!options.fill.empty()) {
     const ExitStatus filled = fill(session, program, options.fill, child, guardian, held);

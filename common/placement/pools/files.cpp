@@ -183,6 +183,7 @@ PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool_name) {
 }
 
 Pool pool_of(const std::vector<FileEntry>& entries, const char* form) {
+  if (entries.empty()) throw bad_configuration(std::string("the list names no server; write ") + form);
   Pool pool;
   for (const FileEntry& server : entries) {
     const auto read = attempt([&] { return parse_pool(server.entry); });
