@@ -1283,12 +1283,23 @@ def attempt(name):
         check(good, message)
 
 
+def a_class_that_refuses_is_not_idle(directory):
+    """One size fills the server, and its stores are refused: no other class has pages that lie idle."""
+    with Ward(mcds, directory) as ward:
+        number = ward.server("-m", "8", "-M", "-o", "slab_automove=0")
+        fill(ward.client(number), 40000, 200)
+        ward.load(number, lambda: store("more", 200), 1)
+        done = subprocess.run([mcds, "-s", pool(ward), "doctor", "--for", "1s", "--only", "class_starves"], capture_output=True,
+                              text=True, check=False, timeout=60)
+        check('"finding":"class_starves"' not in done.stdout and done.returncode == 0, done.stdout)
+
+
 def main():
     names = sys.argv[2:] or [*SICK, *HEALTHY]
     with concurrent.futures.ThreadPoolExecutor(6) as threads:
         list(threads.map(attempt, names))
     for test in (a_server_is_asked_no_more_than_16_times, metrics_are_well_formed, text_has_one_order,
-                 time_left_is_shown_on_a_terminal):
+                 a_class_that_refuses_is_not_idle, time_left_is_shown_on_a_terminal):
         with tempfile.TemporaryDirectory() as directory:
             test(directory)
     if not sys.argv[2:]:

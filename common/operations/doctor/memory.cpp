@@ -28,7 +28,7 @@ std::uint64_t pages_of(const Patient& patient) {
 
 bool is_idle(const Patient& patient, std::uint64_t number) {
   return patient.class_grown(number, "cmd_set") + patient.class_grown(number, "get_hits") == 0 &&
-         patient.class_grown(number, "evicted") == 0;
+         patient.class_grown(number, "evicted") + refused_in(patient, number) == 0;
 }
 
 // Pages in classes that nobody used meanwhile. The first page of a class is never taken away.
