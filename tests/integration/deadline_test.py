@@ -98,7 +98,7 @@ OF_FILES = {
     "--tls-cert": (["counter", "get", "c"], 75), "--tls-key": (["--tls-cert", "CERTIFICATE", "counter", "get", "c"], 75),
     "--tls-key-password-file": (["--tls-cert", "/dev/null", "counter", "get", "c"], 75),
     "--password-file": (["--user", "u", "counter", "get", "c"], 75), "--errors": (["counter", "get", "c"], 73),
-    "--config": (["counter", "get", "c"], 75)}
+    "--config": (["counter", "get", "c"], 75), "--fill": (["sandbox", "-N", "1", "--", "true"], 75)}
 
 
 def declared_file_options():

@@ -403,7 +403,8 @@ constexpr char dismiss = 'x';
 void detach(int pipe) {
   setsid();
   prctl(PR_SET_NAME, "mcds-guardian");
-  for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2})
+  // SIGCHLD: as the first process of a namespace it gets orphans, which the kernel then reaps.
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGCHLD})
     std::signal(signal, SIG_IGN);
   dup2(pipe, STDIN_FILENO);
   close_range(STDIN_FILENO + 1, UINT_MAX, 0);

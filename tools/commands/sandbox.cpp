@@ -14,6 +14,7 @@
 #include <fstream>
 
 #include "common/base/process.hpp"
+#include "common/base/units.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tools/cli/child.hpp"
 #include "tools/commands/rehearsal.hpp"
@@ -420,6 +421,8 @@ void add_prompt(ChildOptions& child, const std::string& where) {
 ExitStatus fill(Session& session, const std::string& program, const std::string& file, ChildOptions child,
                 const Guardian& guardian, const HeldSignals& held) {
   child.command = {program, "--quiet", "item", "load", file};
+  if (const auto& deadline = session.options().deadline)
+    child.command.insert(child.command.begin() + 1, {"--deadline", format_duration(*deadline)});
   if (session.sources().servers_from() && !session.sources().asks_network())
     child.command.insert(child.command.begin() + 1, {"--servers-from", *session.sources().servers_from()});
   return static_cast<ExitStatus>(run_child(child, session.clock(), guardian, held).exit_code());
