@@ -1,4 +1,5 @@
-// Declare, parse, run one action; the only catch; the exit code.
+// Parses the command line, runs one action and returns its exit code. Every exception that ends a command is
+// caught and reported here.
 #include <fcntl.h>
 #include <nss.h>
 #include <unistd.h>
@@ -16,8 +17,7 @@ namespace {
 
 using namespace mcds;
 
-// A closed standard stream would be reused by the next socket: give each a descriptor that fails as it
-// should.
+// Opens closed standard streams on /dev/null so that they fail, or else the next socket would reuse them.
 void keep_standard_streams_open() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) >= 0) continue;
@@ -26,8 +26,8 @@ void keep_standard_streams_open() {
   }
 }
 
-// A static program that loads a module of the system's own libc, for what nsswitch.conf names there, crashes
-// unless both are of one version. Files and DNS are inside.
+// Restricts nsswitch to files and DNS, which are built in. A static program that loads a module of the
+// system's own libc crashes unless both have the same version.
 void load_no_modules() {
 #ifdef MCDS_STATIC
   __nss_configure_lookup("hosts", "files dns");
@@ -51,19 +51,19 @@ int act(const Verb& verb, Session& session) {
     session.expect_distinct_servers();
     session.output().flush();
     if (session.output().hid_names()) status = worse(status, ExitStatus::bad_data);
-    session.output().tell_errors();
-    if (session.tell_lost()) status = worse(status, ExitStatus::problem);
-    // What could not be asked for in time is to be tried again, whatever else is wrong.
+    session.output().report_errors();
+    if (session.report_lost()) status = worse(status, ExitStatus::problem);
+    // A request that was not sent in time is to be retried, whatever else failed.
     const bool late = status == ExitStatus::unavailable && session.is_too_late();
     return static_cast<int>(late ? ExitStatus::try_again : status);
   } catch (const Failure& failure) {
     session.output().give_up();
-    session.output().tell_errors();
-    session.tell_lost();
+    session.output().report_errors();
+    session.report_lost();
     const bool late = failure.code() == ErrorCode::unavailable && session.is_too_late();
-    const Failure told = late ? session.too_late(failure.server()) : failure;
-    session.output().error(told);
-    return static_cast<int>(status_of(told.code()));
+    const Failure reported = late ? session.too_late(failure.server()) : failure;
+    session.output().error(reported);
+    return static_cast<int>(status_of(reported.code()));
   }
 }
 
@@ -106,7 +106,8 @@ int main(int count, char** words) {
                   refused_by_system(ErrorCode::system, "cannot start a thread", error.code().value()));
   } catch (const std::exception& error) {
     return report(Session(invocation.globals),
-                  Failure(ErrorCode::internal, std::string("a bug in mcds: ") + error.what()));
+                  Failure(ErrorCode::internal,
+                          std::string("internal error: ") + error.what() + "; please report this"));
   }
   return static_cast<int>(ExitStatus::internal);
 }

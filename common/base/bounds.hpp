@@ -1,4 +1,4 @@
-// Limits for what is accepted from others, and held in memory.
+// Limits on input from others and on its size in memory.
 #pragma once
 
 #include <algorithm>
@@ -10,37 +10,36 @@
 
 namespace mcds {
 
-// The latest valid time: anything stored, sent or typed beyond it is refused. Arithmetic on what passes stays
-// within 64 bits, in microseconds and in nanoseconds alike where only differences are taken.
-constexpr std::int64_t latest_second = 253402300799;  // of the year 9999
-// Of a time to live or since an access, in seconds: 100 years.
-constexpr std::int64_t longest_life_s = std::int64_t{100} * 366 * 86400;
+// The latest valid time: later times are refused when stored, sent or typed. Arithmetic on valid times fits
+// into 64 bits, in microseconds, and for differences also in nanoseconds.
+constexpr std::int64_t latest_second = 253402300799;  // end of the year 9999
+// The maximum of a ttl or of the time since an access: 100 years.
+constexpr std::int64_t max_ttl_s = std::int64_t{100} * 366 * 86400;
 
-// How much of the servers' answers is held at a time: of one value, and of all answers to one batch.
-constexpr std::size_t largest_value = std::size_t{64} << 20;
-constexpr std::size_t largest_answers = std::size_t{128} << 20;
-// Of a batch over many keys, that is sent at once: its requests and their bytes.
+// The limits of replies in memory: for one value, and for all replies to one batch.
+constexpr std::size_t max_item_value_size = std::size_t{64} << 20;
+constexpr std::size_t max_answers_size = std::size_t{128} << 20;
+// The limits of a batch over many keys that is sent at once: its requests and their bytes.
 constexpr std::size_t batch_items = 512;
 constexpr std::size_t batch_bytes = std::size_t{1} << 20;
 
-// So many items a second: against the time of the beginning, so that what a wait took too long is made up
-// for.
-class Pace {
+// A rate limit of items per second. It counts from the start, so that a late wait is made up for.
+class RateLimiter {
  public:
-  // `rate`: items a second; unset: no limit.
-  Pace(std::optional<std::uint64_t> rate, SteadyTime start) : rate_(rate), due_(start) {}
+  // `rate` is in items per second; unset: no limit.
+  RateLimiter(std::optional<std::uint64_t> rate, SteadyTime start) : rate_(rate), due_(start) {}
 
-  // Returns the size of a batch with which some fifty are sent in a second: at most batch_items.
+  // Returns the batch size for about fifty batches per second: at most batch_items.
   std::size_t largest_batch() const {
     return rate_ ? std::clamp<std::size_t>(*rate_ / 50, 1, batch_items) : batch_items;
   }
 
-  // How long to wait before so many more. After a stall at most a second's worth is made up for: a burst is
-  // what a rate is to prevent.
+  // Returns how long to wait before `count` more items. After a stall at most one second is made up for,
+  // since a rate limit must prevent bursts.
   Duration take(std::size_t count, SteadyTime now) {
     if (!rate_) return {};
-    constexpr Duration most_behind = std::chrono::seconds(1);
-    if (due_ < now - most_behind) due_ = now - most_behind;
+    constexpr Duration max_behind = std::chrono::seconds(1);
+    if (due_ < now - max_behind) due_ = now - max_behind;
     const Duration wait = due_ - now;
     due_ += std::chrono::duration_cast<Duration>(
         std::chrono::duration<double>(static_cast<double>(count) / static_cast<double>(*rate_)));

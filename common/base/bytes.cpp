@@ -45,12 +45,12 @@ std::string digest_hex(std::string_view bytes, Init init, Update update, Digest 
   return text;
 }
 
-// Of a byte, or of each of a block.
+// Tests a byte, or each byte of a block.
 constexpr auto needs_encoding = [](auto byte) {
   return (byte <= 0x20) | (byte >= 0x7f) | (byte == '%') | (byte == ':');
 };
 
-// The length of the well-formed UTF-8 sequence at the start of `bytes`, 0 if there is none (RFC 3629).
+// Returns the length of the valid UTF-8 sequence (RFC 3629) at the start of `bytes`, or 0.
 std::size_t utf8_sequence(std::string_view bytes) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const auto tail = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
@@ -83,7 +83,7 @@ void append_json_escape(std::string& out, char c) {
   append_hex(out, static_cast<unsigned char>(c));
 }
 
-// Up to eight bytes as one word.
+// Returns up to eight bytes as one word.
 std::uint64_t first_word(std::string_view bytes) {
   std::uint64_t word = 0;
   if (bytes.size() >= sizeof word) {
@@ -98,8 +98,8 @@ bool is_ascii(std::uint64_t word) {
   return (word & 0x8080808080808080) == 0;
 }
 
-// Of 8 to 16 bytes by two words that overlap, of 1 to 3 likewise by bytes: for so few a call costs more than
-// the copying.
+// Copies 8 to 16 bytes as two overlapping words, and 1 to 3 likewise as bytes: a call would cost more than
+// that.
 inline char* copy_part(char* to, std::string_view part) {
   const std::size_t size = part.size();
   const char* from = part.data();
@@ -127,13 +127,13 @@ Block block_at(const char* bytes) {
   return block;
 }
 
-// Whether the test holds for any byte; it tests a block of them at once. The last two blocks may overlap.
+// Returns true if any byte passes the test, which is applied to blocks. The last two blocks may overlap.
 template <typename Test>
 bool any_byte(std::string_view bytes, const Test& test) {
   constexpr std::size_t size = sizeof(Block);
   std::array<char, size> few;
   if (bytes.size() < size) {
-    few.fill('x');  // of which no test holds
+    few.fill('x');  // which passes no test
     copy_part(few.data(), bytes);
     bytes = {few.data(), size};
   }
@@ -201,7 +201,7 @@ std::optional<std::string> parse_base64(std::string_view text) {
 void append_all(std::string& out, std::initializer_list<std::string_view> parts) {
   std::size_t size = 0;
   for (const std::string_view part : parts) size += part.size();
-  // Otherwise they would be written to what was filled with zeros just before.
+  // Short texts are joined here first: growing `out` would fill the new bytes with zeros.
   std::array<char, 512> together;
   if (size <= together.size()) {
     char* to = together.data();
@@ -341,6 +341,11 @@ bool is_ascii_without_del(std::string_view bytes) {
 
 bool is_one_word(std::string_view bytes) {
   return !any_byte(bytes, [](Block block) { return (block < 0x21) | (block == 0x7f); });
+}
+
+bool is_identifier(std::string_view text) {
+  return !text.empty() && text.size() <= max_identifier_size && is_one_word(text) &&
+         text.find_first_of(":,") == std::string_view::npos;
 }
 
 std::string json_quote(std::string_view utf8) {

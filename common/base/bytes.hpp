@@ -1,5 +1,5 @@
-// Bytes to text and back: hex, base64, percent-encoding, UTF-8, checksums, digests. All total functions:
-// anything may be passed in; what cannot be decoded is std::nullopt.
+// Converts bytes to text and back: hex, base64, percent-encoding, UTF-8, checksums, digests. The functions
+// accept any input, and return nullopt for input that they cannot decode.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,19 @@
 
 namespace mcds {
 
-// 16 lower-case hex digits.
+// Returns 16 lower-case hex digits.
 std::string hex64(std::uint64_t value);
 std::optional<std::uint64_t> parse_hex64(std::string_view text);
-// Two of them.
+// Appends two of them.
 void append_hex(std::string& out, unsigned char byte);
 
-// Decimal without sign, spaces or leading '+'; nullopt when empty, too large or anything else.
+// Returns true for ASCII digits, whatever the locale.
+constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+// Parses decimal digits without sign or spaces. Returns nullopt for anything else and beyond 64 bits.
 std::optional<std::uint64_t> parse_u64(std::string_view text);
-// The same with spaces after the digits, as left by memcached's decr.
+// Also accepts spaces after the digits, as memcached's decr leaves them.
 std::optional<std::uint64_t> parse_padded_u64(std::string_view text);
 std::optional<std::int64_t> parse_i64(std::string_view text);
 std::optional<double> parse_double(std::string_view text);
@@ -28,20 +32,19 @@ std::optional<double> parse_double(std::string_view text);
 std::string base64(std::string_view bytes);
 std::optional<std::string> parse_base64(std::string_view text);
 
-// Appends them all, growing `out` once: most of what batches print and send is put together from small
-// pieces.
+// Appends all parts and grows `out` once. Most text that batches print and send consists of small parts.
 void append_all(std::string& out, std::initializer_list<std::string_view> parts);
 
 bool is_utf8(std::string_view bytes);
-// The character that `utf8`, which is not empty, begins with.
+// The first character of a non-empty text.
 struct CodePoint {
   char32_t value;
-  std::size_t size;  // bytes; 0: malformed (RFC 3629)
+  std::size_t size;  // in bytes; 0: malformed (RFC 3629)
 };
 CodePoint first_code_point(std::string_view utf8);
-// Appends a character.
+// Appends a character as UTF-8.
 void append_utf8(std::string& out, std::uint32_t code);
-// What each is given to: the value of a character, or a byte that belongs to none.
+// Calls `good` with each character and `bad` with each byte that belongs to none.
 template <typename Good, typename Bad>
 void for_each_code_point(std::string_view utf8, const Good& good, const Bad& bad) {
   while (!utf8.empty()) {
@@ -51,21 +54,20 @@ void for_each_code_point(std::string_view utf8, const Good& good, const Bad& bad
   }
 }
 
-// Percent-encodes every byte that may not stand in a key part: control characters, space, DEL, '%', ':' and
-// bytes >= 0x80.
+// Encodes bytes that a key part must not contain: controls, space, DEL, '%', ':' and bytes >= 0x80.
 std::string percent_encode(std::string_view bytes);
 void append_percent_encoded(std::string& text, std::string_view bytes);
 std::optional<std::string> percent_decode(std::string_view text);
 
-// What stands before the next separator; `text` moves behind it.
+// Returns the text up to the next separator, and moves `text` past it.
 std::string_view take_word(std::string_view& text, char separator = ' ');
 inline std::string_view take_line(std::string_view& text) {
   return take_word(text, '\n');
 }
-// The parts between separators; one more than there are separators.
+// Returns the parts between separators: one more than there are separators.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
-// With commas between them, or what else; of each what `text_of` says.
+// Joins the entries by a separator; `text_of` returns the text of each.
 template <typename Range, typename TextOf = std::identity>
 std::string joined(const Range& entries, std::string_view separator = ",", TextOf text_of = {}) {
   std::string list;
@@ -74,26 +76,30 @@ std::string joined(const Range& entries, std::string_view separator = ",", TextO
   return list;
 }
 
-// CRC-32 (IEEE), from zlib.
+// Returns the CRC-32 (IEEE), from zlib.
 std::uint32_t crc32(std::string_view bytes);
-// 8 lower-case hex digits of crc32: the checksum of lines and records.
+// Returns crc32 as 8 lower-case hex digits: the checksum of lines and records.
 std::string checksum(std::string_view bytes);
-// Lower-case hex digests, from nettle: 32, 40 and 64 digits.
+// Return lower-case hex digests, from nettle: 32, 40 and 64 digits.
 std::string md5_hex(std::string_view bytes);
 std::string sha1_hex(std::string_view bytes);
 std::string sha256_hex(std::string_view bytes);
-// The first 32 hex digits of SHA-256: stands for a name too long for a key.
+// Returns the first 32 hex digits of SHA-256, which replace a name that is too long for a key.
 std::string digest128(std::string_view bytes);
 
-// A JSON string literal (RFC 8259), quotes included; control characters escaped, the rest as it is. Input
-// should be UTF-8: each byte that belongs to no character becomes U+FFFD.
+// Returns a JSON string literal (RFC 8259) with quotes; control characters are escaped. Input should be
+// UTF-8: each byte that belongs to no character becomes U+FFFD.
 std::string json_quote(std::string_view utf8);
 void append_json_quoted(std::string& out, std::string_view utf8);
-// Whether these bytes stand in a JSON string as they are, and are visible: ASCII with nothing to escape.
+// Returns true for visible ASCII that a JSON string needs no escape for.
 bool is_plain_json(std::string_view bytes);
 bool is_ascii_without_del(std::string_view bytes);
-// No spaces and no control characters of ASCII: a key that memcached's text commands can carry. Clients of
-// the binary protocol can store others.
+// Returns true if there are no spaces and no ASCII control characters, so that memcached's text commands can
+// carry the bytes as a key. Clients of the binary protocol can store other keys.
 bool is_one_word(std::string_view bytes);
+// Returns true for a word that may stand where a layout has an identifier (token, incarnation, segment, id),
+// whichever program made it. Ours are 16 hex digits.
+constexpr std::size_t max_identifier_size = 64;
+bool is_identifier(std::string_view text);
 
 }  // namespace mcds

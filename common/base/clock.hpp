@@ -1,4 +1,4 @@
-// Time is injected: nothing else in common/ reads a clock or sleeps.
+// Clock: the source of time, which is injected. Nothing else in common/ reads a clock or sleeps.
 #pragma once
 
 #include <chrono>
@@ -7,11 +7,11 @@ namespace mcds {
 
 using Duration = std::chrono::nanoseconds;
 using WallTime =
-    std::chrono::sys_time<std::chrono::microseconds>;  // what other machines understand; may be wrong
+    std::chrono::sys_time<std::chrono::microseconds>;  // shared with other machines; may be wrong
 using SteadyTime =
-    std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;  // leases, deadlines
+    std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;  // for leases and deadlines
 
-// Thrown by a sleep during which the process was asked to end.
+// Thrown by a sleep during which a signal asked the process to end.
 struct Interrupted {
   int signal;
 };
@@ -20,7 +20,7 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual WallTime wall() const = 0;
-  // Keeps counting while the machine sleeps (CLOCK_BOOTTIME), so that a lease cannot outlive a suspend.
+  // Also advances while the machine sleeps (CLOCK_BOOTTIME), so that no lease outlives a suspend.
   virtual SteadyTime steady() const = 0;
   // May throw Interrupted.
   virtual void sleep_for(Duration duration) = 0;

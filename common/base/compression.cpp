@@ -32,7 +32,7 @@ void Compressor::pass_on(std::string_view bytes, bool last) {
     ZSTD_outBuffer out{out_.data(), out_.size(), 0};
     const std::size_t left =
         ZSTD_compressStream2(compressing(state_.get()), &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
-    if (ZSTD_isError(left) != 0) throw std::bad_alloc();  // there is no other way for it to fail
+    if (ZSTD_isError(left) != 0) throw std::bad_alloc();  // its only possible error
     if (out.pos > 0) sink_(std::string_view(out_).substr(0, out.pos));
     if (last ? left == 0 : in.pos == in.size) return;
   }

@@ -1,6 +1,5 @@
-// Streams of bytes in Zstandard's format (RFC 8878), with a checksum: what goes into a file compressed, and
-// comes out of it again.
-// Memory is bounded, whatever a file says of itself (8 MiB for what its window may be).
+// Compressor and Decompressor: streams in Zstandard's format (RFC 8878) with a checksum. Memory is bounded,
+// whatever window size a file declares (at most 8 MiB is accepted).
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,7 @@ class Compressor {
   using Sink = std::function<void(std::string_view bytes)>;
   explicit Compressor(Sink sink);
   void write(std::string_view bytes) { pass_on(bytes, false); }
-  // What is still held, and the end. Without it a Decompressor says that it was cut off.
+  // Writes the buffered bytes and the end. Without it a Decompressor reports that the data were cut off.
   void finish() { pass_on({}, true); }
 
  private:
@@ -28,10 +27,10 @@ class Compressor {
 
 class Decompressor {
  public:
-  // Up to `size` bytes into `into`; 0: there are no more.
+  // Reads up to `size` bytes into `into`. Returns 0 at the end.
   using Fill = std::function<std::size_t(char* into, std::size_t size)>;
   explicit Decompressor(Fill fill);
-  // As Fill; 0 too where the data are damaged or cut off, which problem() then says.
+  // Same as Fill. Also returns 0 if the data are damaged or cut off; problem() then describes it.
   std::size_t read(char* into, std::size_t size);
   const std::string& problem() const { return problem_; }
 

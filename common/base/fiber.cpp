@@ -27,7 +27,7 @@ std::size_t guard_size() {
   return size;
 }
 
-// Stacks are reused, by the same kernel thread: a simulation makes millions of fibers.
+// Stacks are reused within a kernel thread, because a simulation makes millions of fibers.
 std::vector<Fiber::Stack>& idle_stacks() {
   thread_local std::vector<Fiber::Stack> stacks;
   return stacks;
@@ -50,7 +50,7 @@ Fiber::Stack take_stack() {
   return stack;
 }
 
-// AddressSanitizer takes a jump to a stack it does not know for an overflow of the one it does.
+// AddressSanitizer reports a jump to an unknown stack as an overflow of the current one.
 #if defined(__SANITIZE_ADDRESS__)
 #define MCDS_FIBERS_UNDER_ASAN 1
 #elif defined(__has_feature)
@@ -59,24 +59,24 @@ Fiber::Stack take_stack() {
 #endif
 #endif
 #ifdef MCDS_FIBERS_UNDER_ASAN
-void tell_start_of_switch(void** shadow, const void* bottom, std::size_t size) {
+void report_start_of_switch(void** shadow, const void* bottom, std::size_t size) {
   __sanitizer_start_switch_fiber(shadow, bottom, size);
 }
-void tell_end_of_switch(void* shadow, const void** bottom, std::size_t* size) {
+void report_end_of_switch(void* shadow, const void** bottom, std::size_t* size) {
   __sanitizer_finish_switch_fiber(shadow, bottom, size);
 }
-// What was left there for good has no owner any more.
-void tell_new_use(const void* bottom, std::size_t size) {
+// Objects that a previous use left on the stack have no owner any more.
+void report_new_use(const void* bottom, std::size_t size) {
   __asan_unpoison_memory_region(bottom, size);
 }
 #else
-void tell_start_of_switch(void**, const void*, std::size_t) {}
-void tell_end_of_switch(void*, const void**, std::size_t*) {}
-void tell_new_use(const void*, std::size_t) {}
+void report_start_of_switch(void**, const void*, std::size_t) {}
+void report_end_of_switch(void*, const void**, std::size_t*) {}
+void report_new_use(const void*, std::size_t) {}
 #endif
 
-// The runtime keeps the exceptions being handled per kernel thread; each fiber needs its own. The ABI fixes
-// the layout: a pointer and a counter.
+// The runtime keeps the exceptions being handled per kernel thread, but each fiber needs its own. The ABI
+// fixes the layout: a pointer and a counter.
 using ExceptionState = std::array<char, 2 * sizeof(void*)>;
 
 ExceptionState exchange_exceptions(const ExceptionState& next) {
@@ -90,12 +90,12 @@ ExceptionState exchange_exceptions(const ExceptionState& next) {
 }  // namespace
 
 void Fiber::Unmap::operator()(char* bottom) const {
-  tell_new_use(bottom + guard_size(), stack_size);
+  report_new_use(bottom + guard_size(), stack_size);
   ::munmap(bottom, guard_size() + stack_size);
 }
 
 Fiber::Fiber(std::function<void()> body) : body_(std::move(body)), stack_(take_stack()) {
-  tell_new_use(stack_.get() + guard_size(), stack_size);
+  report_new_use(stack_.get() + guard_size(), stack_size);
 }
 
 Fiber::~Fiber() {
@@ -117,13 +117,13 @@ void Fiber::begin() {
 void Fiber::enter(unsigned low, unsigned high) {
   auto* self =
       reinterpret_cast<Fiber*>(static_cast<std::uintptr_t>(low) | static_cast<std::uint64_t>(high) << 32);
-  tell_end_of_switch(nullptr, &self->owner_stack_.bottom, &self->owner_stack_.size);
+  report_end_of_switch(nullptr, &self->owner_stack_.bottom, &self->owner_stack_.size);
   self->body_();
   self->finished_ = true;
   self->swap(self->own_, self->owner_, self->owner_stack_);
 }
 
-// A jump restores no registers: the function it returns to must do nothing else.
+// A jump restores no registers, so the function it returns to must do nothing else.
 void Fiber::jump(Point& to) {
   __builtin_longjmp(to.data(), 1);
 }
@@ -140,10 +140,10 @@ void Fiber::leave(Point& from, Point& to) {
 void Fiber::swap(Point& from, Point& to, const Bounds& onto) {
   const ExceptionState mine = exchange_exceptions({});
   void* shadow = nullptr;
-  tell_start_of_switch(finished_ ? nullptr : &shadow, onto.bottom, onto.size);
+  report_start_of_switch(finished_ ? nullptr : &shadow, onto.bottom, onto.size);
   leave(from, to);
   Bounds before;
-  tell_end_of_switch(shadow, &before.bottom, &before.size);
+  report_end_of_switch(shadow, &before.bottom, &before.size);
   if (&to == &owner_) owner_stack_ = before;
   exchange_exceptions(mine);
 }

@@ -1,4 +1,4 @@
-// Cooperative threads on one kernel thread: what runs, when, is the owner's choice alone.
+// Fiber: cooperative threads on one kernel thread. The owner alone decides which fiber runs, and when.
 #pragma once
 
 #include <array>
@@ -10,30 +10,30 @@ namespace mcds {
 
 class Fiber {
  public:
-  // Mapped, with a page below it that must not be touched: a recursion that is too deep ends the program at
-  // once instead of writing over a neighbour.
+  // Frees a stack. Stacks are mapped with a guard page below, so that a recursion that is too deep crashes
+  // the program at once instead of overwriting other memory.
   struct Unmap {
     void operator()(char* bottom) const;
   };
   using Stack = std::unique_ptr<char, Unmap>;
 
   explicit Fiber(std::function<void()> body);
-  // The body must have returned, or never started: an abandoned stack would leak what lives on it.
+  // The body must have returned or never started: the objects on an unfinished stack would leak.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Runs the body until it pauses or returns. Exceptions must not leave the body.
+  // Runs the body until it pauses or returns. The body must not throw.
   void resume();
-  // Called from within the body: back to resume()'s caller.
+  // Returns to resume()'s caller. Call it from within the body.
   void pause();
   bool finished() const { return finished_; }
   bool started() const { return started_; }
 
  private:
-  // A place in a function that a jump returns to. libc's setjmp refuses to jump to another stack, and
-  // swapcontext makes a system call for the signal mask at each switch. AddressSanitizer must not look at
-  // functions that a jump leaves: what it marks in their frames would stay.
+  // A position in a function that a jump returns to. libc's setjmp refuses to jump to another stack, and
+  // swapcontext makes a system call for the signal mask at each switch. AddressSanitizer must not instrument
+  // functions that a jump leaves, because its marks in their frames would stay.
   using Point = std::array<void*, 5>;
   struct Bounds {
     const void* bottom = nullptr;
@@ -49,7 +49,7 @@ class Fiber {
   Stack stack_;
   Point own_{};
   Point owner_{};
-  Bounds owner_stack_;  // the one resume() was called on, as far as a sanitizer tells
+  Bounds owner_stack_;  // the stack of resume()'s caller, as far as a sanitizer reports it
   bool started_ = false;
   bool finished_ = false;
 };

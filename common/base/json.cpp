@@ -15,24 +15,15 @@ namespace mcds {
 
 namespace {
 
-// Most answers fit: one allocation instead of one per doubling.
+// Most objects fit into this size: one allocation instead of one per doubling.
 constexpr std::size_t usual_size = 190;
-// Of a large value that is written at a time: whole groups of base64.
+// A large value is written in parts of this size, which are whole groups of base64.
 constexpr std::size_t brief_size = 60;
 constexpr std::size_t part_size = std::size_t{3} << 14;
 
-// Strings in their one spelling; numbers keep their digits, unlike in a document that is parsed and printed.
-void append_token(std::string& out, std::string_view token) {
-  if (token.front() == '"' && token.find('\\') != std::string_view::npos) {
-    append_json_quoted(out, json_string_bytes(token));
-  } else {
-    out += token;
-  }
-}
-
 }  // namespace
 
-// What stands before a field's name.
+// Returns the text before a field's name.
 std::string_view JsonObject::opening() {
   if (!body_.empty()) return ",\"";
   body_.reserve(usual_size);
@@ -142,56 +133,51 @@ JsonObject& JsonObject::raw(JsonName name, std::string_view json) {
 }
 
 bool is_json(std::string_view text) {
-  JsonReader reader(text);
-  while (reader.next()) {
-  }
-  return reader.valid();
+  return !json_fault(text);
 }
 
 bool is_compact_json(std::string_view text) {
-  JsonReader reader(text);
-  std::size_t size = 0;
-  while (const auto token = reader.next()) size += token->text.size();
-  return reader.valid() && size == text.size();
+  bool inside = false;  // a string
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (!inside && (c == ' ' || c == '\t' || c == '\r' || c == '\n')) return false;
+    if (c == '"') inside = !inside;
+    if (c == '\\') ++i;
+  }
+  return is_json(text);
 }
 
 std::optional<std::string> compact_json(std::string_view text) {
   std::string compact;
   compact.reserve(text.size());
-  JsonReader reader(text);
-  while (const auto token = reader.next()) append_token(compact, token->text);
-  if (!reader.valid()) return std::nullopt;
+  if (json_fault(text, [&](const JsonPart& part) { append_json_part(compact, part); })) return std::nullopt;
   return compact;
 }
 
 std::optional<std::string> json_unquote(std::string_view text) {
-  JsonReader reader(text);
-  const auto token = reader.next();
-  if (!token || token->text.front() != '"' || reader.next() || !reader.valid()) return std::nullopt;
-  return json_string_bytes(token->text);
+  std::optional<std::string> bytes;
+  const auto keep = [&](const JsonPart& part) {
+    if (part.depth == 0 && part.kind == JsonPart::Kind::string) bytes = part.text;
+  };
+  return json_fault(text, keep) ? std::nullopt : bytes;
 }
 
 namespace {
 
-// The values one container deep, each as compact text, with their names in an object.
+// Returns the direct elements of an array, or members of an object with their names, each value as compact
+// text.
 std::optional<std::vector<JsonMember>> children(std::string_view text, char bracket) {
-  JsonReader reader(text);
   std::vector<JsonMember> found;
-  const auto first = reader.next();
-  if (!first || first->text.front() != bracket) return std::nullopt;
-  JsonMember child;
-  while (const auto token = reader.next()) {
-    const char c = token->text.front();
-    const bool ends = (token->depth == 1 && c == ',') || token->depth == 0;
-    if (token->depth == 1 && token->is_key) {
-      child.name = json_string_bytes(token->text);
-    } else if (ends) {
-      if (!child.value.empty()) found.push_back(std::exchange(child, {}));
-    } else if (token->depth > 1 || c != ':') {
-      append_token(child.value, token->text);
-    }
-  }
-  if (!reader.valid()) return std::nullopt;
+  if (text.find_first_not_of(" \t\r\n") != text.find(bracket)) return std::nullopt;
+  const auto visit = [&](JsonPart part) {
+    using enum JsonPart::Kind;
+    if (part.depth == 0) return;
+    if (part.depth == 1 && part.kind == name) return void(found.push_back({std::string(part.text), ""}));
+    if (part.depth == 1 && part.kind != close && bracket == '[') found.emplace_back();
+    part.comma = part.comma && part.depth > 1;
+    append_json_part(found.back().value, part);
+  };
+  if (json_fault(text, visit)) return std::nullopt;
   return found;
 }
 

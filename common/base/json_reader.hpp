@@ -1,63 +1,41 @@
-// The one gate for JSON text: all that is taken for JSON, typed by a user or stored by anybody, was read by
-// this to its end. It passes one value of RFC 8259 in UTF-8, no deeper than `deepest_json`, without a byte
-// behind it.
+// json_fault: decides what is JSON, for all text that is typed by a user or stored by any program. It accepts
+// one value of RFC 8259 in UTF-8, nested at most `deepest_json` deep, without trailing bytes.
 #pragma once
 
-#include <bitset>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace mcds {
 
-constexpr std::size_t deepest_json = 128;  // containers in each other
+constexpr std::size_t deepest_json = 128;  // nested containers
 
-struct JsonToken {
-  std::string_view text;  // a mark, or a string with its quotes, a number, a word
-  std::size_t depth = 0;  // containers around it; a bracket is not around itself
-  bool is_key = false;
+struct JsonPart {
+  enum class Kind { open, close, name, string, literal };
+  Kind kind;
+  std::string_view text;  // a bracket, the bytes of a name or string, or a number or word as written
+  std::size_t depth;      // containers around it; a bracket does not count itself
+  bool comma;             // precedes it
 };
+using JsonVisitor = std::function<void(const JsonPart&)>;
 
-// Token by token, without recursion. What next() has returned may still turn out to belong to no JSON:
-// valid() says.
-class JsonReader {
- public:
-  explicit JsonReader(std::string_view text);
-  // nullopt at the end, and at the first fault.
-  std::optional<JsonToken> next();
-  // After next() returned nullopt: the text is one value, whole.
-  bool valid() const { return state_ == State::done && rest_.empty(); }
-  // The bytes taken so far: after a fault, where it is; 0 of a text that is not UTF-8.
-  std::size_t position() const { return size_ - rest_.size(); }
+// Calls `visit` with each part in order, without recursion. Returns nullopt if the text is exactly one value,
+// otherwise the position of the first byte that cannot be there, or 0 if it nests too deep; parts before
+// it have been visited. With `comments`, those of C++ count as blanks.
+std::optional<std::size_t> json_fault(std::string_view text, const JsonVisitor& visit = nullptr,
+                                      bool comments = false);
 
- private:
-  enum class State { value, value_or_end, key, key_or_end, colon, comma_or_end, done, wrong };
+// Appends the part as compact JSON, strings in their one spelling, with the comma or colon at its side.
+void append_json_part(std::string& out, const JsonPart& part);
 
-  std::optional<JsonToken> fault();
-  std::optional<JsonToken> take(std::size_t size, State next, bool is_key = false);
-  std::optional<JsonToken> open();
-  std::optional<JsonToken> close();
-  std::optional<JsonToken> take_value();
-  State after_value() const { return depth_ == 0 ? State::done : State::comma_or_end; }
+// Canonical JSON, one spelling for each value: RFC 8785 (JSON Canonicalization Scheme).
 
-  std::string_view rest_;
-  std::size_t size_;
-  State state_ = State::value;
-  std::bitset<deepest_json> in_object_;
-  std::size_t depth_ = 0;
-};
-
-// The bytes of a string token that a JsonReader passed.
-std::string json_string_bytes(std::string_view token);
-
-// One spelling for one JSON value: RFC 8785 (JSON Canonicalization Scheme).
-
-// Object members sorted by UTF-16 code units, numbers as ECMAScript prints them, no white space, minimal
-// escapes.
-// Throws Failure(bad_data) for what has no canonical form: no JSON, invalid UTF-8 or a lone surrogate, a
-// duplicate object key, a number beyond a double, an integer that a double cannot hold exactly (two ids would
-// share one key).
+// Returns JSON with object members sorted by UTF-16 code units, numbers as ECMAScript prints them, no white
+// space and minimal escapes. Throws Failure(bad_data) for text without a canonical form: invalid JSON or
+// UTF-8, a lone surrogate, a duplicate object key, a number beyond a double, or an integer that a double
+// cannot hold exactly (two ids would share one key).
 std::string canonical_json(std::string_view text);
 
 }  // namespace mcds

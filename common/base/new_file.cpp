@@ -16,7 +16,7 @@ namespace mcds {
 
 namespace {
 
-// Where symbolic links would lead, there might be somebody else's file.
+// A symbolic link is not followed: it could lead to another user's file.
 bool may_replace(const std::string& path) {
   struct stat found {};
   return lstat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode);
@@ -29,7 +29,7 @@ std::string temporary_folder() {
   return set == nullptr || *set == '\0' ? "/tmp" : set;
 }
 
-// Some file systems (NFS) know only files with names.
+// Some file systems (NFS) support only files with names.
 int open_unnamed_file() {
   const std::string folder = temporary_folder();
   const int descriptor = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
@@ -47,7 +47,7 @@ NewFile::NewFile(std::string path) : path_(std::move(path)) {
     throw Failure(ErrorCode::cannot_write, "cannot write '" + path_ + "': give the name of a file");
   if (!may_replace(path_))
     throw Failure(ErrorCode::cannot_write,
-                  "cannot write " + path_ + ": it is there and not a regular file; give another name");
+                  "cannot write " + path_ + " because it is not a regular file; give another name");
   descriptor_ = Descriptor(open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (descriptor_ >= 0) return;
   if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) fail("cannot write");
@@ -59,7 +59,7 @@ NewFile::NewFile(std::string path) : path_(std::move(path)) {
   temporary_ = meanwhile();
 }
 
-// One for each file, which the next run takes over from a killed one.
+// The name depends only on the path, so that the next run reuses the file of a killed one.
 std::string NewFile::meanwhile() const {
   return folder_ + "/.mcds-" + digest128(path_).substr(0, 16);
 }
@@ -87,7 +87,7 @@ Descriptor NewFile::keep() {
   if (!may_replace(path_) || rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot replace");
   temporary_.clear();
   const Descriptor folder(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems refuse to sync a directory; the rename is done all the same.
+  // Some file systems cannot sync a directory; the rename is done anyway.
   if (folder >= 0) static_cast<void>(fsync(folder));
   return std::move(descriptor_);
 }

@@ -1,7 +1,7 @@
-// A file that is there whole or not at all: it has no name while it is written, and takes the place of an
-// older one in one step. A process that is killed at any point leaves the older one as it was. Beside it may
-// stay one file, `.mcds-` and 16 hex digits, which the next run that writes the same file takes over: killed
-// in the last step, or at any on a file system that knows no files without names.
+// NewFile: a file that appears whole or not at all. It has no name while it is written, and replaces an older
+// file in one step. A process that is killed at any point leaves the older file unchanged. One more file may
+// remain, `.mcds-` and 16 hex digits: after a kill in the last step, or at any point on a file system without
+// unnamed files. The next run that writes the same file reuses it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,7 @@ namespace mcds {
 
 class NewFile {
  public:
-  // Readable by its owner alone. Throws Failure(cannot_write), also where `path` is something else than a
-  // file.
+  // Only the owner can read the file. Throws Failure(cannot_write), also if `path` is not a regular file.
   explicit NewFile(std::string path);
   ~NewFile();
   NewFile(const NewFile&) = delete;
@@ -23,10 +22,10 @@ class NewFile {
   void write(std::string_view bytes) {
     if (!write_all(descriptor_, bytes)) fail("cannot write");
   }
-  // Everything is on disk, then under its name. Not called: nothing has happened. Returns what is open for
-  // reading and writing.
+  // Syncs the file to disk and then gives it its name. Without this call nothing happens. Returns a
+  // descriptor for reading and writing.
   Descriptor keep();
-  // Bytes that the folder has room for.
+  // Returns the free space in the folder, in bytes.
   std::uint64_t room() const;
   const std::string& path() const { return path_; }
   int descriptor() const { return descriptor_; }
@@ -37,14 +36,14 @@ class NewFile {
 
   std::string path_;
   std::string folder_;
-  std::string temporary_;  // its name meanwhile; empty: none
+  std::string temporary_;  // its temporary name; empty: none
   Descriptor descriptor_;
 };
 
-// Temporary files without a name: a process that is killed at any point leaves nothing.
-// $TMPDIR, or /tmp.
+// Temporary files without a name: a process that is killed at any point leaves nothing behind.
+// Returns $TMPDIR, or /tmp.
 std::string temporary_folder();
-// A descriptor for reading and writing in that folder; -1 with errno.
+// Returns a descriptor for reading and writing in that folder, or -1 with errno.
 int open_unnamed_file();
 
 }  // namespace mcds

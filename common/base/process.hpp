@@ -1,4 +1,4 @@
-// Processes that are made here: pipes to them, waiting for their end, and the signals they begin with.
+// Child processes: pipes to them, waiting for them, and their signals.
 #pragma once
 
 #include <sys/types.h>
@@ -8,10 +8,9 @@
 
 namespace mcds {
 
-// Descriptors: one that is closed at the end, writing to one until all is written, and how many of them this
-// process may have open.
+// Descriptors: an owner, complete writes, and the limit of open descriptors.
 
-// Closes it at the end, unless it is standard input.
+// Owns a descriptor and closes it, unless it is standard input.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}
@@ -23,47 +22,46 @@ class Descriptor {
   ~Descriptor() { reset(); }
   operator int() const { return number_; }
   void reset();
-  int release() { return std::exchange(number_, -1); }  // it is no longer closed
+  int release() { return std::exchange(number_, -1); }  // the caller must close it
 
  private:
   int number_;
 };
 
-// Raises the soft limit to the hard one. False: there is nothing left to raise.
+// Raises the soft limit to the hard one. Returns false if it is already that high.
 bool raise_descriptor_limit();
-// As it was when the process began: for a command that is run, which may rely on small numbers (select(2)).
-// May be called between fork and exec.
+// Restores the limit that the process started with, for a command that may depend on small descriptors
+// (select(2)). It may be called between fork and exec.
 void restore_descriptor_limit();
-// The soft limit now in force.
+// Returns the current soft limit.
 unsigned long descriptor_limit();
 
-// Whole, however long the descriptor makes it wait; false, with errno, when it takes no more.
+// Writes all bytes and waits as long as necessary. Returns false with errno on an error.
 bool write_all(int descriptor, std::string_view bytes);
 
-// Both ends are closed at the end, and on exec.
+// A pipe whose ends are closed by the destructor and on exec.
 struct Pipe {
   Descriptor read_end, write_end;
 
-  // `flags`: those of pipe2(). Throws Failure(system).
+  // `flags` are those of pipe2(). Throws Failure(system).
   static Pipe make(int flags = 0);
 };
 
-// Sets the signals of which we rely on what they do: SIGPIPE and SIGXFSZ are ignored, as the write that fails
-// says it, and SIGCHLD is not, as the kernel would reap our children. Call it once, at the start.
+// Sets the signals that this program depends on. SIGPIPE and SIGXFSZ are ignored, as the failed write reports
+// the error. SIGCHLD is not, as the kernel would reap our children. Call it once at the start.
 void settle_signals();
-// Sets them as they were when the program began: for a program that is run. May be called between fork and
-// exec.
+// Restores the signals of the start, for a program that is run. It may be called between fork and exec.
 void restore_signals();
 
-// As fork(). Throws Failure(system).
+// Calls fork(). Throws Failure(system).
 pid_t fork_process();
-// Waits for the end of a child; its status.
+// Waits for a child to exit and returns its status.
 int reap(pid_t pid);
-// Ends a child, and waits for that.
+// Terminates a child and waits for it to exit.
 void end_process(pid_t pid);
 
-// In a child that works beside `parent`, which made it: it ends with that, no signal of our terminal reaches
-// it, and its standard streams lead nowhere.
+// Called in a child of `parent`: it then ends with the parent, no signal of the terminal reaches it, and its
+// standard streams are /dev/null.
 void work_beside(pid_t parent, const char* name);
 
 }  // namespace mcds

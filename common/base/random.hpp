@@ -1,4 +1,4 @@
-// Randomness is injected, so that a simulation can repeat a run from its seed.
+// Sources of random numbers. They are injected, so that a simulation can repeat a run from its seed.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,15 @@ class Random {
  public:
   virtual ~Random() = default;
   virtual std::uint64_t bits() = 0;
-  // Uniform in [0, bound); bound > 0.
-  // The bias of a remainder is below bound / 2^64: of no consequence for jitter and sampling.
+  // Returns a number in [0, bound); bound > 0. The bias is below bound / 2^64, negligible here.
   std::uint64_t below(std::uint64_t bound) { return bits() % bound; }
-  // Uniform in [0, 1).
+  // Returns a number in [0, 1), uniformly distributed.
   double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
-  // 16 lower-case hex digits: a lock token, an operation id.
+  // Returns 16 lower-case hex digits, for lock tokens and operation ids.
   std::string token();
 };
 
-// The kernel's generator: tokens must differ between machines and forks.
+// The kernel's generator, because tokens must differ between machines and forks.
 class SystemRandom final : public Random {
  public:
   std::uint64_t bits() override;

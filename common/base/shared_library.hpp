@@ -1,5 +1,4 @@
-// A library that is loaded when it is first needed, so that programs that do without it neither need nor
-// pay for it.
+// SharedLibrary: a library that is loaded on first use, so that other programs neither need nor pay for it.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +9,10 @@ namespace mcds {
 
 class SharedLibrary {
  public:
-  // Never unloaded. Throws `missing` if it is not installed, and always in a static build.
+  // Loads the library for good. Throws `missing` if it is not installed, and always in a static build.
   SharedLibrary(const char* file, const Failure& missing);
 
-  // A function, as whatever type it is taken for. Throws `missing` if it is another version, which has none
-  // of that name.
+  // A function, which converts to any function type. find() throws `missing` if this version lacks it.
   struct Address {
     void* at;
     template <typename Function>
@@ -31,10 +29,10 @@ class SharedLibrary {
 
 }  // namespace mcds
 
-// A member of a struct whose first is `SharedLibrary file`: this function of it, declared in its header.
+// Declares a function of the library. The struct's first member must be `SharedLibrary file`.
 #define MCDS_LOADED(member, function) decltype(&::function) member = file.find(#function)
 
-// Tells packagers of a library that the loader does not see (systemd.io/ELF_DLOPEN_METADATA).
+// Declares to packagers a library that the loader does not see (systemd.io/ELF_DLOPEN_METADATA).
 #define MCDS_DLOPEN_TEXT(feature, description, file)             \
   "[{\"feature\":\"" feature "\",\"description\":\"" description \
   "\",\"priority\":\"recommended\","                             \

@@ -12,14 +12,14 @@ namespace {
 
 constexpr char del = 0x7f;
 
-// C1 controls, what ends a line or a paragraph, and what changes the direction of the text around it.
+// Returns true for C1 controls, ends of lines and paragraphs, and characters that change the text direction.
 bool controls(char32_t character) {
   return (character >= 0x80 && character < 0xa0) || character == 0x061c || character == 0x200e ||
          character == 0x200f || (character >= 0x2028 && character <= 0x202e) ||
          (character >= 0x2066 && character <= 0x2069);
 }
 
-// Of the control character at the start, its escape as JSON has it, and its size.
+// The JSON escape of the control character at the start of a text, and the size of the character.
 struct Escape {
   std::string text;
   std::size_t size;
@@ -83,7 +83,7 @@ std::string visible(std::string_view text) {
 
 void make_json_visible(std::string& out, std::size_t start) {
   if (is_ascii_without_del(std::string_view(out).substr(start))) return;
-  constexpr std::string_view marks = "\x7f\xc2\xd8\xe2";  // how DEL, C1 and the other controls begin
+  constexpr std::string_view marks = "\x7f\xc2\xd8\xe2";  // the first bytes of DEL, C1 and the other controls
   const std::string json = out.substr(start);
   out.resize(start);
   std::string_view rest = json;
@@ -117,10 +117,10 @@ std::string shell_word(std::string_view text) {
 
 namespace {
 
-constexpr std::size_t longest_word = 100;
+constexpr std::size_t max_word_length = 100;
 
-// Returns the Damerau-Levenshtein distance: how many bytes are inserted, deleted or replaced, or how many
-// neighbours swapped, to make `b` of `a`.
+// Returns the Damerau-Levenshtein distance: the number of bytes inserted, deleted or replaced, or of
+// neighbours swapped, to change `a` into `b`.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1), before, two_before;
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -139,10 +139,14 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string in_quotes(std::string_view text) {
+  return '\'' + visible(text) + '\'';
+}
+
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates,
                          const std::string& otherwise) {
-  if (word.empty() || word.size() > longest_word) return otherwise;
-  // One slip in a short word: with two, `pop` would mean `drop`.
+  if (word.empty() || word.size() > max_word_length) return otherwise;
+  // A short word may have one error; with two, `pop` would suggest `drop`.
   std::size_t least = std::min(word.size(), std::max<std::size_t>(1, word.size() / 3) + 1);
   const std::string* nearest = nullptr;
   for (const std::string& candidate : candidates) {
@@ -151,7 +155,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
     least = d;
     nearest = &candidate;
   }
-  return nearest == nullptr ? otherwise : "; did you mean \"" + *nearest + "\"?";
+  return nearest == nullptr ? otherwise : "; did you mean '" + *nearest + "'?";
 }
 
 }  // namespace mcds

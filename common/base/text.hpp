@@ -1,4 +1,4 @@
-// Foreign text shown to people: nothing in it may control a terminal, or break a line.
+// Displays foreign text safely: nothing in it may control a terminal or break a line.
 #pragma once
 
 #include <cstddef>
@@ -8,32 +8,33 @@
 
 namespace mcds {
 
-// The longest beginning of at most `most` bytes that ends with a whole character, if the text is UTF-8.
+// Returns the longest beginning of at most `most` bytes that ends with a whole UTF-8 character.
 std::string_view beginning(std::string_view utf8, std::size_t most);
 
-// With a to z in place of A to Z.
+// Returns the text with A to Z replaced by a to z.
 std::string lower_case(std::string text);
 
-// UTF-8 in which controls (C0, C1, DEL, those of the direction of text such as U+202E, line and paragraph
-// separators) are written as JSON escapes (\n, \u001b, \u202e) and bytes that belong to no character as \x
-// and two digits; everything else as it is.
+// Returns UTF-8 in which controls are JSON escapes (\n, \u001b, \u202e): C0, C1, DEL, text direction such as
+// U+202E, line and paragraph separators. Bytes that belong to no character become \x and two digits;
+// everything else is unchanged.
 std::string visible(std::string_view text);
-// As one word for a shell: bare, or in single quotes.
+// Returns the text in single quotes, as messages show names, made visible.
+std::string in_quotes(std::string_view text);
+// Returns the text as one shell word: bare, or in single quotes.
 std::string shell_word(std::string_view text);
-// Returns whether the text has one of these controls.
+// Returns true if the text has one of these controls.
 bool has_controls(std::string_view text);
-// Whether visible() leaves the text as it is.
+// Returns true if visible() leaves the text unchanged.
 bool is_visible(std::string_view text);
 
-// Appends JSON text, with the same controls escaped: in strings, the only place where they are, JSON lets
-// them stand.
+// Appends JSON text with the same controls escaped. They occur only in strings.
 void append_visible_json(std::string& out, std::string_view json);
-// The same with what stands in `out` from `start` on.
+// Does the same for the part of `out` from `start` on.
 void make_json_visible(std::string& out, std::size_t start);
 
-// "did you mean": the nearest of the words that would have been right.
+// Finds the word that the user probably meant.
 
-// `; did you mean "incr"?`, or `otherwise` when no candidate is near enough to be a slip of the finger.
+// Returns `; did you mean "incr"?`, or `otherwise` if no candidate is similar enough to be a typing error.
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates,
                          const std::string& otherwise = {});
 

@@ -25,14 +25,13 @@ constexpr std::array<Unit, 6> units{
     {{"ms", 1e-3}, {"us", 1e-6}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}}};
 
 std::string quoted(std::string_view text) {
-  return is_utf8(text) ? json_quote(beginning(text, 60)) : std::string("bytes that are not UTF-8");
+  return is_utf8(text) ? in_quotes(beginning(text, 60)) : std::string("bytes that are not UTF-8");
 }
 
-// Takes the leading digits and decimal point off `text`.
+// Removes leading digits and a decimal point from `text` and returns their value.
 std::optional<double> take_number(std::string_view& text) {
   std::size_t size = 0;
-  while (size < text.size() &&
-         (std::isdigit(static_cast<unsigned char>(text[size])) != 0 || text[size] == '.')) {
+  while (size < text.size() && (is_digit(text[size]) || text[size] == '.')) {
     ++size;
   }
   const auto number = parse_double(text.substr(0, size));
@@ -67,13 +66,13 @@ std::optional<double> seconds_of(std::string_view text) {
 int digits(std::string_view text, std::size_t from, std::size_t count) {
   int value = 0;
   for (std::size_t i = from; i < from + count; ++i) {
-    if (i >= text.size() || std::isdigit(static_cast<unsigned char>(text[i])) == 0) return -1;
+    if (i >= text.size() || !is_digit(text[i])) return -1;
     value = value * 10 + (text[i] - '0');
   }
   return value;
 }
 
-// The fraction and zone of an RFC 3339 time, as microseconds to add to the local time before it.
+// Parses the fraction and zone of an RFC 3339 time. Returns the microseconds to add to the local time.
 std::optional<std::chrono::microseconds> parse_fraction_and_zone(std::string_view rest) {
   std::chrono::microseconds shift{0};
   if (rest.starts_with('.')) {
@@ -90,7 +89,7 @@ std::optional<std::chrono::microseconds> parse_fraction_and_zone(std::string_vie
   return rest[0] == '+' ? shift - offset : shift + offset;
 }
 
-// `2026-11-27`, `2026-11-27 23:00` or `2026-11-27T23:00:30`, in no zone.
+// Parses `2026-11-27`, `2026-11-27 23:00` or `2026-11-27T23:00:30`, without a zone.
 std::optional<std::tm> parse_date(std::string_view text) {
   const std::size_t size = text.size();
   if ((size != 10 && size != 16 && size != 19) || text[4] != '-' || text[7] != '-') return std::nullopt;
@@ -141,7 +140,7 @@ Duration parse_duration(std::string_view text, std::string_view what) {
     throw InvalidInput(std::string(what) + ": " + quoted(text) +
                        " is not a duration; write 250ms, 30s, 5m, 1h30m or 7d");
   }
-  if (*seconds > longest_life_s) throw InvalidInput(std::string(what) + ": " + quoted(text) + " is too long");
+  if (*seconds > max_ttl_s) throw InvalidInput(std::string(what) + ": " + quoted(text) + " is too long");
   return std::chrono::nanoseconds(static_cast<std::int64_t>(*seconds * 1e9 + 0.5));
 }
 
@@ -150,7 +149,7 @@ std::uint64_t parse_size(std::string_view text, std::string_view what) {
     return InvalidInput(std::string(what) + ": " + quoted(text) + " is not a size; write 4096, 64k or 1M");
   };
   if (text.empty()) throw invalid();
-  // By where it stands here, two letters for each power of 1024.
+  // The position gives the power of 1024, two letters for each.
   const std::size_t suffix = std::string_view("kKmMgG").find(text.back());
   const std::size_t shift = suffix == std::string_view::npos ? 0 : (suffix / 2 + 1) * 10;
   std::string_view number = text;
@@ -178,12 +177,12 @@ WallTime parse_time(std::string_view text, WallTime now, std::string_view what) 
   if (number && *number >= earliest_milliseconds)
     throw invalid(" is too large for a Unix time in seconds; are these milliseconds?");
   const bool is_unix = marked || (number && *number >= earliest_unix);
-  if (!is_unix && *seconds > longest_life_s) throw invalid(forms);
+  if (!is_unix && *seconds > max_ttl_s) throw invalid(forms);
   const std::chrono::microseconds value(static_cast<std::int64_t>(*seconds * 1e6 + 0.5));
   return is_unix ? WallTime(value) : now - value;
 }
 
-// Digit by digit: a log of a million lines has a million of these.
+// Formats digit by digit for speed: a log of a million lines has a million times.
 std::string format_time(WallTime time) {
   constexpr WallTime earliest{std::chrono::sys_days(std::chrono::year(0) / 1 / 1)};
   constexpr WallTime latest{std::chrono::seconds(latest_second)};

@@ -23,7 +23,7 @@ struct Capabilities {
   std::optional<bool> cas;
 };
 
-// What others do leaves an item's expiry as it was.
+// Returns true for changes that set the item's expiry; all others leave it unchanged.
 bool is_new_item(Op op, const Reply& reply) {
   return op == Op::add || op == Op::set || op == Op::replace || op == Op::cas || reply.created;
 }
@@ -57,27 +57,28 @@ class CapabilityGate final : public Cluster {
 
   bool relies(const Request& request) const { return request.must_expire || request.must_compare; }
 
-  // Learns what can be known of this server without a probe key.
-  void read_dialect(std::size_t server) {
-    const Dialect& dialect = transport_->dialect(server);
-    if (dialect.words == Dialect::Words::meta || dialect.is_memcached()) known_[server].expiry = true;
+  // Records what the greeting shows about this server.
+  void read_protocol(std::size_t server) {
+    const ServerProtocol& protocol = transport_->protocol(server);
+    if (protocol.words == ServerProtocol::CommandSet::meta || protocol.is_memcached())
+      known_[server].expiry = true;
   }
 
-  // Whether what it relies on is neither proven nor disproven, and will not show in the exchange itself.
+  // Returns true if an ability that the request needs is unknown and will not show in the exchange itself.
   bool is_open(std::size_t server, const Request& request) const {
     const Capabilities& known = known_[server];
     if (request.must_expire && !known.expiry) return true;
-    // Where expiry is proven by the version, cas is shown by a gets.
+    // If the version proves expiry, a gets in the same trip shows cas.
     return request.must_compare && !known.cas && !known.expiry;
   }
 
-  // The failure that kept it from being known.
+  // Checks the server, with a probe key if its version is not enough. Returns the failure of the check.
   std::optional<Reply> prove(std::size_t server) {
-    const Dialect& dialect = transport_->dialect(server);
-    if (dialect.version.empty() && !dialect.proxy) {
+    const ServerProtocol& protocol = transport_->protocol(server);
+    if (protocol.version.empty() && !protocol.proxy) {
       Reply reply = transport_->execute(Request::version(server));
       if (reply.failed() && !reply.is(Kind::refused)) return reply;
-      Dialect said;
+      ServerProtocol said;
       said.take_version(reply.value);
       known_[server].expiry = said.is_memcached() ? std::optional(true) : std::nullopt;
       if (said.is_memcached()) return std::nullopt;
@@ -96,27 +97,27 @@ class CapabilityGate final : public Cluster {
     return std::nullopt;
   }
 
-  // Whether it is known of every server that it can do what any of these rely on: then none of them is looked
-  // at.
+  // Returns true if every server is known to have the abilities that any of these requests needs. Then the
+  // servers of the single requests do not matter.
   bool can_all(std::span<const Request> batch) {
     const bool compare = std::ranges::any_of(batch, &Request::must_compare);
     for (std::size_t server = 0; server < known_.size(); ++server) {
-      read_dialect(server);
+      read_protocol(server);
       if (known_[server].expiry != true || (compare && known_[server].cas != true)) return false;
     }
     return true;
   }
 
-  // Those of which it is known what they speak.
+  // Checks the servers whose protocol is already known, before anything is sent.
   void prove_before(std::span<const Request> batch) {
     silent_.clear();
     for (const Request& request : batch) {
       if (!relies(request)) continue;
       const std::size_t server = server_of(request);
-      read_dialect(server);
-      // What replaces something that is there cannot be taken back.
-      const bool greeted =
-          transport_->dialect(server).words != Dialect::Words::unknown || request.op == Op::replace;
+      read_protocol(server);
+      // A replace cannot be undone, so its server is always checked first.
+      const bool greeted = transport_->protocol(server).words != ServerProtocol::CommandSet::unknown ||
+                           request.op == Op::replace;
       if (!greeted || !is_open(server, request) || silent_.contains(server)) continue;
       if (auto failure = prove(server)) silent_.emplace(server, std::move(*failure));
     }
@@ -126,7 +127,7 @@ class CapabilityGate final : public Cluster {
     for (std::size_t i = 0; i < batch.size(); ++i) {
       if (!relies(batch[i]) || replies[i].outcome != Outcome::stored) continue;
       const std::size_t server = replies[i].server;
-      read_dialect(server);
+      read_protocol(server);
       if (is_open(server, batch[i])) static_cast<void>(prove(server));
     }
   }
@@ -139,10 +140,11 @@ class CapabilityGate final : public Cluster {
     return std::nullopt;
   }
 
-  // Without what cannot be kept, and with a look behind each first add that is to be compared.
+  // Sends the batch without the requests whose server lacks an ability or did not answer its check. Adds a
+  // gets after each first add that will be compared.
   std::vector<Reply> send(std::span<const Request> batch) {
     std::vector<Request> sent;
-    std::vector<std::size_t> places;  // in the batch; past its end: a look
+    std::vector<std::size_t> places;  // index in the batch; batch.size() marks an added gets
     std::vector<Reply> replies(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const std::size_t server = server_of(batch[i]);
@@ -174,11 +176,17 @@ class CapabilityGate final : public Cluster {
       }
       std::optional<bool>& cas = known_[answers[k].server].cas;
       if (answers[k].outcome == Outcome::hit) cas = answers[k].cas.value != 0;
+      // The item that was just stored has this token. A proxy's is not kept: behind it a server may restart
+      // unnoticed, and number another item alike.
+      Reply& stored = replies[places[k - 1]];
+      if (stored.outcome == Outcome::stored && answers[k].value == sent[k - 1].value &&
+          transport_->protocol(answers[k].server).is_memcached())
+        stored.cas = answers[k].cas;
     }
     return replies;
   }
 
-  // Refuses what was stored if it turns out that the server does not keep it.
+  // Removes items that were stored on a server that cannot keep their promise, and refuses their requests.
   void take_back(std::span<const Request> batch, std::vector<Reply>& replies) {
     std::vector<Request> removals;
     for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -194,7 +202,7 @@ class CapabilityGate final : public Cluster {
   std::unique_ptr<Transport> transport_;
   SystemRandom random_;
   std::vector<Capabilities> known_;
-  std::map<std::size_t, Reply> silent_;  // servers that did not answer the probe of this batch
+  std::map<std::size_t, Reply> silent_;  // failed checks of this batch
 };
 
 }  // namespace

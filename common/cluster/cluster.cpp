@@ -3,7 +3,6 @@
 #include "common/cluster/credentials.hpp"
 #include "common/cluster/decorators.hpp"
 #include "common/cluster/libmemcached/binary.hpp"
-#include "common/cluster/transport.hpp"
 
 namespace mcds {
 
@@ -68,9 +67,9 @@ ErrorCode error_code_of_silence(const ReplyFailure& failure) {
 
 namespace {
 
-// Sends meta commands to a server that knows them, and classic ones to others: the transport, and for servers
-// without meta commands the composites on top of it. What such a server was asked in meta commands before it
-// said so was refused, and is asked again.
+// Sends meta commands to servers that support them, and classic ones to others, with Composites on top. A
+// server refuses the meta commands it gets before its greeting shows that it lacks them; these are sent again
+// as classic commands.
 class AutomaticTransport final : public Transport {
  public:
   AutomaticTransport(std::shared_ptr<const Placement> placement, const ConnectOptions& options)
@@ -79,10 +78,10 @@ class AutomaticTransport final : public Transport {
   using Cluster::execute;
 
   std::vector<Reply> execute(std::span<const Request> batch) override {
-    // Settled before anything is sent: a server found out meanwhile has executed what it did not refuse.
+    // Split the batch first: a server found to be classic later has executed what it did not refuse.
     std::vector<std::size_t> for_classic;
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (speaks(batch[i]) == Words::classic) for_classic.push_back(i);
+      if (speaks(batch[i]) == CommandSet::classic) for_classic.push_back(i);
     }
     if (for_classic.empty()) {
       std::vector<Reply> replies = wire_->execute(batch);
@@ -99,14 +98,15 @@ class AutomaticTransport final : public Transport {
     return replies;
   }
 
-  // Requests that will be asked again in any case go at once, and so does the first batch for a server.
+  // A batch that needs several trips is executed at once: one for a server not yet greeted, and one with
+  // incr_or_create for a classic server.
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
     const bool settled = std::ranges::all_of(batch, [&](const Request& request) {
-      const Words words = speaks(request);
-      return words == Words::meta || (words == Words::classic && request.op != Op::incr_or_create);
+      const CommandSet words = speaks(request);
+      return words == CommandSet::meta || (words == CommandSet::classic && request.op != Op::incr_or_create);
     });
     if (!settled) return Cluster::begin(std::move(batch));
-    // A server may have been replaced by an older one meanwhile.
+    // Before the replies arrive, a server without meta commands may have replaced the one that was greeted.
     return settled_later(wire_->begin(std::move(batch)),
                          [this](std::span<const Request> begun, std::vector<Reply>& replies) {
                            take_over_refused(begun, replies);
@@ -114,18 +114,18 @@ class AutomaticTransport final : public Transport {
   }
 
   const Placement& placement() const override { return *placement_; }
-  const Dialect& dialect(std::size_t server) const override { return wire_->dialect(server); }
+  const ServerProtocol& protocol(std::size_t server) const override { return wire_->protocol(server); }
 
  private:
-  using Words = Dialect::Words;
+  using CommandSet = ServerProtocol::CommandSet;
 
-  Words speaks(const Request& request) const { return wire_->dialect(server_of(request)).words; }
+  CommandSet speaks(const Request& request) const { return wire_->protocol(server_of(request)).words; }
 
   void take_over_refused(std::span<const Request> batch, std::vector<Reply>& replies) {
     std::vector<std::size_t> refused;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const bool taken = needs_meta(batch[i].op) && replies[i].is(ReplyFailure::Kind::refused);
-      if (taken && speaks(batch[i]) == Words::classic) refused.push_back(i);
+      if (taken && speaks(batch[i]) == CommandSet::classic) refused.push_back(i);
     }
     execute_at(refused, classic_, batch, replies);
   }
@@ -142,7 +142,7 @@ std::unique_ptr<Transport> transport_for(std::shared_ptr<const Placement> placem
   for (const Server& server : placement->pool()) {
     const auto& login = credentials_of(server).login;
     if (login && (login->form == Login::Form::sasl) != binary)
-      throw bad_configuration("--protocol binary and --auth sasl go together: give both, or neither");
+      throw bad_configuration("--protocol binary and --auth sasl need each other; give both or neither");
   }
   if (binary) return libmemcached::make_binary_transport(std::move(placement), options);
   if (options.protocol == Protocol::automatic)

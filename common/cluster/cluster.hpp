@@ -1,4 +1,4 @@
-// The interface between data structures and servers. Its contract stands at the end of this file.
+// Cluster: the interface between data structures and servers. Its contract is at the end of this file.
 #pragma once
 
 #include <atomic>
@@ -11,58 +11,68 @@
 
 namespace mcds {
 
-// The bounds of a run of the program as a whole, and how it treats servers that do not answer. All its
-// clusters share one, threads included.
+// The deadline of a run of the program, its signals, and its policy for servers that do not answer. All
+// clusters and threads of the run share one RunLimits.
 class RunLimits {
  public:
-  enum class Sick {
-    skip,        // its requests fail at once until a trial succeeds
-    hold,        // the same, after they were held for one timeout
-    try_always,  // as if it were well: what must not be left undone
+  enum class UnhealthyPolicy {
+    skip,        // its requests fail at once until a health probe succeeds
+    hold,        // its requests wait for at most one timeout, then fail like those of skip
+    try_always,  // its requests are sent as if it were healthy, for work that must not be skipped
   };
-  Sick sick() const { return sick_; }
-  void treat(Sick sick) { sick_ = sick; }
+  UnhealthyPolicy unhealthy() const { return unhealthy_; }
+  void treat(UnhealthyPolicy unhealthy) { unhealthy_ = unhealthy; }
 
-  // After it nothing is waited for, and nothing sent. Once the run is interrupted, it has passed.
+  // Returns the time after which the run neither sends nor waits; it has passed once the run is interrupted.
   SteadyTime deadline() const { return signal_ != 0 ? SteadyTime() : SteadyTime(Duration(deadline_)); }
   void set_deadline(SteadyTime when) { deadline_ = when.time_since_epoch().count(); }
-  // A signal ends the run as its deadline does: what is under way is finished, nothing else is begun.
+  // Declares that a signal may end the run, like its deadline: requests in flight finish, no others start.
   void expect_signals() { expects_signals_ = true; }
-  void interrupt(int signal) { signal_ = signal; }  // in a signal's handler
-  int signal() const { return signal_; }            // that has interrupted it, or 0
-  // Returns whether a deadline or a signal may end the run before its work is done.
+  void interrupt(int signal) { signal_ = signal; }  // called by a signal handler
+  int signal() const { return signal_; }            // the signal that interrupted the run, or 0
+  // Returns true if a deadline or a signal may end the run before its work is done.
   bool may_be_cut() const { return expects_signals_ || deadline() != SteadyTime::max(); }
-  bool over(SteadyTime now) const { return now >= deadline(); }
+  bool over(SteadyTime now) const {
+    report(now);
+    return now >= deadline();
+  }
+  void report(SteadyTime now) const {
+    if (observer_) observer_(now);
+  }
+  // Calls `observer` with the time before each batch and while the run sleeps or waits for servers; empty: no
+  // more. Not for a run of several threads.
+  void observe(std::function<void(SteadyTime)> observer) { observer_ = std::move(observer); }
   SteadyTime earlier(SteadyTime when) const { return std::min(when, deadline()); }
   std::string why_over() const { return signal_ != 0 ? "interrupted" : "the deadline has passed"; }
   Failure failure(const std::string& server = {}) const {
     return {ErrorCode::try_again, "not finished: " + why_over(), server};
   }
-  // Throws it once it is over.
+  // Throws failure() if the run is over.
   void check(SteadyTime now) const {
     if (over(now)) throw failure();
   }
 
  private:
-  std::atomic<Sick> sick_ = Sick::skip;
+  std::atomic<UnhealthyPolicy> unhealthy_ = UnhealthyPolicy::skip;
   std::atomic<Duration::rep> deadline_ = Duration::max().count();
   std::atomic<int> signal_ = 0;
   std::atomic<bool> expects_signals_ = false;
+  std::function<void(SteadyTime)> observer_;
 };
 
 }  // namespace mcds
 
 namespace mcds {
 
-// A batch in flight; its cluster outlives it. If it is dropped unfinished, its requests may be applied, and
-// other batches in flight to the same servers fail.
+// A batch in flight; its cluster must outlive it. Destroying it unfinished leaves open whether its requests
+// were applied, and fails the other batches in flight to the same servers.
 class Pending {
  public:
   virtual ~Pending() = default;
-  // As execute(): waits for the missing replies; the time since begin() does not count against the servers.
-  // Call it once.
+  // Waits for the missing replies and returns them as execute() does. Call it once. The time between begin()
+  // and finish() does not count against the servers.
   virtual std::vector<Reply> finish() = 0;
-  // The batch that was begun, even after it is finished.
+  // Returns the requests of the batch, also after finish().
   virtual std::span<const Request> batch() const = 0;
 };
 
@@ -70,7 +80,7 @@ class Cluster {
  public:
   virtual ~Cluster() = default;
   virtual std::vector<Reply> execute(std::span<const Request> batch) = 0;
-  // Unless overridden, the batch is executed at once.
+  // Sends the batch without waiting for the replies. The default implementation calls execute().
   virtual std::unique_ptr<Pending> begin(std::vector<Request> batch);
   virtual const Placement& placement() const = 0;
 
@@ -81,17 +91,16 @@ class Cluster {
   std::string address_of(std::size_t server) const { return placement().pool().at(server).address(); }
 };
 
-// The reply itself, unless it failed: then NotApplied, UnknownOutcome or CorruptData (incr on text) is
-// thrown.
+// Returns `reply`, or throws its failure: NotApplied, UnknownOutcome or CorruptData (incr of text).
 const Reply& expect(const Cluster& cluster, const Reply& reply);
 Reply expect(const Cluster& cluster, Reply&& reply);
-// As expect, for requests that change nothing: without a reply they are NotApplied (unavailable).
+// Same as expect(), for requests that change nothing: a missing reply throws NotApplied (unavailable).
 const Reply& expect_read(const Cluster& cluster, const Reply& reply);
 
 ErrorCode error_code_of(const ReplyFailure& failure);
-// Of a read, which changes nothing: without a reply its server is unavailable.
+// Same as error_code_of(), for a read: a missing reply means that the server is unavailable.
 ErrorCode error_code_of_silence(const ReplyFailure& failure);
-// Of a reply that failed: what expect() and expect_read() throw for it, by its code.
+// Returns what expect() or expect_read() would throw for this failed reply.
 Failure failure_of(const Cluster& cluster, const Reply& reply);
 Failure failure_of_read(const Cluster& cluster, const Reply& reply);
 
@@ -102,28 +111,27 @@ struct TracedRequest {
   std::string_view address;
   const Request& request;
   const Reply& reply;
-  std::chrono::microseconds elapsed;  // until its server answered, if the transport reports it
+  std::chrono::microseconds elapsed;  // until the reply came, if the transport reports it
 };
 
 struct ConnectOptions {
-  Duration timeout = std::chrono::seconds(1);  // longest time to wait for one reply
+  Duration timeout = std::chrono::seconds(1);  // maximum time to wait for one reply
   Duration connect_timeout = std::chrono::milliseconds(500);
   enum class Protocol { automatic, classic, meta, binary } protocol = Protocol::automatic;
-  // The run to which these connections belong: sick servers cost it one timeout each, and its deadline is
-  // kept.
+  // The run of these connections. An unhealthy server costs it one timeout; its deadline is kept.
   std::shared_ptr<const RunLimits> run = nullptr;
   // Called for every request that went to a server, with the reply.
   std::function<void(const TracedRequest&)> trace = nullptr;
-  // Where the connections end, if that is to be known (distinct.hpp).
+  // Records where each connection ends, if set (distinct.hpp).
   std::shared_ptr<Peers> peers = nullptr;
-  // Called for every connection with TLS that is open: when the server's certificate ends.
+  // Called for each open TLS connection, with the time when the server's certificate expires.
   std::function<void(std::size_t server, WallTime)> certificate = nullptr;
 
-  // The deadline of a request that is sent now.
+  // Returns the deadline of a request that is sent now.
   SteadyTime latest(SteadyTime now, Duration longest) const {
     return run ? run->earlier(now + longest) : now + longest;
   }
-  // How long may be waited from now on, for what takes `longest` at most.
+  // Returns how long the caller may still wait for an operation that takes at most `longest`.
   Duration left(const Clock& clock, Duration longest) const {
     const SteadyTime now = clock.steady();
     return std::max(latest(now, longest) - now, Duration::zero());
@@ -134,23 +142,23 @@ struct ConnectOptions {
   }
 };
 
-// A cluster over real servers. Connects on first use of each server; OpenSSL is loaded, and the files of the
-// servers' Credentials are read, when a server with TLS is first used (Failure: cannot_read, configuration,
-// system).
+// Returns a cluster over real servers. It connects to each server on first use. OpenSSL and the files of the
+// Credentials are loaded when a TLS server is first used; then a request throws Failure (cannot_read,
+// configuration, system) if that fails.
 std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, const ConnectOptions& options);
 
 }  // namespace mcds
 
-// A batch of requests goes in, and replies come out in the same order. One call is at most one round trip to
-// each server involved, to all servers in parallel (composites may take more on servers without meta
-// commands). Requests to the same server are executed in the order of the batch; between servers there is no
-// order. A transport never resends; with ConnectOptions::run, requests that provably had no effect are tried
-// once more (health_guard.cpp). execute() never throws for errors of servers or networks: each reply has its
-// own outcome. No call lasts longer than the transport's deadlines allow.
+// execute() sends a batch and returns the replies in the order of its requests. It takes at most one round
+// trip to each server, all servers in parallel; composites may take more on servers without meta commands.
+// Each server executes its requests in the order of the batch, but servers are not ordered among each other.
+// A transport never resends. With ConnectOptions::run, requests that provably had no effect are retried once
+// (health_guard.cpp). Errors of servers and networks are reported in the replies, not thrown. Every call
+// returns within the transport's deadlines.
 //
-// begin() sends a batch and leaves its replies for later, so that servers and caller work in parallel.
-// Batches are executed in the order in which they are begun, whether by begin() or execute(), and may be
-// finished in any order. One exception: what incr_or_create found missing in a large batch is created by a
-// second trip, perhaps behind a batch that was begun later; so are increments that are tried again.
+// begin() returns once the batch is sent, so that servers and caller work in parallel. Batches are executed
+// in the order in which begin() and execute() were called, and may be finished in any order. There is one
+// exception: in a large batch, items that incr_or_create found missing are created in a second trip, which
+// may come after batches that began later. The same holds for increments that are retried.
 //
 // Implementations: connect(); MemoryCluster in tests; decorators in decorators.hpp.

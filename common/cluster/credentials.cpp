@@ -10,7 +10,7 @@ namespace {
 
 using Kind = ReplyFailure::Kind;
 
-constexpr std::size_t longest_login_line = 2048;
+constexpr std::size_t max_login_line_length = 2048;
 constexpr const char* invalid_reply =
     "the server sent an invalid reply to the login; is this a memcached server?";
 constexpr const char* check_login =
@@ -22,10 +22,9 @@ std::string advised(const char* message) {
   return text;
 }
 
-// A server that wants no login takes the request for what it says: the value must expire at once, under a key
-// that nobody uses.
+// A server that requires no login stores it as an item, which must expire at once and have an unused key.
 constexpr std::string_view ascii_key = "mcds:login";
-// As long as a header of the binary protocol: a server of that answers nothing shorter.
+// As long as a header of the binary protocol, because such a server answers nothing shorter.
 constexpr std::string_view asked_key = "mcds:what-server-is-this";
 
 bool has_control(std::string_view text) {
@@ -44,14 +43,16 @@ bool is_error(std::string_view line) {
 }  // namespace
 
 void check(const Login& login) {
-  if (login.user.empty() || login.password.empty()) throw InvalidInput("the user or the password is empty");
+  if (login.user.empty() || login.password.empty())
+    throw InvalidInput("the user or the password is empty; give both");
   if (has_control(login.user) || has_control(login.password))
-    throw InvalidInput("the user or the password has a control character");
-  if (has_space(login.user)) throw InvalidInput("the user has a space, which a login cannot contain");
+    throw InvalidInput("the user or the password has a control character; remove it");
+  if (has_space(login.user))
+    throw InvalidInput("the user has a space, which a login cannot contain; use another user");
   if (login.form == Login::Form::ascii && has_space(login.password))
-    throw InvalidInput("the password has a space, which a login of the form ascii cannot contain");
+    throw InvalidInput("the password has a space, which --auth ascii cannot send; use another password");
   if (login.form == Login::Form::user_key && login.user.size() > 250)
-    throw InvalidInput("the user is longer than 250 bytes, the limit of a login of the form user-key");
+    throw InvalidInput("the user is longer than 250 bytes, the limit of --auth user-key; use a shorter one");
 }
 
 bool wants_login(std::string_view line) {
@@ -75,7 +76,7 @@ std::string LoginExchange::words() const {
   if (stage_ == Stage::remove) return "delete " + std::string(key()) + "\r\n";
   std::string text = value();
   std::string words;
-  words.reserve(64 + 2 * key().size() + text.size());  // a string that grows leaves copies of the password
+  words.reserve(64 + 2 * key().size() + text.size());  // growing would leave copies of the password
   const char* const exptime = login_.form == Login::Form::ascii ? "-1 " : "0 ";
   for (const std::string_view part :
        {std::string_view("set "), key(), std::string_view(" 0 "), std::string_view(exptime)})
@@ -103,13 +104,13 @@ LoginExchange::Step LoginExchange::read(std::string_view input, std::size_t& pos
     if (stage_ == Stage::value) return read_value(input, position);
     const auto line = meta::take_whole_line(input, position);
     if (!line)
-      return input.size() - position > longest_login_line ? fail(Kind::refused, invalid_reply)
-                                                          : Step::need_more;
+      return input.size() - position > max_login_line_length ? fail(Kind::refused, invalid_reply)
+                                                             : Step::need_more;
     if (const Step step = read_line(*line); step != Step::need_more) return step;
   }
 }
 
-// need_more: what comes is to be read.
+// Returns need_more if the next line or value must be read.
 LoginExchange::Step LoginExchange::read_line(std::string_view line) {
   if (line.starts_with("ERROR Too many open connections"))
     return fail(Kind::unreachable, "the server is at its connection limit; raise its -c or try again");
@@ -133,20 +134,22 @@ LoginExchange::Step LoginExchange::read_line(std::string_view line) {
   if (stage_ != Stage::look || (!is_value && line != "END")) return fail(Kind::refused, invalid_reply);
   if (!is_value) return Step::done;
   const auto size = parse_u64(line.substr(line.rfind(' ') + 1));
-  if (!size || *size > longest_login_line) return fail(Kind::refused, invalid_reply);
+  if (!size || *size > max_login_line_length) return fail(Kind::refused, invalid_reply);
   size_ = *size;
   stage_ = Stage::value;
   return Step::need_more;
 }
 
-// In whatever words: a server that requires a login says so to a read, and says to a login that it is wrong.
+// Handles an error line. Its text does not matter: in response to the read it means that a login is required,
+// in response to the login that it is wrong.
 LoginExchange::Step LoginExchange::read_error(std::string_view line) {
   if (stage_ == Stage::ask) return Step::reconnect;
-  if (stage_ == Stage::look && line == "ERROR") return Step::done;  // it has no `get`
+  if (stage_ == Stage::look && line == "ERROR") return Step::done;  // the server has no `get`
   return fail(Kind::denied, advised("the server rejects the login"));
 }
 
-// Of an item under the login's key: the login itself, or what an application stored.
+// Reads the value that the server has under the login's key. If it is the login, the server requires none and
+// stored it as an item, which must be removed; any other value is an application's.
 LoginExchange::Step LoginExchange::read_value(std::string_view input, std::size_t& position) {
   constexpr std::string_view end = "\r\nEND\r\n";
   if (input.size() - position < size_ + end.size()) return Step::need_more;

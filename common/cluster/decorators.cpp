@@ -9,14 +9,14 @@ namespace mcds {
 
 namespace {
 
-// One request in flight; `step` is the primitive sent next.
+// One request of the batch; `step` is the primitive to send next.
 class Progress {
  public:
   Progress(const Request& request, bool composite)
       : request_(&request), composite_(composite), step_(request.op) {
     if (!composite) return;
     if (request.op == Op::incr_or_create) step_ = request.checked ? Op::get : Op::incr;
-    if (request.op == Op::append_or_create) step_ = Op::append;
+    if (request.op == Op::append_or_create) step_ = request.seems_missing ? Op::add : Op::append;
   }
 
   bool done() const { return done_; }
@@ -75,7 +75,7 @@ class Progress {
     step_ = Op::get;
   }
 
-  // Before an incr, which takes the digits that text begins with for a number.
+  // Checks the value before an incr, which would treat text that starts with digits as a number.
   void absorb_look(const Reply& reply) {
     if (reply.failed()) return finish(reply);
     if (reply.outcome != Outcome::hit && !request_->creates)
@@ -85,8 +85,13 @@ class Progress {
     finish(Reply::of_text(reply.value, reply.server));
   }
 
-  // After an add that was refused: does the item exist?
+  // Finishes after an add that was refused: the get shows whether the item exists. An item that seemed
+  // missing may exist now, with room for an append that was not tried yet.
   void absorb_get(const Reply& reply) {
+    if (reply.outcome == Outcome::hit && request_->seems_missing && rounds_ == 1) {
+      step_ = Op::append;
+      return;
+    }
     if (reply.outcome == Outcome::hit) {
       answer_ = Reply::of(Outcome::not_stored, reply.server);
       answer_.protocol = reply.protocol;
@@ -99,7 +104,7 @@ class Progress {
     if (rounds_ == Composites::max_rounds)
       return finish(Reply::failed_with(
           ReplyFailure::Kind::refused,
-          "other clients keep creating and removing this key; nothing was changed, try again",
+          "other clients keep creating and removing this key; nothing was changed; try again",
           not_added.server));
     step_ = request_->op != Op::incr_or_create ? Op::append : request_->checked ? Op::get : Op::incr;
   }

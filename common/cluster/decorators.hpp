@@ -1,4 +1,4 @@
-// Clusters around a cluster.
+// Decorators: clusters that wrap another cluster.
 #pragma once
 
 #include "common/cluster/cluster.hpp"
@@ -6,8 +6,8 @@
 
 namespace mcds {
 
-// Forwards everything; the others change execute(). A batch that is begun is executed at once, so that none
-// bypasses them.
+// Base class that forwards everything to the wrapped cluster; subclasses override execute(). begin() executes
+// its batch at once, so that no request bypasses a subclass.
 class Decorator : public Cluster {
  public:
   explicit Decorator(Cluster& inner) : inner_(inner) {}
@@ -24,42 +24,43 @@ class Decorator : public Cluster {
   Cluster& inner_;
 };
 
-// The same batch, whose replies `settle` may change before they are given out.
+// Returns `pending` with replies that `settle` may change when it finishes.
 using Settle = std::function<void(std::span<const Request> batch, std::vector<Reply>& replies)>;
 std::unique_ptr<Pending> settled_later(std::unique_ptr<Pending> pending, Settle settle);
 
-// Executes the requests at these places of a batch; their replies go to the same places.
+// Executes the requests of `batch` at these indexes and stores their replies at the same indexes.
 void execute_at(const std::vector<std::size_t>& places, Cluster& cluster, std::span<const Request> batch,
                 std::vector<Reply>& replies);
 
-// incr_or_create and append_or_create in terms of primitives, for servers without meta commands.
+// Implements incr_or_create and append_or_create by primitives, for servers without meta commands.
 //
-// incr_or_create:   incr; missing → add; exists by now → incr again.
-// append_or_create: append; not stored (missing, full or no memory, which it does not distinguish) → add,
-//                   which distinguishes missing from the rest; exists → append again. Not stored once more:
-//                   the item is full → not_stored. An add that is refused is followed by a get: an existing
-//                   item is full (not_stored), a missing one cannot be created (refused: no memory, too
-//                   large).
-// probe:            gets without meta commands; refused (MemcacheDB has no gets) → get, whose cas is 0.
+// incr_or_create:   incr; missing → add; if it exists by then → incr again.
+// append_or_create: append; not stored (missing, full or no memory, which append does not distinguish) → add,
+//                   which distinguishes a missing item; exists → append again. Not stored a second time: the
+//                   item is full → not_stored. A refused add is followed by a get: an existing item is full
+//                   (not_stored), a missing one cannot be created (refused: no memory, too large). An item
+//                   that the caller has just seen missing is added before the first append.
+// probe:            gets on servers without meta commands; refused (MemcacheDB lacks gets) → get, with cas 0.
 //
-// Round trips: 1 steady, 2 to create, 4 to find an item full; all composites of a batch advance together, so
-// a batch costs what its slowest member costs. Bounded: max_rounds, then incr_or_create is refused. An
-// unknown outcome ends the composite as unknown: nothing that may have been applied is sent again.
+// Round trips: 1 steady, 2 to create, 4 to find that an item is full. All composites of a batch advance
+// together, so a batch takes as many trips as its slowest member. After max_rounds, incr_or_create is
+// refused. An unknown outcome ends the composite as unknown: a request that may be applied is not resent.
 //
-// Order: requests of one key take effect in batch order (those behind an unfinished composite of their key
-// wait for it, one trip at least for each). Between keys of one server a composite that must create comes
-// later than requests of other keys behind it: what must not overtake it belongs in the next execute().
+// Order: requests for one key take effect in batch order; those after an unfinished composite of their key
+// wait for it, for at least one trip each. Between keys of one server, a composite that must create the item
+// comes later than requests for other keys that follow it. A request that must come after a creation
+// therefore belongs in the next execute().
 class Composites final : public Decorator {
  public:
-  // append_only: the inner cluster does probe and incr_or_create by itself, in one trip, unless it is to be
-  // created with flags.
+  // append_only: the inner cluster executes probe and incr_or_create itself, in one trip. Exceptions are
+  // incr_or_create requests whose item is to have flags.
   enum class Expand { both, append_only };
   explicit Composites(Cluster& inner, Expand expand = Expand::both) : Decorator(inner), expand_(expand) {}
   explicit Composites(std::unique_ptr<Cluster> inner, Expand expand = Expand::both)
       : Decorator(std::move(inner)), expand_(expand) {}
   using Cluster::execute;
   std::vector<Reply> execute(std::span<const Request> batch) override;
-  // Composites included: they may take several trips.
+  // A batch with composites is executed at once, since these may take several trips.
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override;
 
   static constexpr int max_rounds = 6;
@@ -70,7 +71,7 @@ class Composites final : public Decorator {
   Expand expand_;
 };
 
-// Reports each request, its server and its reply.
+// Calls `callback` for each request, with its server and reply.
 class Tracing final : public Decorator {
  public:
   using Callback = std::function<void(const TracedRequest&)>;
@@ -83,63 +84,60 @@ class Tracing final : public Decorator {
   Callback callback_;
 };
 
-// The command that carries it: `ma`, `gets`, `delete`.
+// Returns the memcached command that carries the operation: `ma`, `gets`, `delete`.
 std::string_view wire_name(Op op, Reply::Protocol protocol);
 
-// `stored`, `miss`, … or, of a failure, its kind: `unreachable`, `refused`, `not_a_number`, `unknown`.
+// Returns the outcome's name, such as `stored` or `miss`, or the kind of a failure, such as `unreachable`.
 std::string_view word_of(const Reply& reply);
 
-// A gate that learns the abilities of servers before anything relies on them.
+// Returns a cluster that checks the abilities of each server before a request depends on them. Requests state
+// these as Request::must_expire and must_compare. If a server lacks one, the request is `refused` without
+// effect.
 //
-// memcached from 1.4 on expires items; if the greeting shows such a version, that is proof enough. Whether a
-// server supports cas (not if started with -C) shows only when an item is fetched: a `gets` goes in the same
-// trip as the first add that will be compared later, and if it returns no cas unique, the add is undone.
-// Other servers, and those behind a proxy, are asked once with a probe key that must have a cas unique and
-// must be gone when it has expired. This happens before anything that relies on it is sent, or, for the first
-// request of a connection, right after it, and then that request is undone.
-//
-// Requests state what they rely on (Request::must_expire, must_compare). What a server cannot do is
-// `refused`, and nothing of it is left behind.
+// A greeting that shows memcached 1.4 or later proves that items expire. Support for cas (absent with -C)
+// shows only in a fetched item. A `gets` therefore travels with the first add that will be compared later; if
+// it returns no cas token, the add is undone. Other servers, and servers behind a proxy, are checked once
+// with a probe key. It must have a cas token and be gone once it has expired. The check precedes the request,
+// except for the first request of a connection, which is undone if the check that follows it fails.
 std::unique_ptr<Cluster> gated(std::unique_ptr<Transport> transport);
 
-// Around a transport: a server that does not answer costs one timeout per run, not one per batch.
+// Wraps a transport so that a server that does not answer costs one timeout per run instead of one per batch.
 //
-// After a timeout or a failed connection a server is sick. Requests to it fail at once, unsent, with the
-// original cause, until it answers a trial on a separate connection. In batches (Sick::hold) they are first
-// held back for at most one timeout from the beginning of the sickness, so a short pause fails none. A server
-// that answers trials and nothing else is tried less and less often.
+// After a timeout or a failed connection, a server is unhealthy. Requests to it fail at once, unsent, with
+// the original cause, until it answers a health probe on a separate connection. With UnhealthyPolicy::hold
+// they are first held for at most one timeout from the beginning of the sickness, so that a short pause fails
+// no request. A server that answers health probes but no requests is tried less and less often.
 //
-// A connection that failed before the timeout leaves the server in doubt for one more request: what comes
-// next may be the look that settles whether a change was applied, and another connection shows it at once.
-// Only when that fails too is the server sick. Not in batches: those are held instead, until a trial
-// succeeds, and lose nothing by it.
+// After a connection that failed before the timeout, one more request is sent. That request may be the read
+// that finds out whether a change was applied, and a second failure shows quickly. Only if it fails too does
+// the server become unhealthy. With UnhealthyPolicy::hold, requests are held instead until a health probe
+// succeeds.
 //
-// Requests that provably had no effect are tried once more on a new connection: reads, and changes of which
-// nothing was sent. Never after a request for the same key whose outcome is unknown, never for what sickness
-// failed, and after a timeout only once a trial has succeeded. Of batches that were begun, only reads, for
-// later batches may have overtaken their changes; a begun batch of nothing but increments is tried again too,
-// since increments give the same sum in any order.
+// Requests that provably had no effect are retried once on a new connection: reads, and changes that were not
+// sent at all. A request is not retried after one for the same key with an unknown outcome, nor if it failed
+// because the server was unhealthy; after a timeout, only once a health probe has succeeded. In batches
+// started with begin(), only reads are retried, because later batches may already have executed. A begun
+// batch of increments alone is also retried, since increments commute.
 
 // `options.run` must be set.
 std::unique_ptr<Cluster> guarded(std::unique_ptr<Cluster> inner, const ConnectOptions& options);
 
-// Items that a server keeps on flash: memcached with extstore (-o ext_path=FILE).
+// Makes in-place changes work on items on flash: memcached with extstore (-o ext_path=FILE).
 //
-// Such a server moves idle items to a file. Reads, cas, touch and removals work on them as on all others.
-// Requests that change a value in place do not: append answers NOT_STORED, as if the item were missing or
-// full, and incr and decr answer that the value is not a number. Here the item is read then, and written back
-// by cas with the change.
+// Such a server moves idle items to a file. Reads, cas, touch and removals work as usual, but changes in
+// place do not: append answers NOT_STORED, as if the item were missing or full, and incr and decr report that
+// the value is not a number. FlashItems then reads the item and writes the changed value by cas:
 //
-//   a rival's write in between: the cas fails, and the request is sent again. The item is in memory now.
-//   the item goes in between: an append is not_stored, a count is sent again.
-//   the cas's reply is lost: unknown, as the change's own would have been.
-//   there is no room for the longer value: not_stored.
-//   a touch in between is undone. What is left of the ttl is written back, in whole seconds.
-// Nothing is written back on a server that does not tell the ttl (before 1.6): the item counts as full, or as
-// no number.
+//   a concurrent write: the cas fails and the request is sent again; the item is in memory by then.
+//   the item vanishes: an append is not_stored; an increment is sent again.
+//   the reply to the cas is lost: the outcome is unknown, as for the original request.
+//   no room for the longer value: not_stored.
+//   a concurrent touch is undone: the ttl that was read is written back, in whole seconds.
+// Servers before 1.6 do not report the ttl. Nothing is written back there: the item counts as full, or as not
+// a number.
 //
-// Round trips: none where append stores. The first not_stored on a server with meta commands costs one, which
-// asks whether it has such a file. If it has, every not_stored costs one more, and two if the item is there.
+// Round trips: none more where append stores. The first not_stored on a server with meta commands costs one,
+// which checks for extstore. With extstore, every not_stored costs one more, or two if the item exists.
 class FlashItems final : public Decorator {
  public:
   explicit FlashItems(std::unique_ptr<Cluster> inner);
@@ -147,15 +145,15 @@ class FlashItems final : public Decorator {
   std::vector<Reply> execute(std::span<const Request> batch) override;
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override;
 
-  static constexpr int most_rounds = 6;
+  static constexpr int max_rounds = 6;
 
  private:
-  using Places = std::vector<std::size_t>;  // in a batch
+  using Places = std::vector<std::size_t>;  // indexes into a batch
 
   bool has_flash(std::size_t server);
   bool may_be_on_flash(const Request& request, const Reply& reply);
   void settle(std::span<const Request> batch, std::vector<Reply>& replies);
-  // Returns the places of the requests that are to be sent again.
+  // Returns the indexes of the requests that must be sent again.
   Places write_back(std::span<const Request> batch, const Places& places, std::vector<Reply>& replies);
 
   SystemClock clock_;

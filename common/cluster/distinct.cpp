@@ -23,30 +23,30 @@ std::optional<End> end_of(const sockaddr_storage& storage, socklen_t size) {
   if (storage.ss_family != AF_INET && storage.ss_family != AF_INET6) return std::nullopt;
   const auto host = host_of(reinterpret_cast<const sockaddr*>(&storage), size);
   if (!host) return std::nullopt;
-  // Both families have the port in one place.
+  // Both address families have the port at the same offset.
   End end{*host, storage.ss_family, ntohs(reinterpret_cast<const sockaddr_in&>(storage).sin_port)};
-  // An IPv4 address within IPv6 is the same as without.
+  // An IPv4 address mapped into IPv6 is the same server as the plain address.
   if (end.address.starts_with("::ffff:") && end.address.find('.') != std::string::npos)
     end = {end.address.substr(end.address.rfind(':') + 1), AF_INET, end.port};
   return end;
 }
 
-ServerPairs of_one_life(const Statistics& statistics) {
-  std::vector<std::pair<std::size_t, ServerLife>> lives;
+ServerPairs of_one_incarnation(const Statistics& statistics) {
+  std::vector<std::pair<std::size_t, ServerStart>> starts;
   ServerPairs pairs;
   for (const auto& [server, lines] : statistics) {
-    const auto life = ServerLife::of(lines);
-    if (!life) continue;
-    for (const auto& [other, its] : lives) {
-      if (its.is(*life)) pairs.emplace_back(other, server);
+    const auto start = ServerStart::of(lines);
+    if (!start) continue;
+    for (const auto& [other, its] : starts) {
+      if (its.is(*start)) pairs.emplace_back(other, server);
     }
-    lives.emplace_back(server, *life);
+    starts.emplace_back(server, *start);
   }
   return pairs;
 }
 
-// Whether what two names count can be what one server counts, which looks at it three times, behind the first
-// of which it took so many connections, and never counts less than before.
+// Returns true if the connection counts under two names fit a single server. They were read three times. One
+// server's count never decreases, and after the first reading it grows by at least `opened`.
 bool counts_as_one(const std::array<Statistics, 3>& looks, std::pair<std::size_t, std::size_t> names,
                    std::uint64_t opened) {
   std::uint64_t least = 0;
@@ -55,7 +55,7 @@ bool counts_as_one(const std::array<Statistics, 3>& looks, std::pair<std::size_t
     if (one == look.end() || other == look.end()) return false;
     const auto its = statistic_number(one->second, "total_connections");
     const auto others = statistic_number(other->second, "total_connections");
-    if (!its || !others) return true;  // it does not say
+    if (!its || !others) return true;  // not reported
     if (std::min(*its, *others) < least) return false;
     least = std::max(*its, *others) + std::exchange(opened, 0);
   }
@@ -95,7 +95,7 @@ void Peers::note(std::size_t server, std::optional<Peer> peer) {
     const bool may_be_one = peer->port != 0 && peer->port == its.port && peer->place != its.place &&
                             (peer->family != its.family || (peer->here && its.here));
     const std::pair pair = std::minmax(server, other);
-    if (other != server && may_be_one && !taken_.contains(pair)) doubtful_.insert(pair);
+    if (other != server && may_be_one && !taken_.contains(pair)) uncertain_.insert(pair);
   }
   peers_[server] = std::move(*peer);
 }
@@ -115,9 +115,9 @@ ServerPairs Peers::all_of_one_place() const {
   return pairs;
 }
 
-std::set<std::pair<std::size_t, std::size_t>> Peers::take_doubtful() {
-  taken_.insert(doubtful_.begin(), doubtful_.end());
-  return std::exchange(doubtful_, {});
+std::set<std::pair<std::size_t, std::size_t>> Peers::take_uncertain() {
+  taken_.insert(uncertain_.begin(), uncertain_.end());
+  return std::exchange(uncertain_, {});
 }
 
 Statistics statistics_of(const std::set<std::size_t>& servers, const AskServers& ask) {
@@ -131,7 +131,7 @@ Statistics statistics_of(const std::set<std::size_t>& servers, const AskServers&
 }
 
 ServerPairs seen_as_one(Statistics before, const AskServers& open, const AskServers& ask) {
-  ServerPairs pairs = of_one_life(before);
+  ServerPairs pairs = of_one_incarnation(before);
   if (pairs.empty()) return pairs;
   std::set<std::size_t> servers, opened;
   for (const auto& [one, other] : pairs) servers.insert({one, other});
@@ -171,18 +171,19 @@ void DistinctServers::expect_distinct() {
   const auto ask = [this](const std::vector<Request>& requests) { return inner().execute(requests); };
   while (!same_ && peers_->changed()) {
     same_ = peers_->same_place();
-    std::set<std::size_t> doubtful;
-    for (const auto& [one, other] : peers_->take_doubtful()) doubtful.insert({one, other});
-    if (same_ || doubtful.empty()) continue;
-    const ServerPairs found = seen_as_one(statistics_of(doubtful, ask), open_, ask);
+    std::set<std::size_t> uncertain;
+    for (const auto& [one, other] : peers_->take_uncertain()) uncertain.insert({one, other});
+    if (same_ || uncertain.empty()) continue;
+    const ServerPairs found = seen_as_one(statistics_of(uncertain, ask), open_, ask);
     if (!found.empty()) same_ = found.front();
   }
   if (!same_) return;
   const std::string first = address_of(same_->first), second = address_of(same_->second);
-  throw Failure(ErrorCode::configuration,
-                first + " and " + second +
-                    " are one server, so two copies would be in one place; list it once, or use --copies 1",
-                second);
+  throw Failure(
+      ErrorCode::configuration,
+      first + " and " + second +
+          " are one server, so two copies would be in one place; list the server once, or use --copies 1",
+      second);
 }
 
 }  // namespace mcds

@@ -1,13 +1,13 @@
-// Two names of one server in a list of servers: two copies there would be one.
+// DistinctServers: detects a pool that lists one server under two names, where two copies would be one item.
 //
-// The sockets note where each connection ends. Two that end at one address and port, or one unix socket, are
-// one server. A server may also have two addresses: if two connections end on this machine, or at addresses
-// of both families, and at one port, the two are asked for their process and its start. That is one more
-// round trip, once, and only where it can tell something.
-// What it cannot see: a server elsewhere under two addresses of one family, and one that is also behind a
-// proxy or a forwarded port.
-// The first batch is on its way when both are known to be connected: what changes nothing before it has read
-// has changed nothing.
+// Each connection records its remote end. Two servers with the same address and port, or the same unix
+// socket, are one. A server may also have two addresses. Two connections to the same port may therefore be
+// one server if both end on this machine, or if their addresses are of different families. Such a pair is
+// asked once for its process and start time, which costs one more round trip.
+//
+// Not detected: a remote server with two addresses of one family, and a server that is also behind a proxy or
+// a forwarded port. A conflict is found once both servers are connected, which is when the first batch is
+// already in flight. A caller that reads before it changes anything has changed nothing by then.
 #pragma once
 
 #include <map>
@@ -17,49 +17,49 @@
 
 namespace mcds {
 
-// Where a connection ends.
+// The remote end of a connection.
 struct Peer {
   std::string place;       // address and port, or the device and inode of a unix socket
-  int family = 0;          // of an address
-  std::uint16_t port = 0;  // 0: a unix socket
-  bool here = false;       // at an address of this machine
+  int family = 0;          // of the address
+  std::uint16_t port = 0;  // 0 for a unix socket
+  bool here = false;       // the address is one of this machine
   bool operator==(const Peer&) const = default;
 };
 
-// nullopt: it is not known.
+// Returns the peer of a connected socket, or nullopt if it cannot be determined.
 std::optional<Peer> peer_of(int descriptor, const std::string& socket_path);
 
 using ServerPairs = std::vector<std::pair<std::size_t, std::size_t>>;
 
-// Of the servers of one cluster.
+// Collects the peers of one cluster's servers.
 class Peers {
  public:
   void note(std::size_t server, std::optional<Peer> peer);
-  // Two of one place; all such pairs, of each place its first server and another.
+  // Returns the first pair of all_of_one_place(), if any.
   std::optional<std::pair<std::size_t, std::size_t>> same_place() const;
   ServerPairs all_of_one_place() const;
-  // Two that may be one, once each.
-  std::set<std::pair<std::size_t, std::size_t>> take_doubtful();
-  // Whether anything was noted since this was last asked.
+  // Returns the pairs that may be one server and were not returned before.
+  std::set<std::pair<std::size_t, std::size_t>> take_uncertain();
+  // Returns true if a peer was added or changed since the last call.
   bool changed() { return std::exchange(changed_, false); }
 
  private:
   std::map<std::size_t, Peer> peers_;
-  std::set<std::pair<std::size_t, std::size_t>> doubtful_, taken_;
+  std::set<std::pair<std::size_t, std::size_t>> uncertain_, taken_;
   bool changed_ = false;
 };
 
-// Asks as many servers as there are requests.
+// Sends one request to each of several servers.
 using AskServers = std::function<std::vector<Reply>(const std::vector<Request>&)>;
-// What servers answered to `stats`, by server; those that did not are not in it.
+// Replies to `stats`, by server; servers that did not answer are absent.
 using Statistics = std::map<std::size_t, std::string>;
 Statistics statistics_of(const std::set<std::size_t>& servers, const AskServers& ask);
 
-// Those of `before` that are one server. `open` asks by new connections, `ask` by those that there are.
+// Returns the pairs of `before` that are one server. `open` uses new connections, `ask` existing ones.
 ServerPairs seen_as_one(Statistics before, const AskServers& open, const AskServers& ask);
 
-// Every batch fails, by Failure(configuration) with both names, once two servers are known to be one. It also
-// knows whether a server did not answer.
+// Fails every batch with Failure(configuration), which names both servers, once two of them are known to be
+// one. It also records whether a request stayed unanswered.
 class DistinctServers final : public Decorator {
  public:
   DistinctServers(std::unique_ptr<Cluster> inner, std::shared_ptr<Peers> peers, AskServers open)
@@ -67,9 +67,9 @@ class DistinctServers final : public Decorator {
   using Cluster::execute;
   std::vector<Reply> execute(std::span<const Request> batch) override;
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override;
-  // Throws the same.
+  // Throws that Failure if two servers are known to be one.
   void expect_distinct();
-  // Whether a request has stayed without a reply.
+  // Returns true if any request has failed.
   bool has_been_silent() const { return silent_; }
 
  private:

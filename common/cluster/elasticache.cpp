@@ -3,14 +3,13 @@
 #include <poll.h>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
 #include "common/cluster/wire/socket.hpp"
 
 namespace mcds {
 
 namespace {
 
-constexpr std::size_t longest_answer = 1 << 20;
+constexpr std::size_t max_answer = 1 << 20;
 
 class Exchange {
  public:
@@ -34,7 +33,7 @@ class Exchange {
       command.remove_prefix(static_cast<std::size_t>(size));
     }
     std::string answer;
-    while (!answer.ends_with("END\r\n") && !answer.starts_with("ERROR") && answer.size() < longest_answer) {
+    while (!answer.ends_with("END\r\n") && !answer.starts_with("ERROR") && answer.size() < max_answer) {
       wait_for(POLLIN);
       if (socket_.receive(answer) < 0) throw unreachable();
     }
@@ -68,7 +67,7 @@ class Exchange {
 
 }  // namespace
 
-// CONFIG cluster 0 <length>\r\n<payload>\r\nEND\r\n, or VALUE AmazonElastiCache:cluster 0 <length>…
+// Parses CONFIG cluster 0 <length>\r\n<payload>\r\nEND\r\n, or VALUE AmazonElastiCache:cluster 0 <length>…
 std::optional<std::string> elasticache_payload(std::string_view answer) {
   const auto line_end = answer.find("\r\n");
   if (line_end == std::string_view::npos) return std::nullopt;
@@ -91,7 +90,8 @@ std::string elasticache_config(const Server& endpoint, const ConnectOptions& opt
   }
   if (payload) return *std::move(payload);
   throw NotApplied(ErrorCode::refused,
-                   "not an ElastiCache configuration endpoint: it does not support `config get cluster`",
+                   "the server is not an ElastiCache configuration endpoint: it does not support 'config get "
+                   "cluster'; check the address",
                    endpoint.address());
 }
 

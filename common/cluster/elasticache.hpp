@@ -1,5 +1,4 @@
-// Amazon ElastiCache's auto discovery: the one command of a configuration endpoint that is not a memcached
-// operation.
+// Auto discovery of Amazon ElastiCache: the command that only its configuration endpoints have.
 #pragma once
 
 #include "common/base/clock.hpp"
@@ -7,12 +6,12 @@
 
 namespace mcds {
 
-// The payload of `config get cluster` (see parse_elasticache), within the timeout altogether; of a cluster
-// older than 1.4.14, which does not know that command, the item AmazonElastiCache:cluster. Throws NotApplied
-// (unavailable: no connection, no answer; access_denied; refused: anything but a configuration).
+// Returns the payload of `config get cluster` (see parse_elasticache) within the total timeout. Clusters
+// older than 1.4.14 lack that command; there the item AmazonElastiCache:cluster is read. Throws NotApplied:
+// unavailable without a connection or reply, access_denied, or refused for other replies.
 std::string elasticache_config(const Server& endpoint, const ConnectOptions& options, const Clock& clock);
 
-// The payload of an endpoint's reply to either; nullopt if it is not a configuration.
+// Returns the payload of either reply, or nullopt if it is not a configuration.
 std::optional<std::string> elasticache_payload(std::string_view answer);
 
 }  // namespace mcds

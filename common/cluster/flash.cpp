@@ -1,5 +1,4 @@
 
-#include "common/base/bytes.hpp"
 #include "common/cluster/decorators.hpp"
 #include "common/cluster/statistics.hpp"
 
@@ -10,7 +9,7 @@ namespace {
 using Kind = ReplyFailure::Kind;
 
 constexpr const char* kept_changing =
-    "other clients keep changing this key, and the server moves it to flash in between; nothing was changed, "
+    "other clients keep changing this key, and the server moves it to flash in between; nothing was changed; "
     "try again";
 
 bool appends(Op op) {
@@ -21,7 +20,7 @@ bool counts(Op op) {
   return op == Op::incr || op == Op::decr || op == Op::incr_or_create;
 }
 
-// The item with the change; nullopt: `reply` says what is answered instead.
+// Returns the write of the changed item. If it returns nullopt, `reply` is the result.
 std::optional<Request> changed(const Request& request, Reply item, WallTime now, Reply& reply) {
   if (item.cas.value == 0 || !item.age.ttl) return std::nullopt;
   const auto number = parse_padded_u64(item.value);
@@ -74,7 +73,7 @@ bool FlashItems::has_flash(std::size_t server) {
 bool FlashItems::may_be_on_flash(const Request& request, const Reply& reply) {
   if (reply.protocol != Reply::Protocol::meta) return false;
   if (appends(request.op)) return reply.outcome == Outcome::not_stored && has_flash(reply.server);
-  // The text itself, where it was seen.
+  // If the reply has the value, it must be a number; otherwise the failure is genuine.
   return counts(request.op) && reply.is(Kind::not_a_number) &&
          (reply.value.empty() || parse_padded_u64(reply.value)) && has_flash(reply.server);
 }
@@ -85,7 +84,7 @@ void FlashItems::settle(std::span<const Request> batch, std::vector<Reply>& repl
     if (may_be_on_flash(batch[i], replies[i])) places.push_back(i);
   }
   for (int round = 0; !places.empty(); ++round) {
-    if (round == most_rounds) {
+    if (round == max_rounds) {
       for (const std::size_t place : places)
         replies[place] = Reply::failed_with(Kind::refused, kept_changing, replies[place].server);
       return;
@@ -124,7 +123,8 @@ FlashItems::Places FlashItems::write_back(std::span<const Request> batch, const 
       again.push_back(written[k]);
       continue;
     }
-    // Too long, or no memory: that is what not_stored says of an append.
+    // The server refuses a write that is too long or for which it has no memory. The reply of append in these
+    // cases is not_stored, which `reply` already is.
     if (answer.is(Kind::refused) && appends(batch[written[k]].op)) continue;
     answer.number = reply.number;
     reply = std::move(answer);

@@ -3,9 +3,7 @@
 #include <numeric>
 #include <set>
 
-#include "common/cluster/cluster.hpp"
 #include "common/cluster/decorators.hpp"
-#include "common/cluster/transport.hpp"
 #include "common/cluster/wire/socket.hpp"
 
 namespace mcds {
@@ -16,23 +14,23 @@ constexpr std::string_view question = "version\r\n";
 
 using Kind = ReplyFailure::Kind;
 
-constexpr Duration between_trials = std::chrono::milliseconds(100);
-constexpr int most_doublings = 6;
+constexpr Duration probe_interval = std::chrono::milliseconds(100);
+constexpr int max_doublings = 6;
 
 bool of_the_server(const Reply& reply) {
   return reply.is(Kind::unreachable) || (reply.unknown() && !reply.failure->relayed);
 }
 
-// These commute with whatever was begun after them; another change would be tried again behind a later one.
+// Returns true for increments only: they commute with later requests, so a late retry does no harm.
 bool only_counts(std::span<const Request> batch) {
   return std::ranges::all_of(batch, [](const Request& request) { return request.op == Op::incr_or_create; });
 }
 
-// Asks one server for its version on a separate connection, without waiting, to see whether it answers again.
-class Trial {
+// Sends `version` to one server on a separate connection, without blocking, to see whether it answers again.
+class HealthProbe {
  public:
-  // `tls`: for a server that is reached by it.
-  Trial(const Server& server, const tls::Context* tls)
+  // `tls` is nullptr for a server that is reached without it.
+  HealthProbe(const Server& server, const tls::Context* tls)
       : socket_(server, tls), failed_(!socket_.start(Duration::zero())) {}
 
   enum class State { waiting, answered, failed };
@@ -47,12 +45,12 @@ class Trial {
     if (failed_ || (!sent_ && !send())) return State::failed;
     const std::ptrdiff_t size = socket_.receive(answer_);
     const std::size_t end = answer_.find('\n');
-    // A server that requires a login is healthy too.
+    // A CLIENT_ERROR comes from a server that requires a login; it is healthy too.
     const bool healthy = answer_.starts_with("VERSION ") || answer_.starts_with("CLIENT_ERROR ");
     if (end != std::string::npos) return healthy ? State::answered : State::failed;
     return size < 0 || answer_.size() > 4096 ? State::failed : State::waiting;
   }
-  // What to poll for before the next look.
+  // Return the descriptor and the events to poll for before the next look().
   int descriptor() const { return socket_.descriptor(); }
   short events() const { return socket_.state() == meta::Socket::State::open && sent_ ? POLLIN : POLLOUT; }
 
@@ -107,31 +105,31 @@ class HealthGuard final : public Decorator {
   }
 
  private:
-  using Places = std::vector<std::size_t>;  // in a batch
+  using Places = std::vector<std::size_t>;  // indexes into a batch
   struct Server {
-    bool sick = false;
-    bool doubted = false;  // its connection failed, and nothing was sent since
-    bool proven = true;    // it has answered a request since it was sick
-    int relapses = 0;      // without having answered one
+    bool unhealthy = false;
+    bool suspected = false;  // its connection failed once; the next request decides
+    bool proven = true;      // it has answered a request since it was last unhealthy
+    int relapses = 0;        // times it became unhealthy again without answering a request in between
     std::string cause;
     SteadyTime held_until{};
-    SteadyTime next_trial{};
-    SteadyTime trial_until{};
-    std::unique_ptr<Trial> trial;
+    SteadyTime next_probe{};
+    SteadyTime probe_until{};
+    std::unique_ptr<HealthProbe> probe;
   };
 
-  bool stands_aside() const { return options_.run->sick() == RunLimits::Sick::try_always; }
+  bool stands_aside() const { return options_.run->unhealthy() == RunLimits::UnhealthyPolicy::try_always; }
 
-  // What was sent; the rest fails as the server first did.
+  // Sends the requests for healthy servers and returns their indexes; the others fail.
   Places send_to_the_well(std::span<const Request> batch, std::vector<Reply>& replies) {
     std::set<std::size_t> involved;
     for (const Request& request : batch) involved.insert(server_of(request));
     for (const std::size_t server : involved) look_at(server);
-    if (options_.run->sick() == RunLimits::Sick::hold) hold_for(involved);
+    if (options_.run->unhealthy() == RunLimits::UnhealthyPolicy::hold) hold_for(involved);
     Places places;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const std::size_t server = server_of(batch[i]);
-      if (servers_[server].sick) {
+      if (servers_[server].unhealthy) {
         replies[i] = Reply::failed_with(Kind::unreachable, servers_[server].cause, server);
       } else {
         places.push_back(i);
@@ -141,7 +139,7 @@ class HealthGuard final : public Decorator {
     return places;
   }
 
-  // Settles the replies of what was sent at `places` (all, if it is empty).
+  // Updates the servers' health from the replies at `sent` (all, if it is empty), and retries.
   void settle(std::span<const Request> batch, const Places& sent, std::vector<Reply>& replies,
               bool changes_too) {
     const bool failed = std::ranges::any_of(replies, of_the_server);
@@ -154,11 +152,11 @@ class HealthGuard final : public Decorator {
     note(places, replies);
     Places again = tried_again(batch, places, replies, changes_too);
     if (again.empty()) return;
-    if (options_.run->sick() == RunLimits::Sick::hold) {
+    if (options_.run->unhealthy() == RunLimits::UnhealthyPolicy::hold) {
       std::set<std::size_t> involved;
       for (const std::size_t place : again) involved.insert(replies[place].server);
       hold_for(involved);
-      std::erase_if(again, [&](std::size_t place) { return servers_[replies[place].server].sick; });
+      std::erase_if(again, [&](std::size_t place) { return servers_[replies[place].server].unhealthy; });
     } else {
       std::erase_if(again, [&](std::size_t place) { return replies[place].failure->late; });
     }
@@ -182,8 +180,8 @@ class HealthGuard final : public Decorator {
     return again;
   }
 
-  // What one trip shows of the servers.
-  // A server that fell silent may have answered a part before.
+  // Updates the servers' health from one trip. Failures are applied last, because a server that fell silent
+  // may have answered a part of the batch before.
   void note(const Places& places, const std::vector<Reply>& replies) {
     std::map<std::size_t, const ReplyFailure*> failed;
     for (const std::size_t place : places) {
@@ -193,7 +191,8 @@ class HealthGuard final : public Decorator {
         continue;
       }
       Server& server = servers_[reply.server];
-      if ((server.sick || server.doubted || !server.proven) && reply.protocol != Reply::Protocol::none) {
+      if ((server.unhealthy || server.suspected || !server.proven) &&
+          reply.protocol != Reply::Protocol::none) {
         server = Server{};
         --watched_;
       }
@@ -202,56 +201,57 @@ class HealthGuard final : public Decorator {
   }
 
   void fail(Server& server, const ReplyFailure& failure) {
-    if (server.sick) return;
-    const bool was_well = server.proven && !server.doubted;
+    if (server.unhealthy) return;
+    const bool was_well = server.proven && !server.suspected;
     if (was_well) ++watched_;
-    server.doubted = was_well && !failure.late && options_.run->sick() == RunLimits::Sick::skip;
-    if (server.doubted) return;
+    server.suspected =
+        was_well && !failure.late && options_.run->unhealthy() == RunLimits::UnhealthyPolicy::skip;
+    if (server.suspected) return;
     const SteadyTime now = clock_.steady();
-    server.sick = true;
+    server.unhealthy = true;
     server.cause = failure.message.substr(0, failure.message.find(may_be_applied));
-    server.trial.reset();
+    server.probe.reset();
     server.held_until = server.proven ? now + options_.timeout : now;
-    server.next_trial =
-        server.proven ? now : now + options_.timeout * (1 << std::min(server.relapses++, most_doublings));
+    server.next_probe =
+        server.proven ? now : now + options_.timeout * (1 << std::min(server.relapses++, max_doublings));
     server.proven = false;
   }
 
-  // Begins a trial when it is time for one, and ends the sickness when it was answered.
+  // Starts a health probe when it is due, and marks the server as healthy if it was answered.
   void look_at(std::size_t index) {
     Server& server = servers_[index];
-    if (!server.sick) return;
+    if (!server.unhealthy) return;
     const SteadyTime now = clock_.steady();
-    if (server.trial == nullptr) {
-      if (now < server.next_trial) return;
+    if (server.probe == nullptr) {
+      if (now < server.next_probe) return;
       const ::mcds::Server& one = placement().pool()[index];
-      server.trial = std::make_unique<Trial>(one, tls_.of(one));
-      server.trial_until = now + options_.timeout;
+      server.probe = std::make_unique<HealthProbe>(one, tls_.of(one));
+      server.probe_until = now + options_.timeout;
     }
-    const Trial::State state = server.trial->look();
-    if (state == Trial::State::waiting && now < server.trial_until) return;
-    server.trial.reset();
-    server.next_trial = now + between_trials;
-    server.sick = state != Trial::State::answered;
+    const HealthProbe::State state = server.probe->look();
+    if (state == HealthProbe::State::waiting && now < server.probe_until) return;
+    server.probe.reset();
+    server.next_probe = now + probe_interval;
+    server.unhealthy = state != HealthProbe::State::answered;
   }
 
-  // Until each of them is well again or was held long enough.
+  // Waits until each of these servers is healthy or its time to recover (held_until) is over.
   void hold_for(const std::set<std::size_t>& involved) {
     while (true) {
       const SteadyTime now = clock_.steady();
-      SteadyTime next = now + between_trials;
+      SteadyTime next = now + probe_interval;
       std::vector<pollfd> waiting;
       bool any = false;
       for (const std::size_t index : involved) {
         const Server& server = servers_[index];
         const SteadyTime until = options_.run->earlier(server.held_until);
-        if (!server.sick || now >= until) continue;
+        if (!server.unhealthy || now >= until) continue;
         look_at(index);
-        if (!server.sick) continue;
+        if (!server.unhealthy) continue;
         any = true;
         next = std::min(next, until);
-        if (server.trial != nullptr)
-          waiting.push_back({server.trial->descriptor(), server.trial->events(), 0});
+        if (server.probe != nullptr)
+          waiting.push_back({server.probe->descriptor(), server.probe->events(), 0});
       }
       if (!any) return;
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - now).count();
@@ -263,7 +263,7 @@ class HealthGuard final : public Decorator {
   SystemClock clock_;
   std::vector<Server> servers_;
   tls::Contexts tls_;
-  std::size_t watched_ = 0;  // servers that are sick, in doubt or not yet proven well
+  std::size_t watched_ = 0;  // servers that are unhealthy, doubted or not yet proven
 };
 
 }  // namespace

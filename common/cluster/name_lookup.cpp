@@ -11,7 +11,7 @@ namespace mcds {
 
 namespace {
 
-// The buffer that a thread of the C library writes to until it is done, however late that is.
+// A lookup in progress. A thread of the C library writes to it until it is done, however late that is.
 struct Lookup {
   std::string host, port;
   addrinfo hints{};
@@ -37,7 +37,7 @@ struct Lookup {
     }
   }
 
-  int failed = 0;  // it could not even begin
+  int failed = 0;  // the lookup could not start
 };
 
 using Name = std::tuple<std::string, std::string, int, int>;
@@ -47,7 +47,7 @@ struct Lookups {
   std::map<Name, std::unique_ptr<Lookup>> late;
 };
 
-// Never destroyed: the threads may outlive main().
+// The result is never destroyed, because the threads may outlive main().
 Lookups& lookups() {
   static Lookups& all = *new Lookups;
   return all;

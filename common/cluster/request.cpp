@@ -10,13 +10,13 @@ namespace mcds {
 
 namespace {
 
-constexpr std::int64_t longest_relative = 30 * 24 * 3600;
+constexpr std::int64_t max_relative = 30 * 24 * 3600;
 
 }  // namespace
 
 Exptime Exptime::after(Duration ttl, WallTime now) {
   const std::int64_t seconds = std::max<std::int64_t>(1, ceil_seconds(ttl));
-  if (seconds <= longest_relative) return Exptime(seconds);
+  if (seconds <= max_relative) return Exptime(seconds);
   const std::int64_t absolute =
       std::chrono::ceil<std::chrono::seconds>(now.time_since_epoch()).count() + seconds;
   if (absolute > latest)
@@ -25,7 +25,7 @@ Exptime Exptime::after(Duration ttl, WallTime now) {
 }
 
 std::optional<Exptime> Exptime::absolute(std::int64_t second) {
-  if (second <= longest_relative || second > latest) return std::nullopt;
+  if (second <= max_relative || second > latest) return std::nullopt;
   return Exptime(second);
 }
 
@@ -66,10 +66,10 @@ Reply Reply::failed_with(ReplyFailure::Kind kind, std::string message, std::size
 }
 
 Reply Reply::of_text(std::string value, std::size_t server) {
-  constexpr std::size_t most_shown = 40;
+  constexpr std::size_t max_shown = 40;
   std::string shown = "'";
-  for (const char c : std::string_view(value).substr(0, most_shown)) shown += c >= 0x20 && c < 0x7f ? c : '?';
-  shown += value.size() > most_shown ? "…'" : "'";
+  for (const char c : std::string_view(value).substr(0, max_shown)) shown += c >= 0x20 && c < 0x7f ? c : '?';
+  shown += value.size() > max_shown ? "…'" : "'";
   Reply reply = failed_with(
       ReplyFailure::Kind::not_a_number,
       "the value " + shown + " is not a number, so it was not changed; does another program use this key?",

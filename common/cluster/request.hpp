@@ -1,4 +1,4 @@
-// One operation of a batch. Keys are complete (namespace included) and already validated.
+// Request and Reply: one operation of a batch and its result. Keys are validated and include the namespace.
 #pragma once
 
 #include <cstddef>
@@ -12,28 +12,27 @@
 
 namespace mcds {
 
-// The longest key memcached accepts, and its longest value for a key of 250 bytes with the default item size.
+// The longest key of memcached, and its longest value for such a key with the default item size.
 constexpr std::size_t max_key_size = 250;
 constexpr std::size_t max_value_size = (1 << 20) - 48 - 8 - (max_key_size + 1) - 2 - 4;
 
-// What is sent as the exptime. Seconds relative to the server's clock up to 30 days, an absolute UNIX time
-// beyond.
+// An exptime as it is sent: seconds from now on the server's clock up to 30 days, beyond that UNIX time.
 class Exptime {
  public:
-  // Servers hold it in 32 bits; 2^31 and above is gone at once (facts: signed).
+  // The maximum: servers hold it in 32 signed bits, and expire items with a larger one at once.
   static constexpr std::int64_t latest = 0x7fffffff;
   static constexpr Exptime never() { return Exptime(0); }
-  // For an item that expires at once: an absolute time in 1970.
+  // Returns an absolute time in 1970, so that the item expires at once.
   static constexpr Exptime gone() { return Exptime(2'592'001); }
-  // Rounded up to whole seconds; `now` decides the absolute form beyond 30 days. ttl must be positive.
+  // Returns `ttl`, which must be positive, rounded up to seconds. `now` is used beyond 30 days.
   static Exptime after(Duration ttl, WallTime now);
-  // As long as an item lasts that has this ttl, -1: for ever; at least one second.
+  // Returns the exptime for a ttl that a server reported: at least one second; -1 means never.
   static Exptime of_ttl(std::chrono::seconds ttl, WallTime now) {
     return ttl.count() < 0 ? never() : after(ttl, now);
   }
-  // `boundary` on the clients' clocks; at least one second.
+  // Returns the exptime for `boundary` on the clients' clocks, at least one second from now.
   static Exptime at(WallTime boundary, WallTime now) { return after(boundary - now, now); }
-  // By the server's own clock, in UNIX seconds; nullopt: it would not take that for a time.
+  // Converts UNIX seconds of the server's clock. Returns nullopt if the server would not read them as a time.
   static std::optional<Exptime> absolute(std::int64_t second);
   constexpr std::int64_t wire() const { return wire_; }
   bool operator==(const Exptime&) const = default;
@@ -43,8 +42,8 @@ class Exptime {
   std::int64_t wire_;
 };
 
-// A server's stamp on a value. Valid only on the connection that fetched it: a restarted server counts from 1
-// again. 0 is never valid (servers started with -C).
+// The token that a server gives a value, for compare-and-set. It is valid only on the connection that fetched
+// it, because a restarted server counts from 1 again. 0 is never valid; servers started with -C report it.
 struct CasUnique {
   std::uint64_t value = 0;
   bool operator==(const CasUnique&) const = default;
@@ -57,18 +56,18 @@ enum class Op {
   add,    // under meta also returns cas
   set,
   replace,
-  cas,  // with Request::cas, which must come from this cluster's last gets or probe of the key
+  cas,  // compares with Request::cas, which must come from this cluster's last gets or probe of the key
   append,
   incr,
   decr,
   touch,
   remove,
   remove_if,  // compare-and-delete with Request::cas
-  // add, then gets: hit (with what is there now; created: by this add, as far as the bytes are the same) or
-  // miss, for whatever reason: add alone says it
+  // Add, then gets. The reply is a hit with the stored value, or a miss for any reason; only add reports why.
+  // `created` is set if the stored bytes equal those of this add.
   add_and_get,
-  incr_or_create,    // incr by delta; missing: created as `initial` with exptime
-  append_or_create,  // append value; missing: created as `prefix` + value with exptime
+  incr_or_create,    // incr by delta; if missing, created as `initial` with exptime
+  append_or_create,  // append value; if missing, created as `prefix` + value with exptime
   version,           // of Request::server
   stats,             // of Request::server; key is the argument (may be empty); value is lines "NAME VALUE\n"
 };
@@ -83,15 +82,15 @@ struct Request {
   std::uint64_t delta = 0;
   std::uint64_t initial = 0;
   CasUnique cas = {};
-  std::optional<std::size_t> server = {};  // instead of the key's placement
+  std::optional<std::size_t> server = {};  // overrides the key's placement
   bool must_expire = false;                // refused if items do not expire on the server
-  bool creates = true;                     // incr_or_create: false: what is missing stays so
+  bool creates = true;                     // incr_or_create: if false, a missing item is not created
+  bool seems_missing = false;              // append_or_create: the item was just missing, so create it first
   bool must_compare = false;  // add: later changes compare it; refused if the server does not support cas
-  // incr_or_create: leave a value that is not a number unchanged; costs a trip with the classic protocol.
+  // incr_or_create: leaves a value that is not a number unchanged; costs a trip with the classic protocol.
   bool checked = false;
-  // The key on whose server it is stored, for a key that belongs to another: a journal's segment, a chunk's
-  // part, a lock's fence.
-  // Set by the code that names the part, for any number of copies. Empty: it is placed by its own bytes.
+  // The key that decides the server, for a key that belongs to another: a journal's segment, a chunk's part,
+  // a lock's fence. The code that names the part sets it. If empty, the key itself decides.
   std::string with = {};
 
   static Request get(std::string key) { return {.op = Op::get, .key = std::move(key)}; }
@@ -159,61 +158,66 @@ struct Request {
     return std::move(*this);
   }
 
+  Request creating_first(bool missing = true) && {
+    seems_missing = missing;
+    return std::move(*this);
+  }
+
   const std::string& placed_by() const { return with.empty() ? key : with; }
-  Request lying_with(std::string owner) && {
+  Request placed_with(std::string owner) && {
     with = std::move(owner);
     return std::move(*this);
   }
-  // This request, sent to `index` instead of its key's server.
+  // Returns this request for server `index` instead of its key's server.
   Request on(std::size_t index) && {
     server = index;
     return std::move(*this);
   }
 };
 
-// The word used in traces and messages: `get`, `incr_or_create`.
+// Returns the operation's name in traces and messages, such as `get` or `incr_or_create`.
 const char* name_of(Op op);
 
-// What one server said to one request, or why it said nothing.
+// The result of one request.
 
 enum class Outcome {
   hit,         // get, gets, probe, add_and_get, version, stats
-  miss,        // get, gets, probe, add_and_get: the server has no such item
+  miss,        // get, gets, probe, add_and_get: the server does not have the item
   stored,      // add, set, replace, cas, append, incr, decr, touch and both composites
-  not_stored,  // add: exists; replace: missing; append: missing, or full, or no memory (ask with get);
-               // append_or_create: the item is full or the server without memory
+  not_stored,  // add: the item exists; replace: it is missing; append: it is missing or full, or no memory
+               // is left (a get distinguishes); append_or_create: it is full or no memory is left
   exists,      // cas, remove_if: the item has changed
   not_found,   // cas, incr, decr, touch, remove, remove_if: missing
   deleted,     // remove, remove_if
-  failed,      // Reply::failure says how
+  failed,      // Reply::failure says why
 };
 
 const char* name_of(Outcome outcome);
 
 struct ReplyFailure {
   enum class Kind {
-    unreachable,   // not sent: no connection, or the deadline passed before sending
-    refused,       // the server answered and applied nothing: out of memory, ERROR, too large
-    denied,        // no login, a wrong one, or a certificate that cannot be verified: nothing was applied
-    not_a_number,  // incr, decr of a value that is not a number: nothing applied
-    unknown,       // sent, no valid reply, or one of a proxy that has none: it may be applied, now or later
+    unreachable,   // not sent: no connection, or the deadline passed first
+    refused,       // not applied: the server answered out of memory, ERROR or too large
+    denied,        // not applied: no login, a wrong login, or a certificate that cannot be verified
+    not_a_number,  // not applied: incr or decr of a value that is not a number
+    unknown,       // sent without a valid reply, or a proxy has none: it may be applied, now or later
   };
   Kind kind;
   std::string message;
-  bool late = false;     // a deadline passed; otherwise the server or its machine sent something
-  bool relayed = false;  // a proxy answers, about a server behind it
-  bool flood = false;    // the answers to one batch exceeded the memory limit: ask for fewer keys
+  bool late = false;     // a deadline passed; otherwise the server or its machine reported the failure
+  bool relayed = false;  // a proxy reported it, about a server behind it
+  bool flood = false;    // the replies to one batch exceeded the memory limit: ask for fewer keys
 };
 
-// Filled by probe as far as the protocol reports it: meta all, classic only size and cas.
+// Filled by probe as far as the protocol reports it: meta commands both fields, classic commands neither.
 struct ItemAge {
   std::optional<std::chrono::seconds> ttl;   // -1: never expires
-  std::optional<std::chrono::seconds> idle;  // since last read or written
+  std::optional<std::chrono::seconds> idle;  // since the last read or write
 };
 
 struct Reply {
   Outcome outcome = Outcome::failed;
-  bool created = false;      // composites, add_and_get: it was missing
+  bool created = false;      // composites, add_and_get: the item was missing
   std::size_t server = 0;    // index into the pool
   std::uint64_t number = 0;  // incr, decr, incr_or_create: the new value
   std::uint32_t flags = 0;
@@ -239,7 +243,7 @@ struct Reply {
   }
   static Reply failed_with(ReplyFailure::Kind kind, std::string message, std::size_t server,
                            bool late = false);
-  // not_a_number, of a value that was seen: `value`.
+  // Returns the failure not_a_number for a value that was read: `value`.
   static Reply of_text(std::string value, std::size_t server);
 };
 

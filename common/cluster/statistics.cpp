@@ -20,25 +20,25 @@ std::optional<std::uint64_t> statistic_number(std::string_view lines, std::strin
   return text ? parse_u64(*text) : std::nullopt;
 }
 
-std::optional<ServerLife> ServerLife::of(std::string_view lines) {
+std::optional<ServerStart> ServerStart::of(std::string_view lines) {
   const auto process = statistic_number(lines, "pid");
   const auto time = statistic_number(lines, "time"), uptime = statistic_number(lines, "uptime");
   if (!process || !time || !uptime || *uptime > *time) return std::nullopt;
-  return ServerLife{*process, *time - *uptime};
+  return ServerStart{*process, *time - *uptime};
 }
 
-ServerLife ServerLife::of(std::uint64_t process, WallTime started_at) {
+ServerStart ServerStart::of(std::uint64_t process, WallTime started_at) {
   const auto since = std::chrono::duration_cast<std::chrono::seconds>(started_at.time_since_epoch());
   return {process, static_cast<std::uint64_t>(since.count())};
 }
 
-bool ServerLife::is(const ServerLife& other) const {
+bool ServerStart::is(const ServerStart& other) const {
   return process == other.process && std::max(start, other.start) - std::min(start, other.start) <= 1;
 }
 
 namespace {
 
-// `tcp:10.0.0.7:41234`, `tcp6:[::1]:41234`; `unix:` or, in older releases, `<AF 0>`.
+// Returns the host of `tcp:10.0.0.7:41234` or `tcp6:[::1]:41234`. Unix sockets: `unix:` or `<AF 0>`.
 std::string client_address(std::string_view text) {
   if (!text.starts_with("tcp") && !text.starts_with("udp")) return "unix";
   text.remove_prefix(std::min(text.find(':') + 1, text.size()));
@@ -48,7 +48,7 @@ std::string client_address(std::string_view text) {
 
 }  // namespace
 
-// A line is `<descriptor>:<figure> <value>`; those of one descriptor follow each other.
+// Each line is `<descriptor>:<statistic> <value>`; the lines of one descriptor are adjacent.
 std::vector<ClientConnections> clients_in(std::string_view lines) {
   constexpr std::uint64_t hour_s = 3600;
   struct Connection {

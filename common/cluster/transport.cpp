@@ -5,7 +5,7 @@
 
 namespace mcds {
 
-void Dialect::take_version(std::string text) {
+void ServerProtocol::take_version(std::string text) {
   version = std::move(text);
   release = 0;
   std::uint32_t number = 0;
@@ -37,7 +37,7 @@ std::optional<std::string> refusal_before_sending(const Request& request) {
   const bool compares = request.op == Op::cas || request.op == Op::remove_if;
   if (compares && request.cas.value == 0)
     return "the server does not support cas; start it without -C, or with --cas yes";
-  if (request.prefix.size() + request.value.size() > largest_value)
+  if (request.prefix.size() + request.value.size() > max_item_value_size)
     return "the value is larger than 64 MiB; store a smaller one";
   return std::nullopt;
 }

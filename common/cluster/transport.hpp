@@ -1,66 +1,65 @@
-// What a transport is: a Cluster over a whole pool.
+// Transport: a Cluster over a whole pool that also reports what each server supports.
 //
-// A transport validates what it sends (refusal_before_sending), keeps one connection per server, opens it on
-// first use, talks to all servers of a batch in parallel, and answers within the deadlines whatever the
-// servers do. After anything unexpected it closes the connection: a connection that may be out of step is
-// never used again. A cas unique belongs to the connection that fetched it: cas and remove_if on a later
-// connection are answered `exists` without being sent, so that the caller reads again.
+// A transport checks each request (refusal_before_sending) and sends a batch to all servers in parallel, over
+// one connection per server that it opens on first use. It returns within the deadlines whatever the servers
+// do. After an unexpected reply it closes the connection, because requests and replies may no longer match. A
+// cas token belongs to the connection that fetched it: cas and remove_if on a later connection are answered
+// `exists` without being sent, so that the caller reads again.
 #pragma once
 
 #include "common/cluster/cluster.hpp"
 
 namespace mcds {
 
-// What one server supports, as learned from its greeting.
-struct Dialect {
-  enum class Words {
-    unknown,  // the server was not greeted yet
-    meta,     // memcached 1.6: both, on one connection
-    classic,  // older, and all other servers with memcached's protocol
+// The abilities of one server, as its greeting shows them.
+struct ServerProtocol {
+  enum class CommandSet {
+    unknown,  // not greeted yet
+    meta,     // memcached 1.6: meta and classic commands on one connection
+    classic,  // older memcached, and all other servers with its protocol
   };
-  Words words = Words::unknown;
-  std::string version = {};   // as reported; empty: not reported
-  std::uint32_t release = 0;  // 10618 for 1.6.18; 0: in another form
-  // It closes the connection on unknown commands, some after an error line: the version is not its own, and
-  // its backends store the items.
+  CommandSet words = CommandSet::unknown;
+  std::string version = {};   // as reported; empty if not reported
+  std::uint32_t release = 0;  // 10618 for 1.6.18; 0 if the version has another form
+  // The server closes the connection on unknown commands, some after an error line. Its version is not that
+  // of the backends, which store the items.
   bool proxy = false;
 
   void take_version(std::string text);
-  // memcached itself, from 1.4 on: it honours exptimes, and supports cas unless it was started with -C.
+  // Returns true for memcached itself from 1.4 on. It expires items, and supports cas unless started with -C.
   bool is_memcached() const { return !proxy && release >= 10400 && release < 10700; }
-  // `md k C<unique>` answers EX to the right one, too, before 1.6.13.
+  // Returns false for 1.6 before 1.6.13, where `md k C<unique>` answers EX even to the right token.
   bool compares_in_md() const { return release < 10600 || release >= 10613; }
-  // A line longer than 1 KiB may be cut in two before 1.6.13.
-  bool takes_long_lines() const { return words == Words::meta && release >= 10613; }
+  // Returns false for servers before 1.6.13, which may cut a line longer than 1 KiB in two.
+  bool takes_long_lines() const { return words == CommandSet::meta && release >= 10613; }
 };
 
 class Transport : public Cluster {
  public:
-  // What this server supports, as far as it is known. A request that its protocol cannot express is
-  // `refused`, and nothing of it was applied.
-  virtual const Dialect& dialect(std::size_t server) const = 0;
+  // Returns what is known of this server. A request that its protocol cannot express is `refused`.
+  virtual const ServerProtocol& protocol(std::size_t server) const = 0;
 };
 
-// Everything but append_or_create; incr_or_create in one round trip, refused by servers without meta
-// commands, and by all when ConnectOptions::protocol is classic (put Composites around it). Unless protocol
-// is meta, the former get the rest in classic words.
+// Returns a transport that supports every operation but append_or_create. It sends incr_or_create in one
+// round trip, and refuses it for servers without meta commands and with ConnectOptions::protocol classic; put
+// Composites around it there. Unless the protocol is meta, such servers get the others as classic commands.
 std::unique_ptr<Transport> make_transport(std::shared_ptr<const Placement> placement,
                                           const ConnectOptions& options);
 
-// Whether it is sent as a meta command to a server that supports them.
+// Returns true if the operation is sent as a meta command to servers that support these.
 bool needs_meta(Op op);
 
-// Ends the message of a change whose outcome is unknown.
+// Ends the message of a change with an unknown outcome.
 constexpr std::string_view may_be_applied = "; it may have been applied";
-// Its lost reply leaves nothing uncertain.
+// Returns true for operations that only read, so that a lost reply leaves nothing uncertain.
 bool changes_nothing(Op op);
 
-// Why this request must never be put on a wire: an empty, too long or unsafe key (a line break in one runs as
-// a command), cas 0, a value no server takes (over 64 MiB; smaller ones that pass a server's own limit it
-// refuses itself).
+// Returns why this request must never be sent, or nullopt. Reasons are an empty, too long or unsafe key (a
+// line break in a key runs as a command), cas 0, and a value above 64 MiB, which no server takes. A server's
+// own lower limit is left to the server.
 std::optional<std::string> refusal_before_sending(const Request& request);
-// Whether a key with spaces or control characters can be sent in base64. What has a data block goes so only
-// to a server that is known to take it: another one would take the block for the next commands.
+// Returns true if a key with spaces or control characters can be sent in base64. Operations with a data block
+// do so only if the server is known to support it: another server would execute the block as commands.
 bool goes_in_base64(Op op);
 
 }  // namespace mcds

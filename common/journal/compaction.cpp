@@ -1,9 +1,11 @@
-// Sealing and compaction; journal.hpp argues why nothing acknowledged is lost.
+// Seals and compacts journals without losing an acknowledged line.
+//
+// A full root accepts no appends (NOT_STORED), so only another sealer can make a sealer's cas fail. Of the
+// clients that find it full, one claims the sealing, and the others wait a few milliseconds.
 #include <algorithm>
 #include <bit>
 #include <unordered_set>
 
-#include "common/base/errors.hpp"
 #include "common/journal/reading.hpp"
 #include "common/primitives/seal.hpp"
 
@@ -11,17 +13,17 @@ namespace mcds {
 
 namespace {
 
-constexpr int most_compactions = 24;
-constexpr int most_swaps = 24;
-constexpr int most_fill_rounds = 64;
-constexpr std::size_t smallest_padding = 16;
+constexpr int max_compactions = 24;
+constexpr int max_swaps = 24;
+constexpr int max_fill_rounds = 64;
+constexpr std::size_t min_padding = 16;
 constexpr std::size_t forgotten_ids = 256;
-constexpr std::size_t largest_inline = 48 * 1024;  // what compaction leaves in the root itself
+constexpr std::size_t max_inline_size = 48 * 1024;  // compaction leaves up to this size in the root itself
 
-// No segment has it: ids are random, their first digit a letter.
+// No segment has this id, because ids are random and begin with a letter.
 const std::string claim_id(16, '0');
 
-// What `rewrite` left, with the ids it dropped remembered in front.
+// Returns the lines that `rewrite` kept, preceded by the ids that it dropped.
 std::vector<JournalLine> with_forgotten(const std::vector<JournalLine>& before,
                                         std::vector<JournalLine> kept) {
   std::unordered_set<std::string> present;
@@ -41,10 +43,10 @@ bool starts_with(const std::vector<SegmentName>& all, const std::vector<SegmentN
 }
 
 Request new_segment(const std::string& root, const std::string& id, const std::string& lines) {
-  return Request::add(segment_key(root, id), lines, Exptime::never()).lying_with(root);
+  return Request::add(segment_key(root, id), lines, Exptime::never()).placed_with(root);
 }
 
-// The ids of a root's own lines, the last of them, remembered for late repetitions.
+// Returns the last ids of a root's own lines, encoded to recognize late repetitions.
 std::string remembered(std::string_view tail, std::size_t most) {
   const std::vector<JournalLine> ids = with_forgotten(decode_journal_lines(tail), {});
   return encode_all(std::span(ids).last(std::min(most, ids.size())));
@@ -52,25 +54,28 @@ std::string remembered(std::string_view tail, std::size_t most) {
 
 [[noreturn]] void fail_unknown() {
   throw UnknownOutcome(
-      "no reply to a replacement, and the journal has changed since; check it before trying again");
+      "no reply to the replacement, which may have been applied, and the journal has changed since; read it "
+      "before you retry");
 }
 
 }  // namespace
 
-// Who holds it seals, the others wait; it only spares them doing the same. A dead holder's ends by itself.
+// The holder of the claim seals, and the others wait. Without the claim they would all do the same work, but
+// nothing would be lost. A crashed holder's claim expires.
 bool Journal::claim() const {
   const auto exptime = Exptime::after(std::chrono::seconds(1), context_.clock.wall());
   const Reply reply =
-      context_.cluster.execute(Request::add(segment_key(key_, claim_id), "C", exptime).lying_with(key_));
+      context_.cluster.execute(Request::add(segment_key(key_, claim_id), "C", exptime).placed_with(key_));
   return reply.outcome != Outcome::not_stored;
 }
 
 void Journal::give_up_claim() const {
-  static_cast<void>(context_.cluster.execute(Request::remove(segment_key(key_, claim_id)).lying_with(key_)));
+  static_cast<void>(context_.cluster.execute(Request::remove(segment_key(key_, claim_id)).placed_with(key_)));
 }
 
-// Gone: it is not there any more. Of nothing: it has no lines that could be
-// sealed. Doubled: sealed, into twice as many segments as when this was said last.
+// Seals a root that was found full. gone: it no longer exists. of_nothing: it has no lines to seal. doubled:
+// sealed, and the number of segments reached a power of two. Compaction is tried only then, so a journal that
+// only grows is read twice in total and not for each segment.
 Journal::Full Journal::seal_full() const {
   const Reply reply = context_.cluster.execute(Request::gets(key_));
   expect_read(context_.cluster, reply);
@@ -80,14 +85,16 @@ Journal::Full Journal::seal_full() const {
   if (reply.cas.value == 0)
     throw NotApplied(ErrorCode::refused,
                      "the journal " + key_ +
-                         " is full, and the server does not support cas, with which it would be continued "
-                         "elsewhere; start memcached without -C",
+                         " is full, and the server does not support cas, which continuing it needs; start "
+                         "memcached without -C",
                      context_.cluster.address_of(reply.server));
   static_cast<void>(seal(reply));
   return std::has_single_bit(root->segments.size() + 1) ? Full::doubled : Full::sealed;
 }
 
-// The tail becomes a segment; false: another client changed the root meanwhile, or the outcome is unknown.
+// Turns the tail into a segment: adds the segment under a fresh name, then replaces the root by cas with the
+// names and an empty tail. Returns false if another client changed the root meanwhile or the outcome is
+// unknown. A crash after the add leaves a segment that no root lists; it is evicted.
 bool Journal::seal(const Reply& reply) const {
   JournalReading reading(key_, context_, reply);
   JournalRoot& root = reading.root;
@@ -105,16 +112,20 @@ bool Journal::seal(const Reply& reply) const {
   const Reply swapped =
       context_.cluster.execute(Request::compare_and_set(key_, encode(root), Exptime::never(), reply.cas));
   const bool done = swapped.outcome == Outcome::stored;
+  // If two clients seal, one cas fails. Its segment is removed unless the cas got no reply: the root may list
+  // it.
   if (!done && !swapped.unknown()) remove_segments(added);
   if (swapped.is(ReplyFailure::Kind::refused)) expect(context_.cluster, swapped);  // without memory
   return done;
 }
 
+// Appends padding to the root until nothing fits, so that no append can make a cas of the root fail. Without
+// this, 64 appenders would starve compaction. A crash leaves the root padded; the next sealer drops that.
 void Journal::fill() const {
   std::vector<Request> batch;
-  for (std::size_t size = options_.largest_padding; size >= smallest_padding; size /= 2)
+  for (std::size_t size = options_.max_padding; size >= min_padding; size /= 2)
     batch.push_back(Request::append(key_, padding_line(size)));
-  for (int round = 0; round < most_fill_rounds; ++round) {
+  for (int round = 0; round < max_fill_rounds; ++round) {
     const auto replies = context_.cluster.execute(batch);
     if (replies.back().outcome != Outcome::stored) return;
   }
@@ -141,7 +152,7 @@ std::vector<SegmentName> Journal::write_segments(std::span<const JournalLine> li
       text += one;
     }
     flush();
-    // Behind them: what removes everything in them was there before the loss.
+    // The lost segment comes after the others, because the removal of everything in them preceded the loss.
     if (options_.lossy) names.push_back(lost_segment());
   } catch (const Failure&) {
     remove_segments(names);
@@ -162,29 +173,32 @@ std::vector<bool> remove_journals(const Context& context, std::span<const Journa
     removed.push_back(expect(context.cluster, replies[i]).outcome != Outcome::exists);
     if (replies[i].outcome != Outcome::deleted) continue;
     for (const std::string& segment : seen[i].segments)
-      segments.push_back(Request::remove(segment).lying_with(seen[i].key));
+      segments.push_back(Request::remove(segment).placed_with(seen[i].key));
   }
   if (!segments.empty()) static_cast<void>(context.cluster.execute(segments));
   return removed;
 }
 
-// What stays behind is named by nothing: eviction takes it.
+// A segment that is not removed is named by no root and will be evicted.
 void Journal::remove_segments(std::span<const SegmentName> segments) const {
   std::vector<Request> batch;
   for (const SegmentName& segment : segments)
-    batch.push_back(Request::remove(segment_key(key_, segment.id)).lying_with(key_));
+    batch.push_back(Request::remove(segment_key(key_, segment.id)).placed_with(key_));
   if (!batch.empty()) static_cast<void>(context_.cluster.execute(batch));
 }
 
-bool Journal::compact(const Rewrite& rewrite, bool despite_loss, std::size_t most_segments) {
-  for (int attempt = 0; attempt < most_compactions; ++attempt) {
+// Reads the root and the segments, then swaps the remaining lines in. A crash before the swap leaves the old
+// journal, padded; a crash after it leaves old segments that no root lists. If the segments that were read
+// are no longer the first ones, because another client sealed or compacted, it starts again.
+bool Journal::compact(const Rewrite& rewrite, bool despite_loss, std::size_t max_segments) {
+  for (int attempt = 0; attempt < max_compactions; ++attempt) {
     back_off(context_, attempt, journal_patience);
     if (attempt != 0) fill();
     const Reply reply = context_.cluster.execute(Request::gets(key_));
     const JournalReading seen(key_, context_, reply);
-    if (!seen.contents.found || seen.root.segments.size() > most_segments) return false;
+    if (!seen.contents.found || seen.root.segments.size() > max_segments) return false;
     std::string tail = without_padding(seen.root.tail);
-    // Segments do not change: they are read and rewritten at leisure, whatever is appended meanwhile.
+    // Segments do not change, whatever is appended meanwhile. Therefore a tail is sealed first.
     const bool divided = !seen.root.segments.empty();
     if (divided && !std::exchange(tail, {}).empty()) static_cast<void>(seal(reply));
     JournalReading reading(key_, context_, divided ? context_.cluster.execute(Request::get(key_)) : reply);
@@ -203,16 +217,17 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss, std::size_t mos
     const std::vector<JournalLine> lines = with_forgotten(contents.lines, *std::move(left));
     if (swap(old, lines, divided ? std::nullopt : std::optional(reply))) return true;
   }
-  throw Contention("other clients kept changing the journal " + key_ + " while it was compacted; try again");
+  throw Contention("the journal " + key_ +
+                   " could not be compacted because other clients kept changing it; try again");
 }
 
-// The lines take the place of what was read: the segments, which are the first that the root names, or the
-// tail, as long as it is in the root; all that was appended or sealed since stays behind them. `reply`: to a
-// gets of the root. False: the root has other segments, or another tail, by now.
+// Puts the lines in place of what was read: of the segments, which are the first that the root names, or of
+// the tail, if the root has no segments. Everything appended or sealed since stays after them. `reply` is the
+// reply to a gets of the root. Returns false if the root has other segments or another tail.
 bool Journal::swap(const JournalRoot& old, const std::vector<JournalLine>& lines,
                    std::optional<Reply> reply) const {
   const std::string text = encode_all(lines);
-  const std::size_t room = std::min(largest_inline, options_.segment_size);
+  const std::size_t room = std::min(max_inline_size, options_.segment_size);
   bool small = !options_.lossy && text.size() <= (old.segments.empty() ? room : room / 2);
   std::vector<SegmentName> added;
   if (!small) added = write_segments(lines);
@@ -222,8 +237,8 @@ bool Journal::swap(const JournalRoot& old, const std::vector<JournalLine>& lines
     if (claimed) give_up_claim();
     return done;
   };
-  for (int attempt = 0; attempt < most_swaps; ++attempt) {
-    // A full root that no other client seals does not change.
+  for (int attempt = 0; attempt < max_swaps; ++attempt) {
+    // A full root changes only if another client seals it.
     if (attempt != 0 && !reply) {
       back_off(context_, attempt, journal_patience);
       claimed = claim() || claimed;
@@ -240,7 +255,7 @@ bool Journal::swap(const JournalRoot& old, const std::vector<JournalLine>& lines
       return ended(false);
     tail.erase(0, old.tail.size());
     const auto since = root.segments.begin() + static_cast<std::ptrdiff_t>(old.segments.size());
-    if (small && added.empty() && since == root.segments.end() && tail.size() <= largest_inline)
+    if (small && added.empty() && since == root.segments.end() && tail.size() <= max_inline_size)
       tail.insert(0, text);
     else if (added.empty() && !text.empty())
       added = write_segments(lines);
@@ -260,21 +275,23 @@ bool Journal::swap(const JournalRoot& old, const std::vector<JournalLine>& lines
   return ended(false);
 }
 
+// Lines that exceed one change are written as segments, to which the root is then set by cas. A crash before
+// the cas leaves segments that no root lists.
 Journal::Appended Journal::replace(std::span<const JournalLine> lines,
                                    const std::function<bool()>& may_create) {
-  if (encode_all(lines).size() <= options_.largest_change) {
+  if (encode_all(lines).size() <= options_.max_change) {
     try {
       return append(lines, may_create);
     } catch (const Failure& refusal) {
-      if (refusal.code() != ErrorCode::refused) throw;  // else perhaps for its size
+      if (refusal.code() != ErrorCode::refused) throw;  // it may be refused for its size
     }
   }
-  rely_on(lines.front().change == Change::clear, "what replaces a journal begins by removing everything");
+  require(lines.front().change == Change::clear, "what replaces a journal begins by removing everything");
   std::vector<SegmentName> added;
   try {
     added = write_segments(lines);
   } catch (const UnknownOutcome& failure) {
-    throw NotApplied(ErrorCode::unavailable, failure.what(), failure.server());  // nothing names them
+    throw NotApplied(ErrorCode::unavailable, failure.what(), failure.server());  // no root names them
   }
   try {
     Appended replaced = replace_by(added, may_create);
@@ -290,9 +307,9 @@ Journal::Appended Journal::replace(std::span<const JournalLine> lines,
 
 Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
                                       const std::function<bool()>& may_create) {
-  std::optional<CasUnique> unanswered;  // what a cas without reply was compared with
-  std::size_t most_ids = forgotten_ids;
-  for (int attempt = 0; attempt < most_swaps; ++attempt) {
+  std::optional<CasUnique> unanswered;  // the token of a cas that got no reply
+  std::size_t max_ids = forgotten_ids;
+  for (int attempt = 0; attempt < max_swaps; ++attempt) {
     back_off(context_, attempt, journal_patience);
     if (attempt != 0 && !unanswered) fill();
     const Reply reply = context_.cluster.execute(Request::gets(key_));
@@ -305,9 +322,9 @@ Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
     if (unanswered && starts_with(reading.root.segments, added)) {
       return {.incarnation = {}, .server = reply.server};
     }
-    // A second cas with the same unique: at most one of the two is applied.
+    // Both cas requests carry the same token, so at most one of them is applied.
     if (unanswered && !(*unanswered == reply.cas)) fail_unknown();
-    const std::string tail = remembered(reading.root.tail, most_ids);
+    const std::string tail = remembered(reading.root.tail, max_ids);
     const std::string incarnation = missing ? context_.random.token() : reading.root.incarnation;
     const std::string root = encode(JournalRoot{incarnation, added, tail});
     const Reply swapped =
@@ -320,14 +337,15 @@ Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
     if (swapped.unknown()) unanswered = reply.cas;
     if (swapped.failed() && !swapped.unknown()) {
       if (unanswered) fail_unknown();
-      // It may be too large for an item.
-      most_ids /= 2;
+      // The root may be too large for an item, so remember fewer ids.
+      max_ids /= 2;
       if (swapped.is(ReplyFailure::Kind::refused) && !tail.empty()) continue;
       expect(context_.cluster, swapped);
     }
   }
   if (unanswered) fail_unknown();
-  throw Contention("other clients kept changing the journal " + key_ + " while it was replaced; try again");
+  throw Contention("the journal " + key_ +
+                   " could not be replaced because other clients kept changing it; try again");
 }
 
 }  // namespace mcds

@@ -1,20 +1,17 @@
 #include "common/journal/journal.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
 #include "common/journal/reading.hpp"
-#include "common/primitives/cas_update.hpp"
 
 namespace mcds {
 
 namespace {
 
-constexpr int most_appends = 24;  // before a full or rivalled journal is given up
-constexpr int most_lookups = 3;   // after lost replies
-constexpr int most_rereads = 8;
+constexpr int max_appends = 24;  // before an append to a full or contended journal fails
+constexpr int max_lookups = 3;   // after lost replies
+constexpr int max_rereads = 8;
 
 }  // namespace
 
@@ -26,14 +23,14 @@ std::string journal_line_id(const std::string& operation, std::size_t n) {
 
 JournalReader::JournalReader(Context context) : context_(std::move(context)) {}
 
-JournalReader JournalReader::read(const Context& context, std::span<const std::string> keys, Roots roots) {
+JournalReader JournalReader::read(const Context& context, std::span<const std::string> keys, RootRead roots) {
   JournalReader reader(context);
   auto& readings = reader.readings_;
   readings.resize(keys.size());
   std::vector<Request> batch;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     readings[i].key = keys[i];
-    batch.push_back(roots == Roots::to_compare ? Request::gets(keys[i]) : Request::get(keys[i]));
+    batch.push_back(roots == RootRead::to_compare ? Request::gets(keys[i]) : Request::get(keys[i]));
   }
   auto replies = context.cluster.execute(batch);
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -58,11 +55,12 @@ const std::string& JournalReader::incarnation(std::size_t index) const {
   return readings_.at(index).contents.incarnation;
 }
 
-// With its segments.
+// Reads the segments too. If one is missing because a concurrent compaction removed it, the root names others
+// by then, and the reading starts again. If the root has not changed, the segment is lost.
 JournalReading& JournalReader::read_whole(std::size_t index) {
   JournalReading& reading = readings_.at(index);
   if (reading.failure) raise(*reading.failure);
-  for (int round = 0; round < most_rereads && !reading.complete; ++round) {
+  for (int round = 0; round < max_rereads && !reading.complete; ++round) {
     reading.read_segments(context_);
     if (!reading.complete) reading.reread_root(context_);
   }
@@ -73,8 +71,8 @@ JournalContents JournalReader::take(std::size_t index) {
   return std::exchange(read_whole(index), JournalReading()).finish();
 }
 
-JournalContents JournalReader::take(std::size_t index, const TellLine& tell) {
-  return std::exchange(read_whole(index), JournalReading()).finish(tell);
+JournalContents JournalReader::take(std::size_t index, const ReportLine& report) {
+  return std::exchange(read_whole(index), JournalReading()).finish(report);
 }
 
 JournalContents Journal::read() const {
@@ -83,12 +81,12 @@ JournalContents Journal::read() const {
 
 Journal::Attempt Journal::attempt_of(std::span<const JournalLine> lines) const {
   for (std::size_t i = 1; i < lines.size(); ++i)
-    rely_on(lines[i].id != lines[i - 1].id, "the lines of a change have ids of their own");
+    require(lines[i].id != lines[i - 1].id, "the lines of a change have ids of their own");
   return attempt_of(encode_all(lines), lines.front().id);
 }
 
 Journal::Attempt Journal::attempt_of(std::string text, std::string id) const {
-  if (text.size() > options_.largest_change) {
+  if (text.size() > options_.max_change) {
     throw InvalidInput("one atomic change with its elements may have at most 256 KiB; split it");
   }
   std::string incarnation = context_.random.token();
@@ -96,10 +94,11 @@ Journal::Attempt Journal::attempt_of(std::string text, std::string id) const {
       key_, journal_header(incarnation) + (options_.lossy ? lost_segment_line() : "") + options_.birth,
       std::move(text), Exptime::never());
   request.must_compare = options_.compares;
+  request.seems_missing = options_.seems_missing;
   return {std::move(id), std::move(incarnation), std::move(request)};
 }
 
-// After a lost reply: how it went, if the change is there.
+// Returns the result of a change whose reply was lost, or nullopt if the journal does not have it.
 std::optional<Journal::Appended> Journal::look_up(const Attempt& attempt) const {
   const JournalContents contents = read();
   const bool there =
@@ -119,28 +118,30 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply) {
     throw;
   } catch (const Failure& failure) {
     if (lookups == 0) throw;
-    throw UnknownOutcome("an append got no reply, then: " + std::string(failure.what()), failure.server());
+    throw UnknownOutcome(
+        "an append got no reply and may have been applied, then: " + std::string(failure.what()),
+        failure.server());
   }
 }
 
-// `lookups`: how often an append got no reply; it may then still be executed.
+// `lookups` counts the appends without reply, which may still be executed.
 Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& lookups) {
   bool doubled = false;
   int full_of_nothing = 0;  // in a row
-  const auto as_told = [&] {
+  const auto as_reported = [&] {
     return Appended{.created = reply.created,
                     .doubled = doubled,
                     .repeated = lookups != 0,
                     .incarnation = reply.created ? attempt.incarnation : std::string(),
                     .server = reply.server};
   };
-  for (int round = 0; round < most_appends; ++round) {
+  for (int round = 0; round < max_appends; ++round) {
     if (round != 0) reply = context_.cluster.execute(attempt.request);
-    // A lost request may still have been executed, and have created what this one then only appended to.
+    // A request without reply may have been executed, and may have created the journal.
     if (reply.unknown() || (lookups != 0 && reply.outcome == Outcome::stored)) {
-      if (++lookups > most_lookups) {
+      if (++lookups > max_lookups) {
         expect(context_.cluster, reply);
-        return as_told();
+        return as_reported();
       }
       try {
         if (auto appended = look_up(attempt)) {
@@ -150,19 +151,20 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
         }
       } catch (const NotApplied&) {
         expect(context_.cluster, reply);
-        return as_told();
+        return as_reported();
       }
       continue;
     }
-    if (expect(context_.cluster, reply).outcome == Outcome::stored) return as_told();
-    // Full. A client that filled it on purpose replaces it within milliseconds; otherwise one of us seals it.
-    if (round % 3 == 2 && (round > most_appends / 2 || claim())) {
+    if (expect(context_.cluster, reply).outcome == Outcome::stored) return as_reported();
+    // The root is full. A client that filled it on purpose replaces it within milliseconds; otherwise one of
+    // those that wait seals it.
+    if (round % 3 == 2 && (round > max_appends / 2 || claim())) {
       const Full full = seal_full();
       give_up_claim();
-      // It is being taken elsewhere, or was, or was evicted.
+      // The journal is being moved, was dropped, or was evicted.
       if (full == Full::gone && attempt.request.op == Op::append && lookups == 0)
         return {.declined = true, .incarnation = {}, .server = reply.server};
-      // Another may have sealed it just before; then it is not so the next time.
+      // Another client may have sealed it just before; then the next attempt finds lines.
       full_of_nothing = full == Full::of_nothing ? full_of_nothing + 1 : 0;
       if (full_of_nothing == 2)
         throw NotApplied(
@@ -188,7 +190,7 @@ Journal::Appended Journal::append(std::span<const JournalLine> lines,
   Reply reply = context_.cluster.execute(one.request);
   if (reply.outcome != Outcome::not_stored && !reply.unknown()) return settle(one, std::move(reply));
   const auto full = attempt([&] { return may_create(); });
-  // Not executed so far, but it may be once another client creates the journal.
+  // It was not executed, but it may be once another client creates the journal.
   if (reply.unknown() && (full.failure() || !full.value())) expect(context_.cluster, reply);
   if (!full.value()) return {.declined = true, .incarnation = {}, .server = reply.server};
   if (!reply.unknown()) reply = context_.cluster.execute(one.request);

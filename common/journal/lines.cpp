@@ -13,7 +13,7 @@ template <typename Function>
 void for_each_line(std::string_view text, Function function) {
   while (!text.empty()) {
     const auto end = text.find('\n');
-    // What has no line feed was cut off, or something foreign was appended.
+    // A line without a line feed was cut off, or something foreign was appended.
     function(text.substr(0, end), end != std::string_view::npos);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
@@ -27,8 +27,13 @@ std::optional<JournalLineView> decode_line(std::string_view line) {
   if (kind.size() != 1 || std::string_view("+-!=").find(kind[0]) == std::string_view::npos)
     return std::nullopt;
   const auto id = take_word(rest);
-  if (id.size() < 18 || id[16] != '.') return std::nullopt;
-  return JournalLineView{static_cast<Change>(kind[0]), id, rest};
+  const std::size_t dot = id.rfind('.');
+  if (dot == std::string_view::npos || !is_identifier(id.substr(0, dot)) || !parse_u64(id.substr(dot + 1)))
+    return std::nullopt;
+  const auto change = static_cast<Change>(kind[0]);
+  const bool has_element = change == Change::add || change == Change::remove;
+  if (has_element == rest.empty()) return std::nullopt;
+  return JournalLineView{change, id, rest};
 }
 
 }  // namespace
@@ -82,8 +87,8 @@ std::optional<JournalRoot> decode_journal_root(std::string_view value) {
     } else if (!first && kind == "S") {
       const std::string_view id = take_word(rest);
       const auto lines = parse_u64(rest);
-      if (!parse_hex64(id) || !lines) break;
-      // Named once, it is read once.
+      if (!is_identifier(id) || !lines) break;
+      // A segment that is named twice is read once.
       if (seen.insert(id).second) root.segments.push_back({std::string(id), *lines});
     } else {
       break;
@@ -96,15 +101,15 @@ std::optional<JournalRoot> decode_journal_root(std::string_view value) {
   return root;
 }
 
-std::uint64_t tell_journal_lines(std::string_view text, const TellLine& tell) {
-  std::uint64_t foreign = 0;
+ForeignLines report_journal_lines(std::string_view text, const ReportLine& report) {
+  ForeignLines foreign;
   for_each_line(text, [&](std::string_view line, bool whole) {
     if (line.starts_with('#') && whole) return;
     const auto one = whole ? decode_line(line) : std::nullopt;
     if (one) {
-      tell(*one);
+      report(*one);
     } else {
-      ++foreign;
+      ++(whole && unseal(line) ? foreign.unknown : foreign.damaged);
     }
   });
   return foreign;
@@ -112,7 +117,7 @@ std::uint64_t tell_journal_lines(std::string_view text, const TellLine& tell) {
 
 std::vector<JournalLine> decode_journal_lines(std::string_view text) {
   std::vector<JournalLine> lines;
-  tell_journal_lines(text, [&](const JournalLineView& line) {
+  report_journal_lines(text, [&](const JournalLineView& line) {
     lines.push_back({line.change, std::string(line.id), std::string(line.element)});
   });
   return lines;

@@ -1,19 +1,16 @@
-// The bytes of a journal: pure functions; journal.hpp describes their use.
+// Encodes and decodes the bytes of a journal. The functions are pure; journal.hpp describes their use.
 //
-//   J1 <incarnation> *<checksum>          first line of the root; 16 random hex digits, another for every
-//                                         creation
+//   J1 <incarnation> *<checksum>          first line of the root; 16 random hex digits, new per creation
 //   S <segment id> <lines> *<checksum>    of the root: the segments, oldest first, before all other lines
 //   + <id>.<n> <element> *<checksum>      one change: the n-th of the operation <id> (16 hex digits) adds an
 //                                         element
 //   - <id>.<n> <element> *<checksum>      … removes all equal elements added before
 //   ! <id>.<n> *<checksum>                … removes all elements added before
-//   = <id>.<n> *<checksum>                … was compacted away; remembered, so that a late repetition does
-//                                         nothing
-//                                         (array.hpp has word of decisions in ids of this kind)
-//   # <spaces> <no checksum>              padding: says nothing
+//   = <id>.<n> *<checksum>                … was compacted away; kept so that a late repetition does nothing
+//   # <spaces> <no checksum>              padding; has no effect
 //
-// <element> is any text without a line feed. A segment is lines only. Lines with a wrong checksum are not
-// ours: foreign().
+// <element> is any text without a line feed. A segment is lines only. Lines with a wrong checksum are
+// foreign: they are not ours.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +26,7 @@ enum class Change : char { add = '+', remove = '-', clear = '!', forgotten = '='
 
 struct JournalLine {
   Change change;
-  std::string id;       // `<16 hex digits>.<n>`: of all lines of equal id only the first counts
+  std::string id;       // `<16 hex digits>.<n>`: of lines with the same id only the first counts
   std::string element;  // of add and remove
 };
 
@@ -44,30 +41,35 @@ struct SegmentName {
 struct JournalRoot {
   std::string incarnation;
   std::vector<SegmentName> segments;
-  std::string_view tail;  // everything behind the segment lines, as stored
+  std::string_view tail;  // everything after the segment lines, as stored
 };
 
 std::string journal_header(std::string_view incarnation);
-// The name of a segment that never exists, so that something counts as lost; and the line with it that
-// follows the header.
+// Returns the name of a segment that never exists. A journal that names it counts as one that has lost a
+// segment. lost_segment_line() returns the line that names it, which follows the header.
 SegmentName lost_segment();
 std::string lost_segment_line();
 std::string encode(const JournalRoot& root);
-// nullopt: this is not a journal.
+// Returns nullopt if `value` is not a journal.
 std::optional<JournalRoot> decode_journal_root(std::string_view value);
 
-// A line where it stands.
+// A line as a view into the stored text.
 struct JournalLineView {
   Change change;
   std::string_view id;
   std::string_view element;
 };
-using TellLine = std::function<void(const JournalLineView& line)>;
-// Passes on every line of ours, in order; returns the number of others.
-std::uint64_t tell_journal_lines(std::string_view text, const TellLine& tell);
+using ReportLine = std::function<void(const JournalLineView& line)>;
+// Lines that cannot be read: damaged ones, and whole ones in a form that another program, or a newer version,
+// writes.
+struct ForeignLines {
+  std::uint64_t damaged = 0, unknown = 0;
+};
+// Calls `report` for each of our lines in order. Returns the numbers of the others.
+ForeignLines report_journal_lines(std::string_view text, const ReportLine& report);
 
 std::vector<JournalLine> decode_journal_lines(std::string_view text);
-// `text` without padding lines.
+// Returns `text` without padding lines.
 std::string without_padding(std::string_view text);
 std::string padding_line(std::size_t size);
 

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "common/base/errors.hpp"
-
 namespace mcds {
 
 namespace {
 
-// The lines that count: the first of each id.
+// Returns the lines that count: the first of each id.
 std::vector<JournalLine> first_of_each(std::vector<JournalLine> lines) {
   std::unordered_set<std::string_view> seen;
   seen.reserve(lines.size());
@@ -55,11 +53,11 @@ void JournalReading::take_root(const Context& context, Reply reply) {
   complete = root.segments.empty();
 }
 
-// One trip for most journals: only what needs the budget watched takes more.
+// Most journals take one trip. Larger ones take more, so that the size limit is checked in between.
 void JournalReading::read_segments(const Context& context) {
   std::vector<Request> requests;
   for (const SegmentName& segment : root.segments)
-    requests.push_back(Request::get(segment_key(key, segment.id)).lying_with(key));
+    requests.push_back(Request::get(segment_key(key, segment.id)).placed_with(key));
   std::size_t bytes = root_value.size();
   complete = true;
   for (std::size_t from = 0; from < requests.size(); from += segments_per_trip) {
@@ -73,9 +71,9 @@ void JournalReading::read_segments(const Context& context) {
       else
         complete = false;
     }
-    if (bytes > largest_journal)
+    if (bytes > max_journal_size)
       throw CorruptData("the journal under " + key + " is larger than " +
-                            std::to_string(largest_journal >> 20) +
+                            std::to_string(max_journal_size >> 20) +
                             " MiB, the limit for one read; store less under one name",
                         context.cluster.address_of(contents.server));
   }
@@ -84,7 +82,7 @@ void JournalReading::read_segments(const Context& context) {
 void JournalReading::reread_root(const Context& context) {
   JournalReading again(key, context, context.cluster.execute(Request::get(key)));
   if (again.contents.found && again.root_value == root_value) {
-    complete = true;  // as complete as it gets
+    complete = true;  // the root has not changed, so the segment is lost
   } else {
     *this = std::move(again);
     root = contents.found ? *decode_journal_root(root_value) : JournalRoot();
@@ -100,16 +98,17 @@ JournalContents JournalReading::finish() {
   return all;
 }
 
-JournalContents JournalReading::finish(const TellLine& tell) {
+JournalContents JournalReading::finish(const ReportLine& report) {
   if (!contents.found) return std::move(contents);
   const auto take = [&](std::string_view text) {
     bool cleared = false;
-    const std::uint64_t foreign = tell_journal_lines(text, [&](const JournalLineView& line) {
+    const ForeignLines foreign = report_journal_lines(text, [&](const JournalLineView& line) {
       cleared = cleared || line.change == Change::clear;
-      tell(line);
+      report(line);
     });
     if (cleared) contents.loss = {};
-    contents.loss.lines += foreign;
+    contents.loss.lines += foreign.damaged;
+    contents.loss.unknown += foreign.unknown;
   };
   for (std::size_t i = 0; i < root.segments.size(); ++i) {
     contents.segments.push_back(segment_key(key, root.segments[i].id));

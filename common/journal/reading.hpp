@@ -1,4 +1,4 @@
-// How journal.cpp and compaction.cpp read a journal: its root, then its segments.
+// JournalReading reads a journal for journal.cpp and compaction.cpp: its root, then its segments.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@
 
 namespace mcds {
 
-// A client that finds the root full waits this long for the client that filled it on purpose, or seals it.
+// A client that finds the root full waits this long for the client that filled it on purpose or seals it.
 constexpr BackOff journal_patience{std::chrono::milliseconds(4), std::chrono::milliseconds(50)};
 
-// The largest journal that is read, in stored bytes.
-constexpr std::size_t largest_journal = std::size_t{128} << 20;
+// The maximum size of a journal that is read, in stored bytes.
+constexpr std::size_t max_journal_size = std::size_t{128} << 20;
 constexpr std::size_t segments_per_trip = 64;
 
 std::string segment_key(const std::string& root, const std::string& id);
@@ -26,7 +26,7 @@ std::string encode_all(std::span<const JournalLine> lines);
 // The reading of one journal.
 struct JournalReading {
   JournalReading() = default;
-  // The root of one, by the reply to a get or gets. Throws CorruptData.
+  // Takes the root from the reply to a get or gets. Throws CorruptData.
   JournalReading(std::string of, const Context& context, Reply reply) : key(std::move(of)) {
     take_root(context, std::move(reply));
   }
@@ -35,17 +35,17 @@ struct JournalReading {
   JournalContents contents;
   std::string root_value;
   JournalRoot root;
-  std::vector<std::optional<std::string>> segments;  // those that are there
+  std::vector<std::optional<std::string>> segments;  // nullopt: missing
   bool complete = false;
   std::optional<Failure> failure = {};
 
   void take_root(const Context& context, Reply reply);
   void read_segments(const Context& context);
-  // A segment is missing: was it compacted away, so that the root names others by now?
+  // Reads the root again after a segment was missing: if it was compacted away, the root names others now.
   void reread_root(const Context& context);
   JournalContents finish();
-  // Passes on the lines, repeated ids too, instead of keeping them.
-  JournalContents finish(const TellLine& tell);
+  // Passes each line, repeated ids included, to `report` instead of keeping it.
+  JournalContents finish(const ReportLine& report);
 };
 
 }  // namespace mcds

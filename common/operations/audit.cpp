@@ -8,20 +8,19 @@ namespace mcds {
 
 namespace {
 
-// The keys whose values are in memory at once, from every server that has them: as many as the last ones'
-// sizes let fit.
-constexpr std::size_t first_trip = 16, longest_trip = 512;
+// A trip holds the values of its keys in memory: as many keys as fit by the sizes of the previous ones.
+constexpr std::size_t first_trip = 16, max_trip = 512;
 constexpr std::size_t bytes_per_trip = std::size_t{4} << 20;
-// The keys that are answered together: so many, and fewer where many servers are asked for each.
-constexpr std::size_t longest_window = 2048, copies_together = std::size_t{1} << 16;
+// A window has at most this many keys, and fewer for a pool with many servers.
+constexpr std::size_t max_window = 2048, copies_together = std::size_t{1} << 16;
 using std::chrono_literals::operator""ms;
 
-// The servers are asked by one name.
+// Returns the name by which every server knows the key.
 std::string wire_key_of(const Owners& owners, const std::string& key) {
   for (const Owner& owner : owners.list) {
     if (owner.wire_key == owners.list.front().wire_key) continue;
     throw InvalidInput("'" + key +
-                       "' is kept under several names (\"wire_keys\" of mcds where); probe those instead");
+                       "' is stored under several names; probe the 'wire_keys' that mcds where shows");
   }
   return owners.list.front().wire_key.empty() ? key : owners.list.front().wire_key;
 }
@@ -34,7 +33,7 @@ KeyAudit::KeyAudit(std::unique_ptr<Cluster> cluster, Clock& clock, std::string k
       clock_(clock),
       key_prefix_(std::move(key_prefix)),
       options_(std::move(options)),
-      window_(std::clamp(copies_together / cluster_->placement().pool().size(), first_trip, longest_window)),
+      window_(std::clamp(copies_together / cluster_->placement().pool().size(), first_trip, max_window)),
       trip_(first_trip) {
   if (options_.divergent && options_.journal && !options_.dry_run)
     journal_ = std::make_unique<DropJournal>(*options_.journal, cluster_->placement(), key_prefix_, clock_);
@@ -53,14 +52,12 @@ std::vector<KeyCopies> KeyAudit::ask(std::span<const std::string> keys) {
       all.push_back(std::move(copies));
     }
     from += some.size();
-    trip_ =
-        std::clamp(bytes_per_trip * some.size() / bytes, std::size_t{1}, std::min(trip_ * 4, longest_trip));
+    trip_ = std::clamp(bytes_per_trip * some.size() / bytes, std::size_t{1}, std::min(trip_ * 4, max_trip));
   }
   return all;
 }
 
-// Copies that are rewritten one after the other differ for a moment: those that still do after a while are
-// divergent. `answer` is given each key's place in `keys`, and its copies.
+// Copies that are rewritten differ for a moment. Those that still differ at the end are divergent.
 void KeyAudit::ask_again(std::span<const std::string> keys, const Answer& answer) {
   std::vector<std::size_t> left(keys.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
@@ -74,7 +71,7 @@ void KeyAudit::ask_again(std::span<const std::string> keys, const Answer& answer
       for (const std::size_t place : places) some.push_back(keys[place]);
       std::vector<KeyCopies> copies = ask(some);
       for (std::size_t i = 0; i < some.size(); ++i) {
-        if (pause < 50ms && is_doubtful(some[i], copies[i]))
+        if (pause < 50ms && is_uncertain(some[i], copies[i]))
           differing.push_back(places[i]);
         else
           answer(places[i], std::move(copies[i]));
@@ -88,22 +85,23 @@ void KeyAudit::prune(Findings& findings) {
   if (!options_.prune) return;
   const std::string wire_key = wire_key_of(findings.placement.owners_of(findings.key), findings.key);
   if (auto servers = to_drop(findings); !servers.empty()) return drop(findings, wire_key, std::move(servers));
-  Strays strays = strays_of(findings.copies, findings.owners, options_.even_last);
-  findings.strays = std::move(strays.equal);
-  for (const std::size_t server : strays.different)
+  NotOnOwner not_on_owner = find_not_on_owner(findings.copies, findings.owners, options_.even_last);
+  findings.not_on_owner = std::move(not_on_owner.equal);
+  for (const std::size_t server : not_on_owner.different)
     findings.removed.push_back({server, Removal::differs, {}});
   if (is_relied_on(findings.key, key_prefix_)) {
-    for (const std::size_t server : std::exchange(findings.strays, {}))
+    for (const std::size_t server : std::exchange(findings.not_on_owner, {}))
       findings.removed.push_back({server, Removal::held, {}});
   }
-  if (!options_.dry_run && !findings.strays.empty()) {
-    std::ranges::move(remove_copies(*cluster_, wire_key, findings.copies, findings.strays),
+  if (!options_.dry_run && !findings.not_on_owner.empty()) {
+    std::ranges::move(remove_copies(*cluster_, wire_key, findings.copies, findings.not_on_owner),
                       std::back_inserter(findings.removed));
   }
 }
 
-// The servers whose copies `divergent` removes: those that the journal of an ended run has, as they were
-// then; else all, if they differ. Of an application's keys alone, and only if every server answered.
+// Returns the servers whose copy `divergent` removes: those recorded in the journal of an interrupted run and
+// unchanged since; otherwise all that differ. This needs a key of an application, and answers from all
+// servers.
 std::vector<std::size_t> KeyAudit::to_drop(const Findings& findings) const {
   if (!options_.divergent || structure_in(findings.key, key_prefix_) ||
       is_relied_on(findings.key, key_prefix_))
@@ -119,11 +117,12 @@ std::vector<std::size_t> KeyAudit::to_drop(const Findings& findings) const {
   return copies_differ(findings.copies) ? all : std::vector<std::size_t>();
 }
 
-// Where the client looks first: a run that is ended in between leaves no old value there. What was written
-// there meanwhile stays; if it cannot be removed, the others stay too, because one of them may be the newest.
+// Removes the owners' copies first, so that an interrupted run leaves no old value where the client looks. A
+// value written there meanwhile stays. If an owner's copy cannot be removed, the others stay too: one may be
+// the newest.
 void KeyAudit::drop(Findings& findings, const std::string& wire_key, std::vector<std::size_t> servers) {
   if (options_.dry_run) {
-    findings.strays = std::move(servers);
+    findings.not_on_owner = std::move(servers);
     return;
   }
   if (journal_) journal_->add(findings.key, findings.copies, servers);

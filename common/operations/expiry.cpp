@@ -9,10 +9,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A server that is short of processor time shows the time even later.
+// A server that is short of processor time reports an older time.
 constexpr Duration agreement = seconds(2);
 constexpr Duration slow_look = milliseconds(200);
-constexpr int most_looks = 3;
+constexpr int max_checks = 3;
 
 std::int64_t rounded(Duration time) {
   return std::chrono::round<seconds>(time).count();
@@ -44,7 +44,7 @@ bool agrees(const SeenEnd& seen, const ClockLook& clock) {
          read_at < seen.answered.time_since_epoch() + clock.ahead + slack;
 }
 
-void read_touched_again(Cluster& cluster, const Clocks& clocks, std::span<Spooled* const> items,
+void read_touched_again(Cluster& cluster, const Clocks& clocks, std::span<SpilledRecord* const> items,
                         std::vector<Reply>& replies, WallTime asked, WallTime answered) {
   std::map<std::size_t, std::vector<std::size_t>> touched;
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -60,7 +60,7 @@ void read_touched_again(Cluster& cluster, const Clocks& clocks, std::span<Spoole
     for (std::size_t k = 0; k < places.size(); ++k) {
       Reply& reply = replies[places[k]] = std::move(again[k + 1]);
       if (reply.outcome != Outcome::hit || !reply.age.ttl) continue;
-      // A ttl is what is left by the server's clock, so both together are exact, even where that is late.
+      // The sum of the clock and the ttl is exact, even if the clock is late.
       const auto ttl = reply.age.ttl->count();
       if (ttl < 0) items[places[k]]->expires_s = 0;
       if (ttl >= 0 && shown)
@@ -77,9 +77,9 @@ std::vector<Reply> statistics_of_keepers(Cluster& cluster) {
   return replies;
 }
 
-Clocks look_at_clocks(Cluster& cluster, const Clock& clock) {
+Clocks read_clocks(Cluster& cluster, const Clock& clock) {
   Clocks clocks(cluster.placement().pool().size());
-  for (int look = 0; look < most_looks; ++look) {
+  for (int look = 0; look < max_checks; ++look) {
     const WallTime before = clock.wall();
     const std::vector<Reply> replies = statistics_of_keepers(cluster);
     const WallTime after = clock.wall();

@@ -6,9 +6,9 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t most_runs = 64;  // each has a buffer and a descriptor
+constexpr std::size_t max_runs = 64;  // each needs a buffer and a descriptor
 
-// As it stands in a run, its name behind it.
+// A listing in a run, followed by its name.
 struct Stored {
   std::uint64_t hash, bytes;
   std::uint32_t server;
@@ -17,7 +17,7 @@ struct Stored {
 };
 static_assert(std::is_trivially_copyable_v<Stored>);
 
-void write(moving::Spool& run, const Listing& listing, std::string_view name) {
+void write(moving::SpillFile& run, const Listing& listing, std::string_view name) {
   const Stored stored{listing.hash, listing.bytes, listing.server, static_cast<std::uint16_t>(name.size()),
                       listing.owner};
   char bytes[sizeof stored];
@@ -25,9 +25,9 @@ void write(moving::Spool& run, const Listing& listing, std::string_view name) {
   run.add_bytes({bytes, sizeof bytes}, name);
 }
 
-// Where the reading of a run is.
+// The reading position in a run.
 struct Head {
-  moving::Spool* run;
+  moving::SpillFile* run;
   Listing listing = {};
   std::string name = {};
 
@@ -42,7 +42,7 @@ struct Head {
   }
 };
 
-// Listings in the order of their hashes become those of one key after the other.
+// Groups listings, which arrive in the order of their hashes, by key.
 class Grouping {
  public:
   explicit Grouping(const Listings::Take& take) : take_(take) {}
@@ -80,13 +80,13 @@ void Listings::sort() {
 
 void Listings::spill() {
   sort();
-  moving::Spool run;
+  moving::SpillFile run;
   for (const Record& record : std::exchange(records_, {}))
     write(run, record.listing, std::string_view(names_).substr(record.name_at, record.name_size));
   names_ = {};
   runs_.push_back(std::move(run));
-  if (runs_.size() < most_runs) return;
-  moving::Spool all;
+  if (runs_.size() < max_runs) return;
+  moving::SpillFile all;
   merge([&](const Listing& listing, std::string_view name) { write(all, listing, name); });
   runs_.clear();
   runs_.push_back(std::move(all));
@@ -95,7 +95,7 @@ void Listings::spill() {
 template <typename Sink>
 void Listings::merge(const Sink& sink) {
   std::vector<Head> heads;
-  for (moving::Spool& run : runs_) {
+  for (moving::SpillFile& run : runs_) {
     run.rewind();
     heads.push_back({&run});
   }

@@ -10,11 +10,10 @@
 #include "common/cluster/statistics.hpp"
 #include "common/journal/journal.hpp"
 #include "common/operations/expiry.hpp"
-#include "common/operations/never_saved.hpp"
-#include "common/operations/roots.hpp"
+#include "common/operations/not_saveable.hpp"
+#include "common/operations/structure_merger.hpp"
+#include "common/primitives/active_variants.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/in_use.hpp"
-#include "common/primitives/key_names.hpp"
 
 namespace mcds {
 
@@ -22,11 +21,11 @@ namespace {
 
 constexpr std::size_t writes_in_flight = 3;
 constexpr std::size_t batch_while_room = 64;
-// The clocks of servers may differ.
+// A day before the maximum, since the clocks of servers may differ.
 constexpr std::int64_t latest_end = Exptime::latest - 24 * 3600;
 
-// Has what was read of the file, as if that were a server.
-class FileAsCluster final : public Decorator {
+// Answers reads from the file's items, as if the file were a server.
+class SavedItemsCluster final : public Decorator {
  public:
   using Cluster::execute;
   using Decorator::Decorator;
@@ -44,25 +43,25 @@ class FileAsCluster final : public Decorator {
   std::unordered_map<std::string, std::string> values;
 };
 
-// Whether what is in use by the one is by the other.
+// Returns true if `value` has every entry that is in use in `wanted`.
 bool has_all_in_use(std::string_view value, std::string_view wanted, WallTime now) {
-  const std::vector<InUse> there = parse_in_use(value, now);
-  return std::ranges::all_of(parse_in_use(wanted, now), [&](const InUse& one) {
-    return std::ranges::find(there, one.what, &InUse::what) != there.end();
+  const std::vector<ActiveVariant> there = parse_active_variants(value, now);
+  return std::ranges::all_of(parse_active_variants(wanted, now), [&](const ActiveVariant& one) {
+    return std::ranges::find(there, one.what, &ActiveVariant::what) != there.end();
   });
 }
 
 class Loading {
  public:
-  // Asks the servers for their time and their largest item.
+  // Reads the servers' time and maximum item size.
   Loading(const Context& context, LoadOptions options, LoadWatch watch, LoadReport& report)
       : report_(report),
         context_(context),
         options_(std::move(options)),
         watch_(std::move(watch)),
         file_(context.cluster),
-        pace_(options_.rate, context.clock.steady()),
-        largest_batch_(pace_.largest_batch()) {
+        limiter_(options_.rate, context.clock.steady()),
+        largest_batch_(limiter_.largest_batch()) {
     const std::size_t servers = context_.cluster.placement().pool().size();
     report_.servers.resize(servers);
     largest_items_.resize(servers);
@@ -73,7 +72,7 @@ class Loading {
       largest_batch_ = std::min(largest_batch_, batch_while_room);
       evictions_ = evictions();
     }
-    clocks_ = moving::look_at_clocks(context_.cluster, context_.clock);
+    clocks_ = moving::read_clocks(context_.cluster, context_.clock);
     std::vector<Request> requests;
     for (std::size_t i = 0; i < servers; ++i) requests.push_back(Request::stats(i, "settings"));
     for (const Reply& reply : context_.cluster.execute(requests)) {
@@ -88,7 +87,7 @@ class Loading {
     if (!is_selected(item, as)) return;
     ++report_.items;
     if (as.what == Savable::never) {
-      ++report_.passed_over[as.why];
+      ++report_.skipped[as.why];
       return;
     }
     if (evicts_) {
@@ -96,7 +95,8 @@ class Loading {
       return;
     }
     if (!held_.empty() && as.root != held_of_) place_held();
-    if (as.what == Savable::structure && !options_.dry_run && !replaces(as) && take_journal(item, as)) return;
+    const bool merges = as.what == Savable::structure && !options_.dry_run && !replaces(as);
+    if (merges && !was_misplaced(item, as) && take_journal(item, as)) return;
     place(item);
   }
 
@@ -106,7 +106,7 @@ class Loading {
     for (const auto& [manifest, entries] : stale_) forget_in(manifest, entries);
   }
 
-  // What is on its way may arrive.
+  // Counts the requests in flight as unknown: they may still be applied.
   void give_up() {
     for (const auto& batch : writing_) {
       for (const Request& request : batch->batch()) ++report_.servers[*request.server].unknown;
@@ -121,25 +121,26 @@ class Loading {
     std::string value;
   };
 
-  // `one`: a saved item, or a request that stores it.
+  // `one` is a saved item, or a request that stores it.
   SavedAs as_of(const auto& one) const {
     return judged(saved_as(one.key, options_.selection.key_prefix), one.key, one.value, one.flags);
   }
 
-  // Of a structure all or nothing. An element in another namespace may also be an application's item.
+  // Structures are selected as a whole. An element in another namespace may also be an application's item.
   bool is_selected(const SavedItem& item, const SavedAs& as) const {
     const bool ours = as.element || (as.grouped && as.what != Savable::item);
     if (ours && selects(options_.selection, as)) return true;
     return (!ours || (as.element && !as.exact)) && options_.selection.has(item.key);
   }
 
-  // An index lists what there is and what was; the elements themselves are replaced.
+  // An index is merged, because it lists existing and former elements; elements are replaced.
   bool replaces(const SavedAs& as) const {
     const bool index = as.what == Savable::structure && (as.structure == "table" || as.structure == "hash");
     return options_.overwrite && !index;
   }
 
-  // What is put into a structure later would end with what was loaded of it.
+  // Returns true if max_ttl also limits items without expiry. Parts of structures are exempt: elements that
+  // are added later would expire with them.
   bool is_bounded(const SavedItem& item) const {
     if (!options_.max_ttl || item.ends_s != 0) return options_.max_ttl.has_value();
     const SavedAs as = as_of(item);
@@ -149,7 +150,7 @@ class Loading {
   void place(const SavedItem& item) {
     const bool bounded = is_bounded(item), replaces_all = options_.overwrite && replaces(as_of(item));
     const std::vector<Owner> places = places_of(item);
-    report_.astray += places.empty() ? 1 : 0;
+    report_.misplaced += places.empty() ? 1 : 0;
     for (const Owner& place : places) {
       const auto exptime = exptime_on(place.server, item.ends_s, bounded);
       if (!exptime) {
@@ -171,8 +172,8 @@ class Loading {
     if (next_.size() >= largest_batch_ || next_bytes_ >= batch_bytes) begin();
   }
 
-  // A journal that has outgrown an item: its segments wait for its root, because what is there may be united
-  // with it instead. False: it is none of this.
+  // Handles a journal with segments. The segments wait for the root, because the journal is merged as a whole
+  // if the server has one already. Returns false for any other item.
   bool take_journal(const SavedItem& item, const SavedAs& as) {
     const PlacedKey placed_key = placed(item.key, as.key_prefix);
     if (is_segment(placed_key)) {
@@ -201,7 +202,7 @@ class Loading {
     return true;
   }
 
-  // Takes them from those that are held.
+  // Removes the segments of `root` from held_ and returns them.
   std::vector<Held> segments_of(const std::string& root) {
     const auto others = std::stable_partition(held_.begin(), held_.end(),
                                               [&](const Held& segment) { return segment.with == root; });
@@ -210,13 +211,13 @@ class Loading {
     return its;
   }
 
-  // Whose root is not in the file, or is another.
+  // Stores segments whose root is missing in the file, or differs.
   void place_held() {
     for (const Held& segment : held_) place({segment.key, segment.flags, segment.ends_s, segment.value});
     held_.clear();
   }
 
-  // nullopt: it has ended.
+  // Returns nullopt if the item has expired.
   std::optional<Exptime> exptime_on(std::size_t server, std::int64_t ends_s, bool bounded) const {
     const WallTime now = context_.clock.wall();
     const std::int64_t now_s = std::chrono::floor<std::chrono::seconds>(now).time_since_epoch().count();
@@ -232,20 +233,30 @@ class Loading {
     return Exptime::at(WallTime(std::chrono::seconds(ends_s)), now);
   }
 
-  // Returns all servers on which the item must be; none if it was astray and its server is gone.
+  // An element is recognized by its name only.
+  static bool is_ours(const SavedAs& as) { return as.what != Savable::item || (as.element && as.exact); }
+  static std::string placing_key(const SavedItem& item, const SavedAs& as) {
+    return is_ours(as) ? placed(item.key, std::string(as.key_prefix)).placed_by() : std::string(item.key);
+  }
+  // Returns true if the item was saved from a server where its profile does not look: another, newer value
+  // may be on the right one.
+  bool was_misplaced(const SavedItem& item, const SavedAs& as) const {
+    return options_.places && item.from && *item.from < options_.places->now.size() &&
+           !options_.places->before->owners_of(placing_key(item, as)).has(*item.from);
+  }
+
+  // Returns all servers that must get the item, or none if it was misplaced and its server is gone.
   std::vector<Owner> places_of(const SavedItem& item) const {
     if (options_.on) return {{*options_.on}};
     const Placement& placement = context_.cluster.placement();
     const SavedAs as = as_of(item);
-    // Nothing but the name tells an element.
-    const bool ours = as.what != Savable::item || (as.element && as.exact);
-    const std::string key = ours ? placed(item.key, std::string(as.key_prefix)).placed_by() : item.key;
-    if (options_.places && item.from && *item.from < options_.places->now.size() &&
-        as.what != Savable::structure && !options_.places->before->owners_of(key).has(*item.from)) {
+    if (was_misplaced(item, as)) {
+      // Not to its old server if clients would read it there now.
       const auto& now = options_.places->now[*item.from];
-      return now ? std::vector<Owner>{{*now}} : std::vector<Owner>();
+      const bool is_read = now && placement.owners_of(placing_key(item, as)).has(*now);
+      return now && !is_read ? std::vector<Owner>{{*now}} : std::vector<Owner>();
     }
-    if (ours) return {{placement.server_of(key)}};
+    if (is_ours(as)) return {{placement.server_of(placing_key(item, as))}};
     if (placement.has_plain_owners()) return {{placement.server_of(item.key)}};
     std::vector<Owner> places = placement.owners_of(item.key).list;
     const Owner first = places.front();
@@ -261,13 +272,13 @@ class Loading {
       return true;
     ++report_.servers[server].failed;
     watch_.failed(item.key, Failure(ErrorCode::refused,
-                                    "its " + std::to_string(item.value.size()) +
-                                        " bytes are more than the server accepts; raise its -I",
+                                    "an item of " + std::to_string(item.value.size()) +
+                                        " bytes is larger than the server accepts; raise its -I",
                                     context_.cluster.address_of(server)));
     return false;
   }
 
-  // nullopt: it does not say.
+  // Returns nullopt if the server does not report it.
   std::optional<std::uint64_t> evictions() const {
     const Reply reply = context_.cluster.execute(Request::stats(*options_.on));
     return reply.failed() ? std::nullopt : statistic_number(reply.value, "evictions");
@@ -275,13 +286,13 @@ class Loading {
 
   void begin() {
     if (next_.empty()) return;
-    pace_.wait_for(next_.size(), context_.clock);
+    limiter_.wait_for(next_.size(), context_.clock);
     writing_.push_back(context_.cluster.begin(std::exchange(next_, {})));
     next_bytes_ = 0;
     if (options_.while_room || writing_.size() >= writes_in_flight) finish_one();
     if (!options_.while_room) return;
     const auto now = evictions();
-    evicts_ = now && evictions_ && *now > *evictions_;  // a server that does not say is no full one
+    evicts_ = now && evictions_ && *now > *evictions_;  // without the statistic, assume that it is not full
   }
 
   void finish_all() {
@@ -290,10 +301,10 @@ class Loading {
   }
 
   void finish_one() {
-    const auto& pending = writing_.front();  // till its replies are counted
+    const auto& pending = writing_.front();  // valid until its replies are counted
     std::vector<Reply> replies = pending->finish();
     if (options_.overwrite) replace_what_is_there(pending->batch(), replies);
-    const std::vector<bool> failed = unite_what_is_there(pending->batch(), replies);
+    const std::vector<bool> failed = merge_with_target(pending->batch(), replies);
     for (std::size_t i = 0; i < replies.size(); ++i) {
       if (failed[i])
         ++report_.servers[replies[i].server].failed;
@@ -316,8 +327,8 @@ class Loading {
     for (std::size_t i = 0; i < places.size(); ++i) replies[places[i]] = std::move(stored[i]);
   }
 
-  // Which could not be, and were told.
-  std::vector<bool> unite_what_is_there(std::span<const Request> batch, std::span<const Reply> replies) {
+  // Merges saved structures with existing ones. Returns which items failed; these were reported.
+  std::vector<bool> merge_with_target(std::span<const Request> batch, std::span<const Reply> replies) {
     std::vector<bool> failed(replies.size());
     std::vector<std::size_t> places;
     std::vector<Request> gets;
@@ -332,7 +343,7 @@ class Loading {
     return failed;
   }
 
-  // A counter of digits is an item like others, but what it had counted is lost.
+  // A saved plain counter is stored like any item, but if one exists, the saved count is lost, so report it.
   bool is_of_structure(const Request& request) const {
     const SavedAs as = as_of(request);
     if (replaces(as)) return false;
@@ -340,7 +351,8 @@ class Loading {
            (as.structure == "counter" && as.exact && parse_u64(request.value));
   }
 
-  // With what is there instead. False: that is not known, or could not be changed.
+  // Compares a saved item with the existing one, and merges them if possible. Returns false if the existing
+  // one is unknown or could not be changed.
   bool compare(const Request& request, const Reply& seen) {
     if (seen.failed()) {
       watch_.failed(request.key, failure_of_read(context_.cluster, seen));
@@ -348,30 +360,31 @@ class Loading {
     }
     if (seen.outcome != Outcome::hit || seen.value == request.value) return true;
     const SavedAs as = as_of(request);
-    if (!moving::Roots::is_of(as.kind, request.value) || !moving::Roots::is_of(as.kind, seen.value)) {
+    if (!moving::StructureMerger::is_of(as.kind, request.value) ||
+        !moving::StructureMerger::is_of(as.kind, seen.value)) {
       const bool conf =
           request.key.ends_with(":conf") && has_all_in_use(seen.value, request.value, context_.clock.wall());
       if (!conf) report_.other_structures.insert(full_name(as));
       return true;
     }
     file_.values[request.key] = request.value;
-    const auto united = attempt([&] {
+    const auto merged = attempt([&] {
       const Context file{file_, context_.clock, context_.random, "", 1};
-      moving::Roots(file, context_.cluster)
-          .unite({request.key, seen.server, seen.server}, as.kind, request.value);
+      moving::StructureMerger(file, context_.cluster)
+          .merge({request.key, seen.server, seen.server}, as.kind, request.value);
     });
     file_.values.erase(request.key);
-    if (const auto& failure = united.failure()) {
+    if (const auto& failure = merged.failure()) {
       watch_.failed(request.key, *failure);
       return false;
     }
-    ++report_.united;
+    ++report_.merged;
     note_incarnations(as, request, seen.value);
     return true;
   }
 
-  // What a shard had goes on in the one that is there, and is not lost with the incarnation that the manifest
-  // names.
+  // Records that the shard's saved lines now belong to another incarnation. The manifest must lose the saved
+  // incarnation, so that it does not count as lost.
   void note_incarnations(const SavedAs& as, const Request& request, std::string_view there) {
     constexpr std::string_view mark = ":i:";
     const std::string_view part = std::string_view(request.key).substr(as.root.size());
@@ -410,18 +423,18 @@ class Loading {
   Context context_;
   LoadOptions options_;
   LoadWatch watch_;
-  FileAsCluster file_;
-  Pace pace_;
+  SavedItemsCluster file_;
+  RateLimiter limiter_;
   std::size_t largest_batch_;
   moving::Clocks clocks_;
-  std::vector<std::uint64_t> largest_items_;  // of the servers; 0: unknown
-  std::vector<char> refuses_;                 // one that is full (-M): a set would lose what is there
+  std::vector<std::uint64_t> largest_items_;  // of the servers, in bytes; 0: unknown
+  std::vector<char> refuses_;  // when full (-M), so that a refused set would remove the old value
   std::vector<Request> next_;
   std::size_t next_bytes_ = 0;
   std::deque<std::unique_ptr<Pending>> writing_;
-  std::vector<Held> held_;                              // segments
-  std::string held_of_;                                 // of this structure
-  std::map<std::string, std::set<std::string>> stale_;  // what manifests are to name no longer
+  std::vector<Held> held_;                              // segments whose root has not been read yet
+  std::string held_of_;                                 // root of the structure that they belong to
+  std::map<std::string, std::set<std::string>> stale_;  // entries to remove, by manifest
   std::uint64_t done_ = 0;
   std::optional<std::uint64_t> evictions_;  // of `on`, before the first item
   bool evicts_ = false;

@@ -16,59 +16,59 @@ bool ends_in_number_after(View key, View mark) {
   return end != View::npos && end + 1 < key.size() && key.substr(0, end + 1).ends_with(mark);
 }
 
-void describe_log(View key, Fate& fate) {
+void describe_log(View key, MoveDecision& decision) {
   if (key.ends_with(":conf")) {
-    fate.pass = 2;
+    decision.pass = 2;
   } else if (ends_in_number_after(key, ":dir:")) {
-    fate.kind = Kind::directory;
-    fate.pass = 2;
+    decision.kind = Kind::directory;
+    decision.pass = 2;
   } else {
-    fate.kind = Kind::log_part;
-    fate.pass = ends_in_number_after(key, ".") ? 0 : 1;
+    decision.kind = Kind::log_part;
+    decision.pass = ends_in_number_after(key, ".") ? 0 : 1;
   }
 }
 
-// `rest`: the key without its namespace.
-void describe(const NameInNamespace& ours, View rest, bool named_namespace, Fate& fate) {
+// Sets the kind and pass of a key by its name; `rest` is the key without its namespace.
+void describe(const NameInNamespace& ours, View rest, bool named_namespace, MoveDecision& decision) {
   const View structure = ours.name.structure;
-  // A tag's number must not come back once it was expired: without it the entries that moved are stale.
+  // The number of a tag must not come back after it has expired. Without it the moved entries are stale.
   if (structure == "cachetag") {
-    fate.what = Fate::What::lock;
+    decision.what = MoveDecision::What::lock;
     return;
   }
   const bool lock = structure == "lock" || (structure == "cache" && !ours.name.is_root);
   if (lock && named_namespace) {
-    fate.what = Fate::What::lock;
+    decision.what = MoveDecision::What::lock;
   } else if (lock) {
-    fate.kind = Kind::locklike;
+    decision.kind = Kind::locklike;
   } else if (rest.ends_with(claim)) {
-    fate.what = Fate::What::lock;
+    decision.what = MoveDecision::What::lock;
   } else if (structure == "eventlog") {
-    describe_log(rest, fate);
+    describe_log(rest, decision);
   } else if (structure == "array") {
     if (!ours.name.is_root) return;
-    fate.kind = Kind::journal;
-    fate.pass = 1;
+    decision.kind = Kind::journal;
+    decision.pass = 1;
   } else if (structure == "table" || structure == "hash") {
     const bool shard = ends_in_number_after(rest, ":i:") && rest.find(":v:") == View::npos;
     if (!shard && !ours.name.is_root) return;
-    fate.kind = Kind::journal;
-    fate.pass = shard ? 1 : 2;
+    decision.kind = Kind::journal;
+    decision.pass = shard ? 1 : 2;
   }
 }
 
 }  // namespace
 
 Kind kind_of(const NameInNamespace& ours, std::string_view rest) {
-  Fate fate;
-  describe(ours, rest, false, fate);
-  return fate.kind;
+  MoveDecision decision;
+  describe(ours, rest, false, decision);
+  return decision.kind;
 }
 
-Spooled record_of(const LiveKey& key, const Fate& fate) {
-  Spooled record = spooled(key, fate.to);
-  record.kind = fate.kind;
-  record.copy = fate.copy;
+SpilledRecord record_of(const LiveKey& key, const MoveDecision& decision) {
+  SpilledRecord record = spilled(key, decision.to);
+  record.kind = decision.kind;
+  record.copy = decision.copy;
   return record;
 }
 
@@ -97,18 +97,18 @@ std::vector<std::size_t> Map::owners(const Placement& placement, View key, std::
   return servers;
 }
 
-Fate Map::placed_fate(View placed_by, std::size_t copies, std::size_t server) const {
-  Fate fate;
+MoveDecision Map::placed_decision(View placed_by, std::size_t copies, std::size_t server) const {
+  MoveDecision decision;
   const auto before = owners(from_, placed_by, copies), after = owners(to_, placed_by, copies);
   const auto stays = [&](std::size_t one) {
     return std::ranges::any_of(after, [&](std::size_t other) { return same_[one][other]; });
   };
   if (std::ranges::find(before, server) == before.end()) {
-    fate.what = stays(server) ? Fate::What::arrived : Fate::What::astray;
-    return fate;
+    decision.what = stays(server) ? MoveDecision::What::arrived : MoveDecision::What::misplaced;
+    return decision;
   }
-  // Servers that both know keep their copies; the others' go to those that have none, in order.
-  if (stays(server)) return fate;
+  // Servers in both pools keep their copies. The other copies go, in order, to owners that have none.
+  if (stays(server)) return decision;
   std::vector<std::size_t> empty;
   for (const std::size_t other : after) {
     if (std::ranges::none_of(before, [&](std::size_t one) { return same_[one][other]; }))
@@ -119,15 +119,15 @@ Fate Map::placed_fate(View placed_by, std::size_t copies, std::size_t server) co
     if (one == server) break;
     if (!stays(one)) ++rank;
   }
-  if (rank >= empty.size()) return fate;
-  fate.what = Fate::What::moves;
-  fate.to = empty[rank];
-  fate.copy = static_cast<std::uint8_t>(rank);
-  return fate;
+  if (rank >= empty.size()) return decision;
+  decision.what = MoveDecision::What::moves;
+  decision.to = empty[rank];
+  decision.copy = static_cast<std::uint8_t>(rank);
+  return decision;
 }
 
-Map::Keeping Map::keeping(std::string_view key) const {
-  Keeping result{std::string(key), copies_};
+Map::KeyDecision Map::decision_for(std::string_view key) const {
+  KeyDecision result{std::string(key), copies_};
   if (const auto ours = structure_in(key, key_prefix_)) {
     result.copies = ours->name.copies_or(result.copies);
     result.placed_by = placed(std::move(result.placed_by), ours->key_prefix).placed_by();
@@ -136,23 +136,23 @@ Map::Keeping Map::keeping(std::string_view key) const {
   return result;
 }
 
-Fate Map::of(std::string_view key, std::size_t server) const {
+MoveDecision Map::of(std::string_view key, std::size_t server) const {
   const auto ours = structure_in(key, key_prefix_);
   const View rest = key.substr(ours ? ours->key_prefix.size() : std::min(key_prefix_.size(), key.size()));
   if (rest.starts_with("lockserver:votes:") || rest.starts_with("mcds:probe:"))
-    return {.what = Fate::What::lock};
-  Fate described;
+    return {.what = MoveDecision::What::lock};
+  MoveDecision described;
   if (ours) describe(*ours, rest, ours->key_prefix == key_prefix_, described);
-  if (described.what == Fate::What::lock) return described;
-  const Keeping kept = keeping(key);
-  Fate fate = placed_fate(kept.placed_by, kept.copies, server);
-  fate.kind = described.kind;
-  fate.pass = described.pass;
-  return fate;
+  if (described.what == MoveDecision::What::lock) return described;
+  const KeyDecision kept = decision_for(key);
+  MoveDecision decision = placed_decision(kept.placed_by, kept.copies, server);
+  decision.kind = described.kind;
+  decision.pass = described.pass;
+  return decision;
 }
 
 bool Map::is_new_place(std::string_view key, std::size_t server) const {
-  const Keeping kept = keeping(key);
+  const KeyDecision kept = decision_for(key);
   const auto after = owners(to_, kept.placed_by, kept.copies);
   return std::ranges::find(after, server) != after.end();
 }

@@ -1,60 +1,60 @@
-// Where each key that a server lists has to go.
+// Map: decides where each key that a server lists must go.
 #pragma once
 
 #include "common/cluster/keys/live.hpp"
-#include "common/operations/spool.hpp"
+#include "common/operations/spill_file.hpp"
 #include "common/placement/placement.hpp"
 #include "common/primitives/key_names.hpp"
 
 namespace mcds::moving {
 
-struct Fate {
+struct MoveDecision {
   enum class What : std::uint8_t {
-    stays,    // its server is the same one
-    arrived,  // where the new client looks, and not the old one
+    stays,    // its server is in both pools and owns it in both
+    arrived,  // only the new client reads this server
     moves,
-    astray,  // not where the old client looks: nobody finds it
-    lock,    // never moved
+    misplaced,  // not where the old client reads: unreachable
+    lock,       // never moved
   };
   What what = What::stays;
   Kind kind = Kind::plain;
-  std::uint8_t pass = 0;  // parts in 0, what names them in 1, what names those in 2
-  std::size_t to = 0;     // of the new pool
-  std::uint8_t copy = 0;  // of those of this key that move
+  std::uint8_t pass = 0;  // parts in 0, the keys that name them in 1, the keys that name those in 2
+  std::size_t to = 0;     // server of the new pool
+  std::uint8_t copy = 0;  // index among the copies of this key that move
 };
 
-// Of a key of ours, by its name. `rest`: without its namespace.
+// Returns the kind of one of our keys by its name; `rest` is the key without its namespace.
 Kind kind_of(const NameInNamespace& ours, std::string_view rest);
 
-// Of what has to go from where it was listed.
-Spooled record_of(const LiveKey& key, const Fate& fate);
+// Returns the record of a key that must move from the server that listed it.
+SpilledRecord record_of(const LiveKey& key, const MoveDecision& decision);
 
-// What a move's journal belongs to: another move must not take it for its own.
+// Returns the identity of a move, which its journal records so that another move does not use it.
 std::string identity_of(const Placement& from, const Placement& to, const std::string& key_prefix);
 
 class Map {
  public:
   static constexpr std::uint8_t passes = 3;
 
-  // `copies`: of what says no number of its own.
+  // `copies` applies to structures whose keys state no copy count.
   Map(const Placement& from, const Placement& to, std::string key_prefix, std::size_t copies);
 
-  // Of `key`, listed by `server` of the old pool.
-  Fate of(std::string_view key, std::size_t server) const;
-  // The key that says whether this one was copied: a segment's journal, of others the key itself.
-  std::string vouching(std::string_view key) const { return keeping(key).placed_by; }
-  // Whether the new client looks for `key` on this server of the new pool.
+  // Decides about `key` as listed by `server` of the old pool.
+  MoveDecision of(std::string_view key, std::size_t server) const;
+  // Returns the key that shows whether this one was copied: a segment's journal, otherwise the key itself.
+  std::string vouching(std::string_view key) const { return decision_for(key).placed_by; }
+  // Returns true if the new client reads `key` from this server of the new pool.
   bool is_new_place(std::string_view key, std::size_t server) const;
-  // What the new pool's server knows it by.
+  // Returns the key's name on this server of the new pool.
   std::string wire_key(std::string_view key, std::size_t to) const;
 
  private:
-  struct Keeping {
+  struct KeyDecision {
     std::string placed_by;
     std::size_t copies;
   };
-  Keeping keeping(std::string_view key) const;
-  Fate placed_fate(std::string_view placed_by, std::size_t copies, std::size_t server) const;
+  KeyDecision decision_for(std::string_view key) const;
+  MoveDecision placed_decision(std::string_view placed_by, std::size_t copies, std::size_t server) const;
   static std::vector<std::size_t> owners(const Placement& placement, std::string_view key,
                                          std::size_t copies);
 
@@ -65,8 +65,8 @@ class Map {
   std::vector<std::vector<bool>> same_;  // [old][new]
 };
 
-// `<log>:<C>x<N>:dir:<i / 32>` of `<log>:<C>x<N>:<i>[.<k>]`, and the name of the part; empty: it is no part's
-// key.
+// Parses `<log>:<C>x<N>:<i>[.<k>]`. The directory is `<log>:<C>x<N>:dir:<i / 32>`; both fields are empty for
+// other keys.
 struct PartOfLog {
   std::string directory;
   std::string part;

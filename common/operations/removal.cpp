@@ -1,7 +1,6 @@
 #include "common/operations/removal.hpp"
 
-#include "common/operations/never_saved.hpp"
-#include "common/operations/spool.hpp"
+#include "common/operations/not_saveable.hpp"
 #include "common/primitives/cas_update.hpp"
 
 namespace mcds {
@@ -10,7 +9,7 @@ ServerTime server_time(const Reply& statistics, const Clock& clock) {
   const auto ours = std::chrono::floor<std::chrono::seconds>(clock.wall()).time_since_epoch().count();
   if (statistics.failed()) return {ours};
   const auto now = statistic_number(statistics.value, "time");
-  return {now ? static_cast<std::int64_t>(*now) : ours, ServerLife::of(statistics.value)};
+  return {now ? static_cast<std::int64_t>(*now) : ours, ServerStart::of(statistics.value)};
 }
 
 std::vector<ServerTime> server_times(Cluster& cluster, const Clock& clock, std::optional<std::size_t> only) {
@@ -27,8 +26,8 @@ SelectedRemoval::SelectedRemoval(const Context& context, RemovalOptions options,
     : context_(context),
       options_(std::move(options)),
       watch_(std::move(watch)),
-      pace_(options_.rate, context_.clock.steady()),
-      largest_batch_(pace_.largest_batch()) {
+      limiter_(options_.rate, context_.clock.steady()),
+      largest_batch_(limiter_.largest_batch()) {
   if (options_.older_than) times_ = server_times(context_.cluster, context_.clock);
 }
 
@@ -79,7 +78,7 @@ void SelectedRemoval::count(const Listed& listed, const Reply& removed) {
 
 void SelectedRemoval::send() {
   if (batch_.empty()) return;
-  pace_.wait_for(batch_.size(), context_.clock);
+  limiter_.wait_for(batch_.size(), context_.clock);
   std::vector<Request> probes;
   for (const Listed& listed : batch_) probes.push_back(Request::probe(listed.key, listed.server));
   const std::vector<Reply> seen = context_.cluster.execute(probes);

@@ -1,13 +1,13 @@
-// Removes the keys of a selection from every server of a pool, at a bounded rate, while clients go on.
+// SelectedRemoval: removes the keys of a selection from every server of a pool, at a limited rate, while
+// clients continue to work.
 //
-// Each key that a server lists is read, and removed as it was read: what is written in between stays. Held
-// locks, fences and what a change of the number of copies left behind are passed over, whoever's they are: to
-// remove one would give a lock two holders. Where servers have no cas, a write at the same moment may be
-// removed.
+// Each listed key is read and removed by its cas token, so a later write stays. Held locks and fences of any
+// program are skipped, because removing one could give a lock two holders. On servers without cas, a
+// concurrent write may be removed.
 //
 // Round trips: two for each batch of up to 512 keys. Memory: one batch.
 // When things fail: a key whose server does not answer is reported and stays; after a lost reply it is
-// `unknown`. A run that ends may be repeated.
+// `unknown`. An interrupted run can be repeated.
 #pragma once
 
 #include "common/base/bounds.hpp"
@@ -18,30 +18,29 @@
 
 namespace mcds {
 
-// What a server takes for now, in seconds of UNIX time: it expires items by its own clock. One that does not
-// say is taken to have ours.
+// A server's time in UNIX seconds, by which it expires items. If it is not reported, our time is used.
 struct ServerTime {
   std::int64_t now;
-  std::optional<ServerLife> life = {};
+  std::optional<ServerStart> start = {};
 };
 ServerTime server_time(const Reply& statistics, const Clock& clock);
-// Of all. `only`: the others are not asked.
+// Returns the time of all servers. With `only`, the other servers are not queried.
 std::vector<ServerTime> server_times(Cluster& cluster, const Clock& clock,
                                      std::optional<std::size_t> only = {});
 
 struct RemovalOptions {
   KeySelection selection = {};
-  std::optional<Duration> older_than = {};  // neither read nor written for so long, as the server counts it
-  std::optional<std::uint64_t> rate = {};   // keys a second at most
-  bool dry_run = false;                     // nothing is removed, and `removed` is what would be
+  std::optional<Duration> older_than = {};  // neither read nor written for this long, by the server's count
+  std::optional<std::uint64_t> rate = {};   // maximum keys per second
+  bool dry_run = false;                     // nothing is removed; `removed` is what would be
 };
 
 struct RemovalReport {
-  std::uint64_t listed = 0;              // keys of the selection
+  std::uint64_t listed = 0;              // selected keys
   std::uint64_t removed = 0, bytes = 0;  // bytes of the servers' memory
-  std::uint64_t gone = 0;                // expired, or removed by others
-  std::uint64_t changed = 0;             // written while they were to be removed
-  std::uint64_t used = 0;                // since they were listed, with older_than
+  std::uint64_t gone = 0;                // expired, or removed by other clients
+  std::uint64_t changed = 0;             // written before they could be removed
+  std::uint64_t used = 0;                // used since they were listed; with older_than
   std::uint64_t held = 0;                // locks and fences
   std::uint64_t failed = 0;
 };
@@ -49,18 +48,18 @@ struct RemovalReport {
 class SelectedRemoval {
  public:
   struct Watch {
-    // With a dry run each that would be removed, and always each that stays, with the word for it in
-    // RemovalReport.
+    // Called for each key that stays, with the name of the RemovalReport field that counts it; in a dry run
+    // also for each key that would be removed, with nullptr.
     std::function<void(const std::string& key, std::size_t server, const char* kept)> key;
     std::function<void(const std::string& key, const Failure& failure)> failed;
   };
-  // Asks the servers for their time if it matters.
+  // Reads the servers' time if the options need it.
   SelectedRemoval(const Context& context, RemovalOptions options, Watch watch);
 
-  // To be given every key that the servers list; waits where the rate says so.
+  // Takes each key that the servers list; waits if the rate requires it.
   void take(const LiveKey& key);
   void finish() { send(); }
-  // So far.
+  // Returns the report so far.
   const RemovalReport& report() const { return report_; }
 
  private:
@@ -70,7 +69,7 @@ class SelectedRemoval {
     std::uint64_t bytes;
   };
   void send();
-  // Why this one stays; nullptr: it does not.
+  // Returns why the key stays, or nullptr if it does not.
   const char* kept(const Listed& listed, const Reply& seen);
   void count(const Listed& listed, const Reply& removed);
   void fail(const Listed& listed, const Failure& failure);
@@ -78,9 +77,9 @@ class SelectedRemoval {
   Context context_;
   RemovalOptions options_;
   Watch watch_;
-  Pace pace_;
+  RateLimiter limiter_;
   std::size_t largest_batch_;
-  std::vector<ServerTime> times_;  // when the run began
+  std::vector<ServerTime> times_;  // at the start of the run
   std::vector<Listed> batch_;
   std::size_t batch_bytes_ = 0;
   RemovalReport report_;

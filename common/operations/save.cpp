@@ -9,8 +9,7 @@
 #include "common/base/bytes.hpp"
 #include "common/operations/expiry.hpp"
 #include "common/operations/listings.hpp"
-#include "common/operations/never_saved.hpp"
-#include "common/operations/spool.hpp"
+#include "common/operations/not_saveable.hpp"
 #include "common/placement/key_hash.hpp"
 #include "common/primitives/key_names.hpp"
 
@@ -18,23 +17,23 @@ namespace mcds {
 
 namespace {
 
-using moving::Spool;
-using moving::Spooled;
-using moving::spooled;
+using moving::spilled;
+using moving::SpilledRecord;
+using moving::SpillFile;
 
 constexpr std::size_t batches_in_flight = 3;
-constexpr int rounds = 3;                 // for structures that change
-constexpr std::size_t spool_count = 128;  // of their keys, one in memory at a time
-constexpr std::size_t most_named = 100;
-constexpr std::size_t sample_size = 1000;
+constexpr int rounds = 3;                      // for structures that change meanwhile
+constexpr std::size_t spill_file_count = 128;  // of structures' keys; one is in memory at a time
+constexpr std::size_t max_named = 100;
+constexpr std::size_t save_sample_size = 1000;
 
-// As JSON has it without an escape.
+// Returns true if the key needs no escape in JSON.
 bool is_text(std::string_view key) {
   return std::ranges::all_of(
       key, [](char byte) { return byte > ' ' && byte < 127 && byte != '"' && byte != '\\'; });
 }
 
-// Two for each doubling of the time since the last use.
+// Returns a class of the time since the last use, two classes per doubling.
 std::size_t heat_of(std::int64_t idle_s) {
   const auto seconds = static_cast<std::uint64_t>(std::max<std::int64_t>(idle_s, 0)) + 1;
   const auto power = static_cast<std::size_t>(std::bit_width(seconds)) - 1;
@@ -42,8 +41,8 @@ std::size_t heat_of(std::int64_t idle_s) {
   return std::min<std::size_t>(power * 2 + (upper ? 1 : 0), 63);
 }
 
-// What names others goes behind them, so that nobody who reads while the file is loaded misses what it names.
-int rank_of(const Spooled& record, std::string_view key_prefix) {
+// Keys that name others are saved after these, so that while the file is loaded no reader misses a named key.
+int rank_of(const SpilledRecord& record, std::string_view key_prefix) {
   const auto ours = structure_in(record.key, key_prefix);
   if (ours && ours->name.is_root) return 2;
   return record.key.find(":dir:") != std::string::npos ? 1 : 0;
@@ -62,36 +61,36 @@ class Saving {
         sink_(std::move(sink)),
         read_(std::move(read)),
         watch_(std::move(watch)),
-        clocks_(moving::look_at_clocks(context.cluster, context.clock)),
+        clocks_(moving::read_clocks(context.cluster, context.clock)),
         started_(context.clock.wall()),
-        pace_(options_.rate, context.clock.steady()),
+        limiter_(options_.rate, context.clock.steady()),
         sample_(context.cluster.placement().pool().size(), options_.selection.key_prefix,
-                sample_size / context.cluster.placement().pool().size() + 1) {
+                save_sample_size / context.cluster.placement().pool().size() + 1) {
     report_.servers.resize(context_.cluster.placement().pool().size());
   }
 
   SaveReport run() {
     report_.dumps = read_([this](const LiveKey& key) { return take(key); });
-    for (std::optional<Spool>& candidates : candidates_) {
-      if (candidates) tell_apart(all_of(*candidates));
+    for (std::optional<SpillFile>& candidates : candidates_) {
+      if (candidates) report_apart(all_of(*candidates));
       candidates.reset();
     }
     std::uint64_t keys = 0;
-    for (const auto& spool : spools_) keys += spool ? spool->count() : 0;
+    for (const auto& spill_file : spill_files_) keys += spill_file ? spill_file->count() : 0;
     for (const auto& [structure, group] : groups_) keys += group.keys;
     watch_.listed(keys);
     writer_ = std::make_unique<SavedWriter>(sink_, context_.random.token(), with_places(first_words()));
     if (!groups_.empty()) write_structures();
     write_items();
     report_.items = writer_->items();
-    JsonObject about = first_words(), passed_over;
+    JsonObject about = first_words(), skipped;
     about.time("ended", context_.clock.wall());
-    for (const auto& [why, count] : report_.passed_over) passed_over.number(why, count);
+    for (const auto& [why, count] : report_.skipped) skipped.number(why, count);
     const SavedServer all = report_.sum();
     about.boolean("complete", std::ranges::all_of(report_.dumps, &LiveKeysOfServer::complete));
-    about.number("vanished", all.vanished).number("failed", all.failed).object("passed_over", passed_over);
+    about.number("vanished", all.vanished).number("failed", all.failed).object("passed_over", skipped);
     if (!report_.torn.empty()) {
-      const auto most = static_cast<std::ptrdiff_t>(std::min(report_.torn.size(), most_named));
+      const auto most = static_cast<std::ptrdiff_t>(std::min(report_.torn.size(), max_named));
       about.number("torn_count", report_.torn.size());
       about.strings("torn", {report_.torn.begin(), report_.torn.begin() + most});
     }
@@ -101,13 +100,13 @@ class Saving {
   }
 
  private:
-  using Records = std::vector<moving::Spooled>;
+  using Records = std::vector<moving::SpilledRecord>;
   struct Reading {
     Records records;
     WallTime asked;
     std::unique_ptr<Pending> pending;
   };
-  // The keys of a structure, as one listing had them.
+  // The keys of a structure, summed up over one listing.
   struct Group {
     std::uint64_t keys = 0, sum = 0;
     bool comparable = true;
@@ -121,51 +120,52 @@ class Saving {
     const bool selected = options_.selection.has(key.key);
     if (selected && is_text(key.key)) sample_.take(key);
     if (as.grouped && (selected || as.tells || selects(options_.selection, as))) {
-      auto& candidates = candidates_[id_of(as) % spool_count];
+      auto& candidates = candidates_[id_of(as) % spill_file_count];
       if (!candidates) candidates.emplace();
-      candidates->add(spooled(key, place_of(key)));
+      candidates->add(spilled(key, place_of(key)));
     } else if (!as.grouped && selected) {
       ++report_.servers[key.server].keys;
-      add_item(spooled(key, place_of(key)));
+      add_item(spilled(key, place_of(key)));
     }
     return true;
   }
 
-  // Where an item stands in the file.
+  // Returns the position class of an item in the file.
   std::size_t place_of(const LiveKey& key) const {
     const auto& clock = clocks_[key.server];
     const WallTime now = started_ + std::chrono::duration_cast<std::chrono::microseconds>(
                                         clock ? clock->ahead : Duration::zero());
-    // What of a key is elsewhere than its clients look may be an old value, and the first one in the file
-    // is loaded: it goes behind all others.
+    // A copy where clients do not look may be old. The first copy in the file is loaded, so it comes last.
     const bool elsewhere = context_.cluster.placement().server_of(key.key) != key.server;
     return heat_of(seconds_of(now) - key.last_accessed_at) + (elsewhere ? heats : 0);
   }
 
-  void add_item(const Spooled& record) {
-    auto& spool = spools_[record.to];
-    if (!spool) spool.emplace();
-    spool->add(record);
+  void add_item(const SpilledRecord& record) {
+    auto& spill_file = spill_files_[record.to];
+    if (!spill_file) spill_file.emplace();
+    spill_file->add(record);
   }
 
-  static Records all_of(Spool& spool) {
+  static Records all_of(SpillFile& spill_file) {
     Records records;
-    spool.rewind();
-    for (auto record = spool.next(); record; record = spool.next()) records.push_back(std::move(*record));
+    spill_file.rewind();
+    for (auto record = spill_file.next(); record; record = spill_file.next())
+      records.push_back(std::move(*record));
     return records;
   }
 
-  // Keys that are called as those of structures are: what is under some of them says what all of them are.
-  void tell_apart(Records records) {
+  // Separates the keys of structures from an application's keys with such names, by the values of those keys
+  // that identify a structure.
+  void report_apart(Records records) {
     std::unordered_set<std::uint64_t> selected;
-    for (const Spooled& record : records) {
+    for (const SpilledRecord& record : records) {
       const SavedAs as = as_of(record.key);
       if (options_.selection.has(record.key) || selects(options_.selection, as)) selected.insert(id_of(as));
     }
     std::erase_if(records,
-                  [&](const Spooled& record) { return !selected.contains(id_of(as_of(record.key))); });
+                  [&](const SpilledRecord& record) { return !selected.contains(id_of(as_of(record.key))); });
     const std::unordered_set<std::uint64_t> ours = ours_among(records);
-    for (const Spooled& record : records) {
+    for (const SpilledRecord& record : records) {
       const SavedAs as = as_of(record.key);
       const std::uint64_t id = id_of(as);
       const bool of_structure = ours.contains(id);
@@ -174,14 +174,14 @@ class Saving {
       if (!of_structure) {
         add_item(record);
       } else if (as.what == Savable::never || !options_.structures) {
-        ++report_.passed_over[as.what == Savable::never ? as.why : "structures"];
+        ++report_.skipped[as.what == Savable::never ? as.why : "structures"];
       } else {
         add_to(groups_, id, record);
       }
     }
   }
 
-  // Which structures there are.
+  // Returns the ids of the structures that exist.
   std::unordered_set<std::uint64_t> ours_among(const Records& records) {
     std::unordered_set<std::uint64_t> ours;
     Records some;
@@ -197,7 +197,7 @@ class Saving {
           ours.insert(id_of(as));
       }
     };
-    for (const Spooled& record : records) {
+    for (const SpilledRecord& record : records) {
       if (!as_of(record.key).tells) continue;
       bytes += moving::reckoned_size(record.size_bytes);
       some.push_back(record);
@@ -209,15 +209,15 @@ class Saving {
 
   SavedAs as_of(std::string_view key) const { return saved_as(key, options_.selection.key_prefix); }
   static std::uint64_t id_of(const SavedAs& as) { return key_hash::xxh3(as.root); }
-  std::string structure_of(const Spooled& record) const { return full_name(as_of(record.key)); }
-  // Why it may not be saved as it is now.
-  const char* why_not(const Spooled& record, const Reply& reply) const {
+  std::string structure_of(const SpilledRecord& record) const { return full_name(as_of(record.key)); }
+  // Returns why the item must not be saved with this value, or nullptr.
+  const char* why_not(const SpilledRecord& record, const Reply& reply) const {
     const SavedAs as = judged(as_of(record.key), record.key, reply.value, reply.flags);
     if (as.what == Savable::never) return as.why;
     return as.what == Savable::item || options_.structures ? nullptr : "structures";
   }
 
-  void add_to(Groups& groups, std::uint64_t structure, const Spooled& record) const {
+  void add_to(Groups& groups, std::uint64_t structure, const SpilledRecord& record) const {
     Group& group = groups[structure];
     ++group.keys;
     group.sum +=
@@ -227,17 +227,17 @@ class Saving {
 
   void write_structures() {
     Groups before = groups_;
-    Names names;  // of those that could not be saved
+    Names names;  // of structures that could not be saved
     for (int round = 0; round < rounds && !groups_.empty(); ++round) {
       Groups now;
-      std::vector<Spool> spools(spool_count);
+      std::vector<SpillFile> spill_files(spill_file_count);
       names.clear();
       const auto again = read_([&](const LiveKey& key) {
         const SavedAs as = as_of(key.key);
         if (!as.grouped || !groups_.contains(id_of(as))) return true;
-        const Spooled record = spooled(key);
+        const SpilledRecord record = spilled(key);
         add_to(now, id_of(as), record);
-        spools[id_of(as) % spool_count].add(record);
+        spill_files[id_of(as) % spill_file_count].add(record);
         return true;
       });
       const bool complete = std::ranges::all_of(again, &LiveKeysOfServer::complete);
@@ -247,15 +247,15 @@ class Saving {
         if (complete && group.comparable && was != before.end() && was->second == group)
           unchanged.emplace(structure, group);
       }
-      for (Spool& spool : spools) {
-        Records records = all_of(spool);
-        for (const Spooled& record : records) {
+      for (SpillFile& spill_file : spill_files) {
+        Records records = all_of(spill_file);
+        for (const SpilledRecord& record : records) {
           const SavedAs as = as_of(record.key);
           if (!unchanged.contains(id_of(as))) names.emplace(id_of(as), full_name(as));
         }
         write_part(std::move(records), unchanged, saved, names);
       }
-      // What is in neither listing any more was removed.
+      // A structure without keys in this listing was removed.
       std::erase_if(groups_, [&](const auto& one) {
         return saved.contains(one.first) || (complete && !now.contains(one.first));
       });
@@ -269,15 +269,15 @@ class Saving {
     std::ranges::sort(report_.torn);
   }
 
-  // Of some structures all keys.
+  // Saves the unchanged structures among `records`, which hold all their keys.
   void write_part(Records records, const Groups& unchanged, Groups& saved, Names& names) {
     struct Keyed {
       std::uint64_t structure;
-      Spooled record;
+      SpilledRecord record;
       int rank;
     };
     std::vector<Keyed> keyed;
-    for (Spooled& record : records) {
+    for (SpilledRecord& record : records) {
       const std::uint64_t structure = id_of(as_of(record.key));
       if (!unchanged.contains(structure)) continue;
       const int rank = rank_of(record, options_.selection.key_prefix);
@@ -288,7 +288,7 @@ class Saving {
              std::tuple(other.structure, other.rank, one.record.key.size());
     });
     for (std::size_t first = 0; first < keyed.size();) {
-      // Whole structures, as many as make a batch.
+      // Read whole structures, as many as fit into a batch.
       Records some;
       std::vector<std::pair<std::uint64_t, std::size_t>> ends;
       std::size_t bytes = 0;
@@ -302,7 +302,7 @@ class Saving {
       }
       Reading reading = begin(std::move(some));
       std::vector<Reply> replies = replies_of(reading);
-      std::span<Spooled> left(reading.records);
+      std::span<SpilledRecord> left(reading.records);
       std::span<Reply> left_replies(replies);
       std::size_t from = 0;
       for (const auto& [structure, end] : ends) {
@@ -316,10 +316,10 @@ class Saving {
     }
   }
 
-  // False: something of it has changed.
-  bool write_whole(std::span<Spooled> records, std::span<Reply> replies) {
+  // Returns false if any item of the structure has changed.
+  bool write_whole(std::span<SpilledRecord> records, std::span<Reply> replies) {
     for (std::size_t i = 0; i < records.size(); ++i) {
-      // What has ended since is what the structure itself counts with.
+      // Structures expect their items to expire, so an expired one may be missing.
       if (!end_of(records[i])) continue;
       if (replies[i].outcome != Outcome::hit || replies[i].cas.value != records[i].cas ||
           !SavedWriter::can_save(records[i].key))
@@ -334,6 +334,7 @@ class Saving {
         continue;
       }
       ++server.saved;
+      writer_->from(records[i].from);
       writer_->add(records[i].key, replies[i].flags, *end, replies[i].value);
     }
     return true;
@@ -343,10 +344,10 @@ class Saving {
     std::deque<Reading> reading;
     Records next;
     std::size_t bytes = 0;
-    for (auto& spool : spools_) {
-      if (!spool) continue;
-      spool->rewind();
-      for (auto record = spool->next(); record; record = spool->next()) {
+    for (auto& spill_file : spill_files_) {
+      if (!spill_file) continue;
+      spill_file->rewind();
+      for (auto record = spill_file->next(); record; record = spill_file->next()) {
         bytes += moving::reckoned_size(record->size_bytes);
         next.push_back(std::move(*record));
         if (next.size() < batch_items && bytes < batch_bytes) continue;
@@ -356,17 +357,17 @@ class Saving {
         finish(std::move(reading.front()));
         reading.pop_front();
       }
-      spool.reset();
+      spill_file.reset();
     }
     if (!next.empty()) reading.push_back(begin(std::move(next)));
     for (Reading& one : reading) finish(std::move(one));
   }
 
   Reading begin(Records records) {
-    pace_.wait_for(records.size(), context_.clock);
+    limiter_.wait_for(records.size(), context_.clock);
     std::vector<Request> probes;
     probes.reserve(records.size());
-    for (const Spooled& record : records) probes.push_back(Request::probe(record.key, record.from));
+    for (const SpilledRecord& record : records) probes.push_back(Request::probe(record.key, record.from));
     return {std::move(records), context_.clock.wall(), context_.cluster.begin(std::move(probes))};
   }
 
@@ -381,14 +382,14 @@ class Saving {
 
   std::vector<Reply> replies_of(Reading& reading) {
     std::vector<Reply> replies = reading.pending->finish();
-    std::vector<Spooled*> records;
-    for (Spooled& record : reading.records) records.push_back(&record);
+    std::vector<SpilledRecord*> records;
+    for (SpilledRecord& record : reading.records) records.push_back(&record);
     moving::read_touched_again(context_.cluster, clocks_, records, replies, reading.asked,
                                context_.clock.wall());
     return replies;
   }
 
-  void keep(Spooled& record, const Reply& reply) {
+  void keep(SpilledRecord& record, const Reply& reply) {
     SavedServer& server = report_.servers[record.from];
     const auto fail = [&](const Failure& failure) {
       ++server.failed;
@@ -401,7 +402,7 @@ class Saving {
     } else if (reply.outcome != Outcome::hit) {
       ++server.vanished;
     } else if (const char* why = why_not(record, reply)) {
-      ++report_.passed_over[why];
+      ++report_.skipped[why];
     } else if (!SavedWriter::can_save(record.key)) {
       fail({ErrorCode::refused,
             "the key has spaces or control characters and more than 186 bytes, which no text command can "
@@ -414,8 +415,8 @@ class Saving {
     }
   }
 
-  // By our clock; 0: never. nullopt: it has ended.
-  std::optional<std::int64_t> end_of(const Spooled& record) const {
+  // Returns the expiry by our clock, 0 for never, or nullopt if the item has expired.
+  std::optional<std::int64_t> end_of(const SpilledRecord& record) const {
     if (record.expires_s == 0) return 0;
     const auto clock = clocks_[record.from].value_or(moving::ClockLook{});
     const std::int64_t end = record.expires_s + moving::seconds_ahead(clock, moving::ClockLook{});
@@ -430,13 +431,13 @@ class Saving {
     return about.number("format", 2).time("started", started_).strings("servers", servers);
   }
 
-  // Adds the list of servers and the sample by which item load judges a profile.
+  // Adds the server list and the sample by which item load judges a profile.
   JsonObject with_places(JsonObject about) const {
     std::vector<std::string> list, keys, on;
     for (const Server& server : context_.cluster.placement().pool()) list.push_back(list_entry(server));
-    for (const Sighting& sighting : sample_.keys()) {
-      for (const std::size_t server : sighting.servers) {
-        keys.push_back(sighting.key);
+    for (const KeyLocation& location : sample_.keys()) {
+      for (const std::size_t server : location.servers) {
+        keys.push_back(location.key);
         on.push_back(std::to_string(server));
       }
     }
@@ -451,13 +452,14 @@ class Saving {
   SaveWatch watch_;
   moving::Clocks clocks_;
   WallTime started_;
-  Pace pace_;
+  RateLimiter limiter_;
   std::unique_ptr<SavedWriter> writer_;
   static constexpr std::size_t heats = 64;
-  // By the time since the last use; then the same of what is elsewhere.
-  std::array<std::optional<moving::Spool>, 2 * heats> spools_;
-  // What is called as structures are, each with all its keys, until its values tell.
-  std::array<std::optional<moving::Spool>, spool_count> candidates_;
+  // By time since the last use, then the same for copies where clients do not look.
+  std::array<std::optional<moving::SpillFile>, 2 * heats> spill_files_;
+  // Keys named like those of structures, all keys of a structure in one spill file, until their values are
+  // read.
+  std::array<std::optional<moving::SpillFile>, spill_file_count> candidates_;
   Groups groups_;
   std::uint64_t done_ = 0;
   PlacementSample sample_;

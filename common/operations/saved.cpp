@@ -13,8 +13,8 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t buffer_size = 256 * 1024;
-constexpr std::size_t longest_line = 1024;
-constexpr std::size_t longest_in_base64 = max_key_size / 4 * 3;
+constexpr std::size_t max_line_length = 1024;
+constexpr std::size_t max_in_base64 = max_key_size / 4 * 3;
 constexpr std::string_view note_prefix = "mcds:saved:";
 constexpr std::int64_t long_ago = 2'592'001;
 constexpr std::string_view formats[] = {"1", "2"};  // 1: without `from`
@@ -43,7 +43,7 @@ SavedWriter::SavedWriter(Sink sink, std::string id, const JsonObject& about)
 }
 
 bool SavedWriter::can_save(std::string_view key) {
-  return is_one_word(key) || key.size() <= longest_in_base64;
+  return is_one_word(key) || key.size() <= max_in_base64;
 }
 
 void SavedWriter::add(std::string_view key, std::uint32_t flags, std::int64_t ends_s,
@@ -88,7 +88,7 @@ void SavedWriter::finish(JsonObject about) {
   flush();
 }
 
-// What stands before a record's value.
+// The line before a record's value.
 struct SavedReader::Header {
   std::string key;
   std::uint32_t flags = 0;
@@ -121,7 +121,7 @@ struct SavedReader::Header {
     auto decoded = encoded ? parse_base64(words[1]) : std::optional<std::string>(words[1]);
     if (!adds || !decoded || decoded->empty()) return false;
     key = std::move(*decoded);
-    if (encoded ? key.size() > longest_in_base64 : !is_one_word(key)) return false;
+    if (encoded ? key.size() > max_in_base64 : !is_one_word(key)) return false;
     return take(flag_word, end_word, words[2]);
   }
 
@@ -129,10 +129,10 @@ struct SavedReader::Header {
   bool take(std::string_view flag_word, std::string_view end_word, std::string_view size_word) {
     const auto flag = parse_u64(flag_word), bytes = parse_u64(size_word);
     const auto end = parse_i64(end_word);
-    if (!flag || *flag > UINT32_MAX || !end || *end > latest_second || !bytes || *bytes > largest_value)
+    if (!flag || *flag > UINT32_MAX || !end || *end > latest_second || !bytes || *bytes > max_item_value_size)
       return false;
     flags = static_cast<std::uint32_t>(*flag);
-    // What is not 0 is a time: memcached's dumps have -1 or 0 for never.
+    // memcached's dumps have -1 or 0 for never; all positive numbers are times.
     ends_s = *end < 0 ? 0 : *end;
     size = static_cast<std::size_t>(*bytes);
     return !key.empty() && key.size() <= max_key_size;
@@ -145,7 +145,7 @@ bool SavedReader::have(std::size_t size) {
     position_ = 0;
     const std::size_t had = buffer_.size();
     const std::size_t more =
-        std::max(buffer_size, std::min(size, 2 * had) - std::min(size, had));  // the file may lie
+        std::max(buffer_size, std::min(size, 2 * had) - std::min(size, had));  // the file may be wrong
     buffer_.resize(had + more);
     const std::size_t got = fill_(buffer_.data() + had, more);
     buffer_.resize(had + got);
@@ -154,14 +154,14 @@ bool SavedReader::have(std::size_t size) {
   return buffer_.size() - position_ >= size;
 }
 
-// Without its end, which stays in the buffer.
+// Returns the next line without its end; it stays in the buffer.
 std::optional<std::string_view> SavedReader::line() {
-  for (std::size_t size = 64;; size = std::min(size * 4, longest_line)) {
+  for (std::size_t size = 64;; size = std::min(size * 4, max_line_length)) {
     have(size);
-    const std::string_view rest = std::string_view(buffer_).substr(position_, longest_line);
+    const std::string_view rest = std::string_view(buffer_).substr(position_, max_line_length);
     const std::size_t end = rest.find("\r\n");
     if (end != std::string_view::npos) return rest.substr(0, end);
-    if (filled_ || size == longest_line) return std::nullopt;
+    if (filled_ || size == max_line_length) return std::nullopt;
   }
 }
 
@@ -172,11 +172,11 @@ std::optional<SavedItem> SavedReader::damaged(const std::string& what) {
 }
 
 std::optional<SavedItem> SavedReader::at_end() {
-  if (open_) return damaged("the file was cut off: it has no last record");
+  if (open_) return damaged("the file was cut off: the last record is missing");
   return std::nullopt;
 }
 
-// False: it is not one of ours, or does not agree with what was read.
+// Returns false if the record is not ours or contradicts what was read.
 bool SavedReader::take_note(const SavedItem& note) {
   const auto last = json_field(note.value, "last");
   if (!open_) {
@@ -221,10 +221,10 @@ std::optional<SavedItem> SavedReader::next() {
     const std::size_t size = line_size + header.size + 2;
     if (!have(size)) return damaged("the file was cut off in a record");
     const std::string_view record = std::string_view(buffer_).substr(position_, size);
-    if (!record.ends_with("\r\n")) return damaged("a value has another length than its record says");
+    if (!record.ends_with("\r\n")) return damaged("a value's length differs from its record");
     SavedItem item{std::move(header.key), header.flags, header.ends_s, record.substr(line_size, header.size)};
     const bool note = item.key.starts_with(note_prefix) && item.ends_s == long_ago;
-    if (note && !take_note(item)) return damaged("the record about the file does not agree with it");
+    if (note && !take_note(item)) return damaged("the last record does not match the file");
     hash_.add(record);
     position_ += size;
     offset_ += size;

@@ -1,17 +1,16 @@
-// What `item save` writes and `item load` reads: items as the commands that store them, so that any server,
-// `nc` and memcached-tool read the file too, and we read what `memcached-tool dump` prints.
+// The file of `item save` and `item load`: items as the commands that store them. Any server, `nc` and
+// memcached-tool can read it, and SavedReader reads the output of `memcached-tool dump`.
 //
-//   add KEY FLAGS END BYTES\r\nVALUE\r\n          END: UNIX seconds by the clock of who saved; 0: never
-//   ms BASE64 BYTES b Fflags Tend ME\r\nVALUE\r\n keys with spaces or control bytes (memcached 1.6.13 and
-//   later reads it)
+//   add KEY FLAGS END BYTES\r\nVALUE\r\n          END: UNIX seconds by the saving client's clock; 0: never
+//   ms BASE64 BYTES b Fflags Tend ME\r\nVALUE\r\n keys with spaces or control bytes (read by memcached 1.6.13
+//                                                 and later)
 //
-// The first and the last record of a file of ours are `add mcds:saved:<id> 0 2592001 BYTES` with JSON: a time
-// long past, so that a server takes and drops them. The first one has the list of servers and a sample of the
-// keys with where they were; records between, {"from":N}, say on which server of the list the items behind
-// them were. The last one has how many items there are, and at its end
-// the XXH3 of all bytes of the file before its line, and of its own JSON up to there. A file that begins with
-// the one and does not end with the other was cut off. A file without them is somebody else's, and nothing
-// tells whether it is whole.
+// The first and last records of our files are `add mcds:saved:<id> 0 2592001 BYTES` with JSON; the time is
+// long past, so that a server drops them. The first record has the server list and a sample of the keys with
+// their servers. Records in between, {"from":N}, name the server of the items that follow. The last record
+// has the number of items and the XXH3 of all bytes before its line and of its own JSON up to there. A file
+// with the first record but without the last was cut off. Whether a file without either is complete cannot be
+// determined.
 #pragma once
 
 #include <cstddef>
@@ -26,11 +25,11 @@ struct SavedItem {
   std::string key;
   std::uint32_t flags = 0;
   std::int64_t ends_s = 0;               // UNIX seconds; 0: never
-  std::string_view value;                // of the reader: until its next()
-  std::optional<std::size_t> from = {};  // the server it was on, of the list in the file's first record
+  std::string_view value;                // valid until the reader's next()
+  std::optional<std::size_t> from = {};  // index into the server list of the first record
 };
 
-// The XXH3 of bytes that come in pieces.
+// Computes the XXH3 of bytes that arrive in pieces.
 class RunningHash {
  public:
   RunningHash();
@@ -45,14 +44,14 @@ class RunningHash {
 class SavedWriter {
  public:
   using Sink = std::function<void(std::string_view bytes)>;
-  // `id`: of this file. `about`: what its first record says.
+  // `id` identifies the file; `about` is the content of its first record.
   SavedWriter(Sink sink, std::string id, const JsonObject& about);
-  // Whether a server takes this key from a file at all.
+  // Returns true if a server can read this key from a file.
   static bool can_save(std::string_view key);
   void add(std::string_view key, std::uint32_t flags, std::int64_t ends_s, std::string_view value);
-  // The next items were on this server.
+  // States the server of the items that follow.
   void from(std::size_t server);
-  // The last record: `about`, and what was written.
+  // Writes the last record: `about`, and the totals.
   void finish(JsonObject about);
   std::uint64_t items() const { return items_; }
   std::uint64_t bytes() const { return bytes_; }
@@ -65,31 +64,31 @@ class SavedWriter {
   std::string id_;
   std::string buffer_;
   RunningHash hash_;
-  std::uint64_t items_ = 0, bytes_ = 0;  // bytes: with those of the first record
+  std::uint64_t items_ = 0, bytes_ = 0;  // bytes_ includes the first record
   std::optional<std::size_t> from_;
 };
 
 class SavedReader {
  public:
-  // Up to `size` bytes into `into`; 0: there are no more.
+  // Reads up to `size` bytes into `into`. Returns 0 at the end.
   using Fill = std::function<std::size_t(char* into, std::size_t size)>;
   explicit SavedReader(Fill fill) : fill_(std::move(fill)) {}
 
-  // nullopt: the end, or the first record that is none; nothing behind that is taken, because it may be part
-  // of a value.
+  // Returns the next item, or nullopt at the end and at the first invalid record. Nothing after that is read,
+  // because it may be part of a value.
   std::optional<SavedItem> next();
 
   struct End {
     bool ours = false;         // it has our first record
-    bool whole = false;        // and the last one, which is right
-    std::string problem = {};  // else, if anything is wrong, what
-    std::string about = {};    // JSON, of the last record
+    bool whole = false;        // it also has a valid last record
+    std::string problem = {};  // what is wrong, if anything
+    std::string about = {};    // JSON of the last record
   };
-  // JSON, of the first record, once next() was called; empty: it has none.
+  // Returns the JSON of the first record, once next() was called; empty if there is none.
   const std::string& head() const { return head_; }
-  // After next() returned nullopt.
+  // Returns the verdict on the file, after next() returned nullopt.
   const End& end() const { return end_; }
-  std::uint64_t offset() const { return offset_; }  // of the next record in the file
+  std::uint64_t offset() const { return offset_; }  // of the next record
   std::uint64_t items() const { return all_items_; }
 
  private:
@@ -104,11 +103,11 @@ class SavedReader {
   std::string buffer_;
   std::size_t position_ = 0;
   std::uint64_t offset_ = 0;
-  bool filled_ = false;  // to the end of the file
-  bool open_ = false;    // behind a first record and before its last
-  std::string id_;       // of both
+  bool filled_ = false;  // the file was read to its end
+  bool open_ = false;    // between a first record and its last
+  std::string id_;       // of the first and the last record
   std::string head_;
-  bool appended_ = false;  // behind the first file is another one
+  bool appended_ = false;  // another file follows the first
   std::optional<std::size_t> from_;
   std::uint64_t items_ = 0, all_items_ = 0;
   RunningHash hash_;

@@ -20,7 +20,7 @@ std::size_t jump(std::uint64_t hash, std::size_t servers) {
   return static_cast<std::size_t>(bucket);
 }
 
-// The highest hash of NAME-KEY; of equal ones the greater name.
+// Returns the server with the highest hash of NAME-KEY; among equal ones the greater name.
 std::size_t rendezvous(KeyHash hash, const std::vector<Member>& members, std::string_view text) {
   const Member* best = nullptr;
   std::uint64_t best_score = 0;
@@ -36,8 +36,8 @@ std::size_t rendezvous(KeyHash hash, const std::vector<Member>& members, std::st
   return best->index;
 }
 
-// The highest hash of KEYNAME; of equal ones the server with the highest hash of NAME (`own`), of those the
-// first.
+// Returns the server with the highest hash of KEYNAME; among equal ones that with the highest hash of NAME
+// (`own`), then the first.
 std::size_t rendezvous_key_first(KeyHash hash, const std::vector<Member>& members,
                                  const std::vector<std::uint64_t>& own, std::string_view text) {
   std::size_t best = 0;
@@ -53,7 +53,8 @@ std::size_t rendezvous_key_first(KeyHash hash, const std::vector<Member>& member
   return members[best].index;
 }
 
-// The highest hash of NAME-ROUNDKEY over as many rounds as a server's weight; of equal ones the first.
+// Returns the server with the highest hash of NAME-ROUNDKEY, where the weight is the number of rounds; among
+// equal ones the first.
 std::size_t elected(KeyHash hash, const std::vector<Member>& members, std::string_view text) {
   std::size_t best = members.front().index;
   std::uint64_t best_score = 0;
@@ -83,7 +84,7 @@ std::vector<std::uint32_t> slots_of(const std::vector<Member>& members, bool rep
   for (const auto& member : members) {
     slots.insert(slots.end(), repeats ? member.weight : 1, member.index);
     if (slots.size() > max_points)
-      throw InvalidInput("the weights are too large: their sum is above 16 million");
+      throw InvalidInput("the weights are too large: their sum is above 16 million; use smaller ones");
   }
   if (slots.empty()) throw InvalidInput("every server has the weight 0; give at least one server a weight");
   return slots;
@@ -98,13 +99,13 @@ Continuum continuum_of(const Rule& rule, const std::vector<Member>& members) {
     rule.points(member, shares, rule.point_hash != nullptr ? rule.point_hash : rule.hash, values);
     for (const auto value : values) points.push_back({value, member.index});
     if (points.size() > max_points)
-      throw InvalidInput("the weights are too large: more than 16 million points");
+      throw InvalidInput("the weights are too large: more than 16 million points; use smaller ones");
   }
   if (points.empty()) throw InvalidInput("every server has the weight 0; give at least one server a weight");
   return {std::move(points), rule.search, rule.ties, rule.bits};
 }
 
-// PECL memcache looks the ring up in 1024 places and keeps what it found.
+// PECL memcache searches the ring for 1024 positions and uses the results instead of the ring.
 std::vector<std::uint32_t> sampled(const Continuum& continuum) {
   constexpr std::uint64_t buckets = 1024;
   std::vector<std::uint32_t> servers;
@@ -130,7 +131,7 @@ std::optional<std::size_t> server_after_failures(const Rule& rule, const Distrib
   const auto hash_numbered = [&](unsigned number) {
     return rule.hash_of(std::to_string(number).append(text));
   };
-  // The tries of each client, the first at the key's own server included.
+  // Makes the client's tries in turn; the first one is at the key's own server.
   const auto first_alive = [&](std::size_t tries, auto server_at) -> std::optional<std::size_t> {
     for (unsigned attempt = 0; attempt < tries; ++attempt) {
       const std::size_t server = attempt == 0 ? home : server_at(attempt);
@@ -159,7 +160,7 @@ std::optional<std::size_t> server_after_failures(const Rule& rule, const Distrib
     case Failover::dalli:
       return first_alive(20, [&](unsigned attempt) { return place(hash_numbered(attempt - 1)); });
     case Failover::pecl_memcache:
-      // A numbered key is a separate key: rules that look at its text see the number.
+      // A numbered key is a separate key, so rules that look at its text see the number.
       return first_alive(1 + 20, [&](unsigned attempt) {
         const std::string numbered = std::string(text) + '-' + std::to_string(attempt - 1);
         return distributor.server_of(rule.hash_of(numbered), numbered);

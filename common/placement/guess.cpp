@@ -10,64 +10,64 @@ namespace mcds {
 
 namespace {
 
-// From here on a profile explains the keys; what is missing may be left over from before or written by
-// others.
+// The share of keys from which on a profile explains them. The others may be older or written by other
+// clients.
 constexpr double explains = 0.95;
-constexpr std::size_t fewest_keys = 12;
-constexpr double never_luck = 1e-6, hardly_luck = 1e-3;
-constexpr std::size_t fewest_left = 6;
+constexpr std::size_t min_keys = 12;
+constexpr double no_chance_at_all = 1e-6, min_chance = 1e-3;
+constexpr std::size_t min_left = 6;
 constexpr std::string_view delimiters = ":./_-|";
 
-using Matches = std::vector<bool>;  // per sighting: it is where it was predicted
+using Matches = std::vector<bool>;  // per location: it is on a predicted server
 
-// Where a profile puts the keys: servers as text, to find those that put them alike. Keys without its prefix
-// are not its own.
+// The servers that a profile predicts for the keys, as text, to find profiles that place keys alike. Keys
+// without its prefix are not its own.
 struct Prediction {
   std::vector<std::string> places;
   Matches matches, own;
-  double by_luck = 0;  // the average part of its own keys that would match wherever they are
+  double by_chance = 0;  // the average share of its own keys that would match by chance
 };
 
-void predict_one(const Placement& placement, const Sighting& sighting, Prediction& prediction) {
+void predict_one(const Placement& placement, const KeyLocation& location, Prediction& prediction) {
   std::string place;
   std::size_t owners = 1;
   bool match = false;
   const auto note = [&](std::size_t server) {
     place += std::to_string(server) + ' ';
-    match |= std::ranges::find(sighting.servers, server) != sighting.servers.end();
+    match |= std::ranges::find(location.servers, server) != location.servers.end();
   };
   if (placement.replicates()) {
-    const Owners all = placement.owners_of(sighting.key);
+    const Owners all = placement.owners_of(location.key);
     owners = all.list.size();
     for (const Owner& owner : all.list) note(owner.server);
   } else {
-    note(placement.server_of(sighting.key));
+    note(placement.server_of(location.key));
   }
   const auto servers = static_cast<double>(placement.pool().size());
-  prediction.by_luck += std::min(1.0, static_cast<double>(owners * sighting.servers.size()) / servers);
+  prediction.by_chance += std::min(1.0, static_cast<double>(owners * location.servers.size()) / servers);
   prediction.places.back() = std::move(place);
   prediction.matches.back() = match;
 }
 
-// Returns the share of the most used server: as many keys match by chance a profile that prefers it, too.
+// Returns the share of the most used server. A profile that prefers it matches as many keys by chance.
 double largest_share(const std::vector<std::size_t>& keys_of_server, std::size_t keys) {
-  return keys < fewest_keys
+  return keys < min_keys
              ? 0
              : static_cast<double>(*std::ranges::max_element(keys_of_server)) / static_cast<double>(keys);
 }
 
-// Whether nearly all keys are on all servers: then profiles that keep them there explain them, else others.
-bool are_everywhere(const Pool& pool, const std::vector<Sighting>& sightings) {
+// Returns true if nearly all keys are on all servers, which only profiles that keep them there can explain.
+bool are_everywhere(const Pool& pool, const std::vector<KeyLocation>& locations) {
   const std::size_t servers = without_repeats(pool).size();
   const auto whole = std::ranges::count_if(
-      sightings, [&](const Sighting& sighting) { return sighting.servers.size() == servers; });
-  return sightings.size() >= fewest_keys &&
-         static_cast<double>(whole) >= explains * static_cast<double>(sightings.size());
+      locations, [&](const KeyLocation& location) { return location.servers.size() == servers; });
+  return locations.size() >= min_keys &&
+         static_cast<double>(whole) >= explains * static_cast<double>(locations.size());
 }
 
 // Predicts at most `most` keys that begin with `prefix`, which the client adds and does not hash.
 std::optional<Prediction> predict(std::string_view profile, const Pool& pool, const PlacementOptions& options,
-                                  const std::vector<Sighting>& sightings, bool everywhere = false,
+                                  const std::vector<KeyLocation>& locations, bool everywhere = false,
                                   std::string_view prefix = {}, std::size_t most = SIZE_MAX) {
   try {
     const auto placement = make_placement(profile, pool, options);
@@ -77,27 +77,27 @@ std::optional<Prediction> predict(std::string_view profile, const Pool& pool, co
     Prediction prediction;
     std::vector<std::size_t> seen(pool.size());
     std::size_t keys = 0;
-    for (const Sighting& sighting : sightings) {
-      prediction.own.push_back(keys < most && sighting.key.starts_with(prefix));
+    for (const KeyLocation& location : locations) {
+      prediction.own.push_back(keys < most && location.key.starts_with(prefix));
       prediction.places.emplace_back();
-      prediction.matches.push_back(everywhere && sighting.servers.size() == servers);
+      prediction.matches.push_back(everywhere && location.servers.size() == servers);
       if (everywhere || !prediction.own.back()) continue;
       ++keys;
-      if (!sighting.servers.empty()) ++seen[sighting.servers.front()];
-      predict_one(*placement, sighting, prediction);
+      if (!location.servers.empty()) ++seen[location.servers.front()];
+      predict_one(*placement, location, prediction);
     }
-    prediction.by_luck /= static_cast<double>(std::max<std::size_t>(keys, 1));
-    prediction.by_luck = everywhere ? 1.0 / static_cast<double>(servers)
-                                    : std::max(prediction.by_luck, largest_share(seen, keys));
+    prediction.by_chance /= static_cast<double>(std::max<std::size_t>(keys, 1));
+    prediction.by_chance = everywhere ? 1.0 / static_cast<double>(servers)
+                                      : std::max(prediction.by_chance, largest_share(seen, keys));
     return prediction;
   } catch (const Failure&) {
     return std::nullopt;
   }
 }
 
-// The chance that of `keys`, each met by luck with `by_luck`, exactly `met` are. Factors above and below 1
-// take turns, so that nothing overflows.
-double exactly(std::size_t met, std::size_t keys, double by_luck) {
+// Returns the probability that exactly `met` of `keys` match, if each matches with probability `by_chance`.
+// Factors above and below 1 alternate, so that nothing overflows.
+double exactly(std::size_t met, std::size_t keys, double by_chance) {
   double chance = 1;
   std::size_t hits = 0, misses = 0;
   while (hits < met || misses < keys - met) {
@@ -105,19 +105,20 @@ double exactly(std::size_t met, std::size_t keys, double by_luck) {
     if (miss) ++misses;
     if (!miss) ++hits;
     chance *=
-        miss ? 1 - by_luck : by_luck * static_cast<double>(keys - met + hits) / static_cast<double>(hits);
+        miss ? 1 - by_chance : by_chance * static_cast<double>(keys - met + hits) / static_cast<double>(hits);
   }
   return chance;
 }
 
-// Of what luck does not meet, how much is met: a profile of several copies meets many keys wherever they are.
-double beyond_luck(std::size_t met, std::size_t keys, double by_luck) {
-  if (by_luck >= 1) return 0;
-  return (static_cast<double>(met) - by_luck * static_cast<double>(keys)) / (1 - by_luck);
+// Returns how many more keys match than by chance, as a share of the keys that chance would miss. A profile
+// with several copies matches many keys by chance.
+double above_chance(std::size_t met, std::size_t keys, double by_chance) {
+  if (by_chance >= 1) return 0;
+  return (static_cast<double>(met) - by_chance * static_cast<double>(keys)) / (1 - by_chance);
 }
 
-// What most people use comes first; then libmemcached's own names for what its bindings do alike.
-std::size_t fame_of(std::string_view profile) {
+// Ranks profiles by popularity; those that behave alike, by libmemcached's own name first.
+std::size_t popularity_of(std::string_view profile) {
   constexpr std::array<std::string_view, 24> known{"ketama",
                                                    "libmemcached-default",
                                                    "pymemcache-rendezvous",
@@ -147,10 +148,10 @@ std::size_t fame_of(std::string_view profile) {
 }
 
 bool better_known(std::string_view a, std::string_view b) {
-  return fame_of(a) < fame_of(b);
+  return popularity_of(a) < popularity_of(b);
 }
 
-// Whether two rules place keys alike on every pool.
+// Returns true if two rules place keys alike on every pool.
 bool same_placing(Rule a, Rule b) {
   for (Rule* rule : {&a, &b}) {
     rule->failover = Failover::unknown;
@@ -163,7 +164,7 @@ bool same_placing(Rule a, Rule b) {
   return a == b;
 }
 
-// After how many keys `other` is behind `best` and stays so.
+// Returns the number of keys after which `other` is behind `best` and stays behind.
 std::optional<std::size_t> keys_until_behind(const Matches& best, const Matches& other) {
   std::ptrdiff_t lead = 0;
   std::optional<std::size_t> since;
@@ -175,18 +176,18 @@ std::optional<std::size_t> keys_until_behind(const Matches& best, const Matches&
   return since;
 }
 
-// Where a profile puts keys of its own choice.
+// Returns where a profile places a fixed sample of keys.
 std::optional<std::vector<std::string>> sample_places(std::string_view profile, const Pool& pool,
                                                       const PlacementOptions& options, bool everywhere) {
   constexpr int enough = 200;
-  std::vector<Sighting> sample;
+  std::vector<KeyLocation> sample;
   for (int i = 0; i < enough; ++i) sample.push_back({options.key_prefix + "key:" + std::to_string(i), {}});
   auto prediction = predict(profile, pool, options, sample, everywhere);
   return prediction ? std::optional(std::move(prediction->places)) : std::nullopt;
 }
 
-// Whether at least that part of such keys is placed alike, as far as the first can be asked; where keys are
-// everywhere, whether both keep them so.
+// Returns true if at least the share `least` of the sample is placed alike. If a profile cannot place the
+// sample, the result is true when the first cannot; with `everywhere`, when both cannot.
 bool place_alike(std::string_view one, std::string_view other, double least, const Pool& pool,
                  const PlacementOptions& options, bool everywhere) {
   const auto first = sample_places(one, pool, options, everywhere);
@@ -197,13 +198,14 @@ bool place_alike(std::string_view one, std::string_view other, double least, con
   return static_cast<double>(same) >= least * static_cast<double>(first->size());
 }
 
-// The next number at its end, or the first.
+// Increments the number at the end of the text, or appends 1.
 void count_on(std::string& text) {
   const auto digits = text.find_last_not_of("0123456789") + 1;
   text.replace(digits, std::string::npos, std::to_string(parse_u64(text.substr(digits)).value_or(0) + 1));
 }
 
-// With one server more, of the same kind: on the next port where hosts repeat, else on the next host.
+// Returns the pool with one more server of the same kind: on the next port if hosts repeat, otherwise on the
+// next host.
 Pool one_larger(Pool pool) {
   Server next = pool.back();
   const bool by_port = pool.size() > 1 && pool[pool.size() - 2].host == next.host && !next.is_unix();
@@ -217,35 +219,34 @@ Pool one_larger(Pool pool) {
   return pool;
 }
 
-// Returns the beginnings that all keys have in common, and those up to one of the first delimiters that many
-// have.
-std::vector<std::string> common_prefixes(const std::vector<Sighting>& sightings) {
-  constexpr std::size_t longest = 64, most_groups = 32, most_delimiters = 4;
-  std::string common = sightings.front().key.substr(0, longest);
+// Returns the beginning of all keys, and common beginnings up to one of the first delimiters.
+std::vector<std::string> common_prefixes(const std::vector<KeyLocation>& locations) {
+  constexpr std::size_t longest = 64, max_groups = 32, max_delimiters = 4;
+  std::string common = locations.front().key.substr(0, longest);
   std::map<std::string, std::size_t> groups;
-  for (const Sighting& sighting : sightings) {
-    const std::string& key = sighting.key;
+  for (const KeyLocation& location : locations) {
+    const std::string& key = location.key;
     common.erase(std::mismatch(common.begin(), common.end(), key.begin(), key.end()).first, common.end());
     auto end = key.find_first_of(delimiters);
-    for (std::size_t i = 0; i < most_delimiters && end < longest; ++i) {
+    for (std::size_t i = 0; i < max_delimiters && end < longest; ++i) {
       ++groups[key.substr(0, end + 1)];
       end = key.find_first_of(delimiters, end + 1);
     }
   }
   std::vector<std::pair<std::size_t, std::string>> largest;
   for (const auto& [prefix, keys] : groups) {
-    if (keys * 20 >= sightings.size() && keys >= fewest_left && prefix.size() > common.size())
+    if (keys * 20 >= locations.size() && keys >= min_left && prefix.size() > common.size())
       largest.emplace_back(keys, prefix);
   }
   std::ranges::sort(largest, std::greater());
-  largest.resize(std::min(largest.size(), most_groups));
+  largest.resize(std::min(largest.size(), max_groups));
   std::vector<std::string> prefixes;
   for (std::size_t size = 1; size <= common.size(); ++size) prefixes.push_back(common.substr(0, size));
   for (auto& group : largest) prefixes.push_back(std::move(group.second));
   return prefixes;
 }
 
-// Two hundred profiles ask for the same few names, and a name server may be slow to say no.
+// Caches lookups: two hundred profiles ask for the same few names, and a miss may be slow.
 Resolver remembering(const Resolver& resolver) {
   using LookUp = std::function<std::optional<std::string>(const std::string&)>;
   const auto once = [](LookUp look_up) {
@@ -261,23 +262,23 @@ Resolver remembering(const Resolver& resolver) {
 
 class Guess {
  public:
-  Guess(const Pool& pool, const PlacementOptions& options, const std::vector<Sighting>& sightings)
-      : pool_(pool), options_(options), sightings_(sightings), everywhere_(are_everywhere(pool, sightings)) {
+  Guess(const Pool& pool, const PlacementOptions& options, const std::vector<KeyLocation>& locations)
+      : pool_(pool), options_(options), locations_(locations), everywhere_(are_everywhere(pool, locations)) {
     options_.resolver = remembering(options_.resolver);
   }
 
   std::vector<Candidate> run() {
     for (const Profile& profile : all_profiles()) add(profile, options_);
-    if (options_.key_prefix.empty() && !sightings_.empty() && !everywhere_) prefixes();
+    if (options_.key_prefix.empty() && !locations_.empty() && !everywhere_) prefixes();
     for (Candidate& candidate : candidates_) finish(candidate);
     std::ranges::stable_sort(candidates_, [this](const Candidate& a, const Candidate& b) {
-      const double left = beyond_luck(a.explained, a.keys(), a.by_luck);
-      const double right = beyond_luck(b.explained, b.keys(), b.by_luck);
+      const double left = above_chance(a.explained, a.keys(), a.by_chance);
+      const double right = above_chance(b.explained, b.keys(), b.by_chance);
       if (left != right) return left > right;
       return a.explained != b.explained ? a.explained > b.explained
                                         : better_known(a.profiles.front(), b.profiles.front());
     });
-    if (!candidates_.empty()) tell_apart();
+    if (!candidates_.empty()) report_apart();
     return std::move(candidates_);
   }
 
@@ -291,7 +292,7 @@ class Guess {
   void add(const Profile& profile, const PlacementOptions& options) {
     const bool has_prefix = options.key_prefix != options_.key_prefix;
     const std::string prefix = has_prefix ? options.key_prefix : "";
-    auto prediction = predict(profile.name, pool_, options, sightings_, everywhere_, prefix);
+    auto prediction = predict(profile.name, pool_, options, locations_, everywhere_, prefix);
     if (!prediction) return;
     ++asked_;
     const auto [at, is_new] = known_.emplace(std::move(prediction->places), candidates_.size());
@@ -301,25 +302,25 @@ class Guess {
       candidate.explained = static_cast<std::size_t>(std::ranges::count(prediction->matches, true));
       candidate.matches = std::move(prediction->matches);
       candidate.own = std::move(prediction->own);
-      candidate.by_luck = prediction->by_luck;
+      candidate.by_chance = prediction->by_chance;
       candidates_.push_back(std::move(candidate));
     }
     auto& alike = candidates_[at->second].profiles;
     if (std::ranges::find(alike, profile.name) == alike.end()) alike.push_back(profile.name);
   }
 
-  // Adds profiles that do not hash a prefix, with each that these keys may have; tried with a few keys.
+  // Adds profiles that do not hash a prefix, with each possible prefix, after an attempt with a few keys.
   void prefixes() {
     constexpr std::size_t few = 40;
-    for (const std::string& prefix : common_prefixes(sightings_)) {
+    for (const std::string& prefix : common_prefixes(locations_)) {
       for (const Profile& profile : all_profiles()) {
         if (profile.rule.prefix != Prefix::stripped || profile.rule.own_prefix == prefix) continue;
-        const auto trial = predict(profile.name, pool_, with_prefix(prefix), sightings_, false, prefix, few);
+        const auto probe = predict(profile.name, pool_, with_prefix(prefix), locations_, false, prefix, few);
         ++asked_;
-        if (!trial) continue;
-        const auto met = static_cast<std::size_t>(std::ranges::count(trial->matches, true));
-        const auto keys = static_cast<std::size_t>(std::ranges::count(trial->own, true));
-        if (keys < fewest_keys || chance_of(met, keys, trial->by_luck) < hardly_luck)
+        if (!probe) continue;
+        const auto met = static_cast<std::size_t>(std::ranges::count(probe->matches, true));
+        const auto keys = static_cast<std::size_t>(std::ranges::count(probe->own, true));
+        if (keys < min_keys || chance_of(met, keys, probe->by_chance) < min_chance)
           add(profile, with_prefix(prefix));
       }
     }
@@ -331,11 +332,11 @@ class Guess {
     for (const std::string_view profile : candidate.profiles) {
       if (!same_placing(first, profile_named(profile).rule)) candidate.alike_here.push_back(profile);
     }
-    candidate.lucky =
-        static_cast<double>(asked_) * chance_of(candidate.explained, candidate.keys(), candidate.by_luck);
+    candidate.chance =
+        static_cast<double>(asked_) * chance_of(candidate.explained, candidate.keys(), candidate.by_chance);
   }
 
-  void tell_apart() {
+  void report_apart() {
     Candidate& best = candidates_.front();
     const PlacementOptions options = with_prefix(best.prefix);
     const Pool larger = one_larger(pool_);
@@ -359,14 +360,14 @@ class Guess {
 
   const Pool& pool_;
   PlacementOptions options_;
-  const std::vector<Sighting>& sightings_;
+  const std::vector<KeyLocation>& locations_;
   const bool everywhere_;
   std::map<std::vector<std::string>, std::size_t> known_;
   std::vector<Candidate> candidates_;
   std::size_t asked_ = 0;
 };
 
-// The candidate that meets most of the keys in `left` beyond luck; `met`: how many of how many `own`.
+// Returns the candidate that matches most of the keys in `left` above chance; `met` of its `own` keys match.
 std::size_t best_for(const std::vector<Candidate>& candidates, const std::vector<std::size_t>& left,
                      std::size_t& met, std::size_t& own) {
   std::size_t best = 0;
@@ -378,7 +379,7 @@ std::size_t best_for(const std::vector<Candidate>& candidates, const std::vector
       count += candidates[i].matches[key] ? 1 : 0;
       keys += candidates[i].own[key] ? 1 : 0;
     }
-    const double beyond = beyond_luck(count, keys, candidates[i].by_luck);
+    const double beyond = above_chance(count, keys, candidates[i].by_chance);
     const bool as_good = beyond == most && met > 0 &&
                          better_known(candidates[i].profiles.front(), candidates[best].profiles.front());
     if (beyond > most || as_good) most = beyond, met = count, own = keys, best = i;
@@ -386,7 +387,7 @@ std::size_t best_for(const std::vector<Candidate>& candidates, const std::vector
   return best;
 }
 
-// What each wrote, most likely: a key that several would have put there counts for each by its share.
+// Estimates how many keys each wrote: a key that several would place there counts for each by its share.
 void settle_shares(const std::vector<Candidate>& candidates, std::vector<Writer>& writers) {
   constexpr int rounds = 100;
   const std::size_t keys = candidates.front().matches.size();
@@ -408,37 +409,39 @@ void settle_shares(const std::vector<Candidate>& candidates, std::vector<Writer>
 
 }  // namespace
 
-bool Candidate::is_luck() const {
-  return lucky > hardly_luck && explained < keys();
+bool Candidate::is_chance() const {
+  return chance > min_chance && explained < keys();
 }
 
-double chance_of(std::size_t met, std::size_t keys, double by_luck) {
-  if (met == 0 || by_luck >= 1) return 1;
-  double term = exactly(met, keys, by_luck), sum = 0;
+double chance_of(std::size_t met, std::size_t keys, double by_chance) {
+  if (met == 0 || by_chance >= 1) return 1;
+  double term = exactly(met, keys, by_chance), sum = 0;
   for (std::size_t k = met; k <= keys && sum < 1; ++k) {
     sum += term;
-    term *= static_cast<double>(keys - k) / static_cast<double>(k + 1) * by_luck / (1 - by_luck);
+    term *= static_cast<double>(keys - k) / static_cast<double>(k + 1) * by_chance / (1 - by_chance);
   }
   return std::min(sum, 1.0);
 }
 
 std::vector<Candidate> guess_profiles(const Pool& pool, const PlacementOptions& options,
-                                      const std::vector<Sighting>& sightings) {
+                                      const std::vector<KeyLocation>& locations) {
   if (without_repeats(pool).size() < 2)
-    throw InvalidInput("with one server, every client places every key there; give the whole pool");
-  return Guess(pool, options, sightings).run();
+    throw InvalidInput(
+        "one server does not tell clients apart: they all place every key on it; give the whole pool");
+  return Guess(pool, options, locations).run();
 }
 
-std::vector<Sighting> other_copies(const Candidate& best, const Pool& pool, const PlacementOptions& options,
-                                   const std::vector<Sighting>& sightings) {
+std::vector<KeyLocation> other_copies(const Candidate& best, const Pool& pool,
+                                      const PlacementOptions& options,
+                                      const std::vector<KeyLocation>& locations) {
   PlacementOptions placing = options;
   if (!best.prefix.empty()) placing.key_prefix = best.prefix;
   const auto placement = make_placement(best.profiles.front(), pool, placing);
-  std::vector<Sighting> others;
-  for (const Sighting& sighting : sightings) {
-    const Owners owners = placement->owners_of(sighting.key);
-    for (const std::size_t server : sighting.servers) {
-      if (!owners.has(server)) others.push_back({sighting.key, {server}});
+  std::vector<KeyLocation> others;
+  for (const KeyLocation& location : locations) {
+    const Owners owners = placement->owners_of(location.key);
+    for (const std::size_t server : location.servers) {
+      if (!owners.has(server)) others.push_back({location.key, {server}});
     }
   }
   return others;
@@ -447,24 +450,24 @@ std::vector<Sighting> other_copies(const Candidate& best, const Pool& pool, cons
 bool is_certain(const std::vector<Candidate>& candidates) {
   const Candidate& best = candidates.front();
   const std::size_t keys = best.matches.size();
-  return keys >= fewest_keys && best.lucky < never_luck && best.keys_needed &&
+  return keys >= min_keys && best.chance < no_chance_at_all && best.keys_needed &&
          static_cast<double>(best.explained) >= explains * static_cast<double>(keys);
 }
 
 std::vector<Writer> writers_of(const std::vector<Candidate>& candidates) {
-  constexpr std::size_t most_writers = 8;
-  constexpr double most_of_left = 0.55;
+  constexpr std::size_t max_writers = 8;
+  constexpr double max_kept_shown = 0.55;
   const std::size_t keys = candidates.front().matches.size();
   std::vector<std::size_t> left;
   for (std::size_t key = 0; key < keys; ++key) left.push_back(key);
   std::vector<Writer> writers;
-  while (left.size() >= fewest_left && writers.size() < most_writers) {
+  while (left.size() >= min_left && writers.size() < max_writers) {
     std::size_t met = 0, own = 0;
     const std::size_t best = best_for(candidates, left, met, own);
-    const double luck = chance_of(met, own, candidates[best].by_luck);
+    const double luck = chance_of(met, own, candidates[best].by_chance);
     const bool most_of_them =
-        writers.empty() || static_cast<double>(met) >= most_of_left * static_cast<double>(own);
-    if (luck * static_cast<double>(candidates.size()) > hardly_luck || !most_of_them) break;
+        writers.empty() || static_cast<double>(met) >= max_kept_shown * static_cast<double>(own);
+    if (luck * static_cast<double>(candidates.size()) > min_chance || !most_of_them) break;
     writers.push_back({best, 1});
     std::erase_if(left, [&](std::size_t key) { return candidates[best].matches[key]; });
   }

@@ -14,7 +14,7 @@ std::string joined(const std::string& host, std::uint16_t port) {
   return host + ':' + std::to_string(port);
 }
 
-// Without the port when it is 11211.
+// Omits the port if it is 11211.
 std::string without_default_port(const std::string& host, std::uint16_t port) {
   return port == default_port ? host : joined(host, port);
 }
@@ -32,7 +32,7 @@ std::string in_brackets(const std::string& host) {
   return is_ipv6(host) ? '[' + host + ']' : host;
 }
 
-// As Java prints an IPv6 address: eight groups, nothing compressed. Anything else stays as it is.
+// Returns an IPv6 address as Java prints it: eight groups, not compressed. Other texts stay unchanged.
 std::string java_address(const std::string& address) {
   std::array<std::uint8_t, 16> bytes;
   if (!is_ipv6(address) || inet_pton(AF_INET6, address.c_str(), bytes.data()) != 1) return address;
@@ -49,25 +49,25 @@ std::string address_of(const Server& server, const Resolver& resolver) {
   if (is_literal(server.host)) return server.host;
   const auto address = resolver.address_of ? resolver.address_of(server.host) : std::nullopt;
   if (!address)
-    throw InvalidInput("this client hashes the address of " + server.host + ", which does not resolve");
+    throw InvalidInput("the profile hashes the address of " + server.host +
+                       ", which does not resolve; give the IP address");
   return *address;
 }
 
-// Empty if there is none.
+// Returns the server's host name, or an empty string if it has none.
 std::string name_of(const Server& server, const Resolver& resolver) {
   if (!is_literal(server.host)) return server.host;
   return (resolver.name_of ? resolver.name_of(server.host) : std::nullopt).value_or("");
 }
 
-// Java's getHostName(): the address itself when it has no name. IPv6 addresses were seen to get none.
+// Java's getHostName(): the address itself if it has no name. In tests, IPv6 addresses had none.
 std::string java_host(const Server& server, const Resolver& resolver) {
   if (is_ipv6(server.host)) return java_address(server.host);
   const auto name = name_of(server, resolver);
   return name.empty() ? server.host : name;
 }
 
-// What all clients have in common: a given name; a socket's path, with what they write `before` and `behind`
-// it.
+// The part that all clients share: returns a given name, or a socket's path between `before` and `behind`.
 template <typename Tcp>
 std::string named(const Server& server, Tcp tcp, const char* before = "", const char* behind = "") {
   if (!server.name.empty()) return server.name;
@@ -88,7 +88,7 @@ std::string run_together(const Server& server, std::size_t, const Resolver&) {
   return named(server, [&] { return server.host + std::to_string(server.port); });
 }
 
-// connection-parse finds no port in an IPv6 address, and so leaves none out.
+// connection-parse finds no port in an IPv6 address, so it does not omit one.
 std::string npm(const Server& server, std::size_t, const Resolver&) {
   return named(server, [&] {
     return is_ipv6(server.host) ? joined(server.host, server.port)
@@ -175,15 +175,14 @@ std::string enyimcore(const Server& server, std::size_t, const Resolver&) {
 
 }  // namespace mcds::identity
 
-// A pool as one client sees it: named, weighed and ordered.
+// Members: a pool as one client sees it, with names, weights and order.
 
 namespace mcds {
 
 namespace {
 
-// As numbers where both have digits, as bytes elsewhere: node-9 comes before node-10.
+// Compares digits as numbers and other characters as bytes: node-9 comes before node-10.
 bool natural(std::string_view a, std::string_view b) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto run = [&](std::string_view text) {
     std::size_t size = 1;
     while (size < text.size() && is_digit(text[size]) == is_digit(text[0])) ++size;

@@ -19,7 +19,7 @@ namespace {
 std::uint32_t unsigned_byte(char c) {
   return static_cast<unsigned char>(c);
 }
-// Through a signed char: 0x80… becomes 0xffffff80….
+// Reads the byte through a signed char: 0x80… becomes 0xffffff80….
 std::uint32_t signed_byte(char c) {
   return static_cast<std::uint32_t>(static_cast<signed char>(c));
 }
@@ -169,7 +169,7 @@ std::uint64_t siphash13(std::string_view key) {
   return state.a ^ state.b ^ state.c ^ state.d;
 }
 
-// The key hashes made of cryptographic digests.
+// Key hashes made of cryptographic digests.
 namespace {
 
 const std::uint8_t* data_of(std::string_view bytes) {
@@ -189,7 +189,7 @@ std::array<std::uint32_t, count> first_words(std::string_view bytes, Init init, 
 
 }  // namespace
 
-// Straight on the compression function: the streaming interface costs as much again for keys of one block.
+// Uses the compression function directly: the streaming interface takes twice as long for keys of one block.
 std::array<std::uint32_t, 4> md5_words(std::string_view bytes) {
   std::array<std::uint32_t, 4> state{0x67452301U, 0xefcdab89U, 0x98badcfeU, 0x10325476U};
   const std::uint64_t bits = std::uint64_t{bytes.size()} * 8;

@@ -1,4 +1,4 @@
-// The key hashes that read several bytes at a time.
+// Key hashes that read several bytes at a time.
 #include <xxhash.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Word load(std::string_view key, std::size_t at) {
   return word;
 }
 
-// The bytes from `at` to the end (at most 8) as a little-endian number.
+// Returns the bytes from `at` to the end (at most 8) as a little-endian number.
 std::uint64_t tail(std::string_view key, std::size_t at) {
   std::uint64_t word = 0;
   std::memcpy(&word, key.data() + at, key.size() - at);
@@ -48,7 +48,7 @@ std::uint64_t mixed(std::uint64_t h) {
   return h ^ (h >> 33);
 }
 
-// The first half of MurmurHash3_x64_128 with the seed 0.
+// Returns the first half of MurmurHash3_x64_128 with seed 0.
 std::uint64_t murmur3_x64(std::string_view key) {
   constexpr std::uint64_t c1 = 0x87c37b91114253d5U, c2 = 0x4cf5ad432745937fU;
   const auto first = [](std::uint64_t k) { return std::rotl(k * c1, 31) * c2; };
@@ -118,7 +118,7 @@ std::uint64_t murmur64a_seeded(std::string_view key, std::uint64_t seed) {
 
 namespace {
 
-// The endless bit string furc draws from: murmur64a of the key, then of the word before.
+// The unlimited bit string that furc draws from: murmur64a of the key, then of the previous word.
 class FurcBits {
  public:
   explicit FurcBits(std::string_view key) : words_{murmur64a(key)} {}
@@ -163,7 +163,7 @@ std::uint64_t murmur3_signed_order(std::string_view key) {
 std::uint64_t murmur3_length_seeded(std::string_view key) {
   return murmur3_seeded(key, length_seed(key));
 }
-// Bytes from 0x80 on set every bit above them; of the others only the first counts.
+// The first byte counts whole. Every other byte counts only if it is >= 0x80: then it sets all bits above it.
 std::uint64_t murmur3_of_emcache(std::string_view key) {
   const std::uint64_t low = murmur3_x64(key);
   std::uint32_t hash = low & 0xffU;

@@ -12,7 +12,7 @@ namespace mcds {
 
 namespace {
 
-// The key without the prefix that the client adds after placing.
+// Returns the key without the prefix that the client adds after placing.
 std::string_view without_prefix(const Rule& rule, std::string_view configured, std::string_view key) {
   const std::string_view prefix = configured.empty() ? rule.own_prefix : configured;
   if (rule.prefix == Prefix::stripped && key.starts_with(prefix)) key.remove_prefix(prefix.size());
@@ -21,7 +21,7 @@ std::string_view without_prefix(const Rule& rule, std::string_view configured, s
 
 class ProfilePlacement final : public Placement {
  public:
-  // `name`: the profile's, with its parameters.
+  // `name` is the profile's name with its parameters.
   ProfilePlacement(std::string_view name, Pool pool, PlacementOptions options)
       : name_(name),
         profile_(profile_named(name)),
@@ -32,7 +32,7 @@ class ProfilePlacement final : public Placement {
     if (name_.find(':') == std::string::npos) name_ = profile_.name;
     if (!options_.any_pool) refuse_equal_names();
     if (pool_.size() < listed_.size() && !options_.any_pool) take_repeats();
-    // With one server there is nothing to choose: a hundred points would be a tenth of a cold start.
+    // One server leaves no choice, and a hundred points would take a tenth of a cold start.
     if (pool_.size() > 1 || pool_.front().weight == 0) static_cast<void>(distributor());
   }
 
@@ -65,7 +65,7 @@ class ProfilePlacement final : public Placement {
                                                  const std::vector<bool>& down) const override;
 
  private:
-  // The client's pool without the dead servers, and what their indexes were in the whole one.
+  // The client's pool without the dead servers, with their indexes in the whole pool.
   struct Survivors {
     std::vector<bool> down;
     std::vector<std::size_t> indexes;
@@ -78,7 +78,7 @@ class ProfilePlacement final : public Placement {
     return distributor_;
   }
 
-  // As often as they are listed, by their indexes in pool().
+  // Returns the members as often as they are listed, with their indexes in pool().
   std::vector<Member> listed_members() const {
     std::vector<Member> members = members_of(rule_, listed_, options_.resolver);
     if (!options_.buckets.empty()) return in_buckets(members);
@@ -103,19 +103,19 @@ class ProfilePlacement final : public Placement {
     std::set<std::string_view> names;
     for (const Server& server : pool_) {
       if (!server.name.empty() && !names.insert(server.name).second)
-        throw InvalidInput("two servers have the name " + server.name);
+        throw InvalidInput("two servers have the same name; rename one: " + server.name);
     }
   }
 
-  // A client that divides by the number of entries takes a server as often as it is listed; others were not
-  // made for it.
+  // Clients that divide by the number of entries support repeated servers; others do not.
   void take_repeats() {
     const std::vector<std::size_t> firsts = first_of_each(listed_);
     std::size_t twice = 0;
     while (firsts[twice] == twice) ++twice;
     if (rule_.distribution != Distribution::modulo || rule_.order != Order::as_given) {
-      throw Failure(ErrorCode::configuration, "this server is listed twice: " + listed_[twice].address() +
-                                                  "; list it once, with a weight (see mcds ring check)");
+      throw Failure(ErrorCode::configuration,
+                    "the server " + listed_[twice].address() +
+                        " is listed twice; list it once, with a weight (see mcds ring check)");
     }
     if (rule_.failover != Failover::lost) rule_.failover = Failover::unknown;
   }
@@ -136,7 +136,7 @@ class ProfilePlacement final : public Placement {
   PlacementOptions options_;
   Rule rule_;
   mutable Distributor distributor_;
-  mutable Survivors survivors_;  // of the last question
+  mutable Survivors survivors_;  // for the latest `down`
 };
 
 const ProfilePlacement::Survivors& ProfilePlacement::survivors(const std::vector<bool>& down) const {
@@ -165,16 +165,16 @@ std::optional<std::size_t> ProfilePlacement::server_of_when_down(std::string_vie
 }
 
 Owners ProfilePlacement::owners_of(std::string_view key) const {
-  constexpr std::size_t most_tries = 20;  // for each copy; the client gives up as well
+  constexpr std::size_t max_tries = 20;  // for each copy; the client gives up too
   std::vector<std::size_t> servers{server_of(key)};
   const std::size_t wanted = std::min(rule_.copies, pool_.size());
   if (rule_.replication == Replication::next_servers) servers = followed(std::move(servers), wanted);
   if (rule_.replication == Replication::next_tries && wanted > 1) {
     std::string buffer;
     std::string text(hashed_text(key, buffer));
-    const bool is_first_try = rule_.rewrite == rewrite::pecl_session;  // KEY-0; else KEY
+    const bool is_first_try = rule_.rewrite == rewrite::pecl_session;  // KEY-0 is tried first, otherwise KEY
     is_first_try ? text.pop_back() : text.push_back('-');
-    for (std::size_t i = is_first_try ? 1 : 0; servers.size() < wanted && i < most_tries * wanted; ++i) {
+    for (std::size_t i = is_first_try ? 1 : 0; servers.size() < wanted && i < max_tries * wanted; ++i) {
       const std::string tried = text + std::to_string(i);
       add_once(servers, distributor().server_of(rule_.hash_of(tried), tried));
     }
@@ -182,7 +182,7 @@ Owners ProfilePlacement::owners_of(std::string_view key) const {
   Owners owners = copies_on(servers);
   std::string buffer;
   if (rule_.wire == nullptr) return owners;
-  // A prefix that is added after placing is added after this too.
+  // A prefix that the client adds after placing is also added after this rewrite.
   const std::string_view rest = without_prefix(rule_, options_.key_prefix, key);
   const std::string_view wire = rule_.wire(rest, buffer);
   if (wire == rest) return owners;
@@ -248,7 +248,7 @@ Operation operation_named(std::string_view word) {
 
 std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool pool,
                                                 const PlacementOptions& options) {
-  if (pool.empty()) throw InvalidInput("the server list is empty");
+  if (pool.empty()) throw InvalidInput("the server list is empty; give at least one server");
   const Profile& known = profile_named(profile);
   if (known.rule.distribution == Distribution::asked) return make_asked_placement(pool, options.asked);
   if (known.rule.distribution != Distribution::routes)
@@ -333,7 +333,7 @@ std::string_view same_profile(const Placement& placement, const PlacementOptions
       return false;  // it cannot use this pool
     }
   };
-  for (const bool own : {true, false}) {  // libmemcached's own names for it come first
+  for (const bool own : {true, false}) {  // libmemcached's own names come first
     for (const Profile& profile : all_profiles()) {
       if (needs_source(profile.rule.distribution) || profile.name.starts_with("libmemcached-") != own)
         continue;

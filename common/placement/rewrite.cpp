@@ -8,7 +8,7 @@ namespace mcds::rewrite {
 
 namespace {
 
-constexpr std::size_t longest_key = 250;
+constexpr std::size_t max_key_length = 250;
 
 std::optional<std::string_view> between(std::string_view key, char first, char last) {
   const auto open = key.find(first);
@@ -18,7 +18,7 @@ std::optional<std::string_view> between(std::string_view key, char first, char l
   return key.substr(open + 1, close - open - 1);
 }
 
-// pymemcache: every code point cut to its low 8 bits. Malformed bytes stay as they are.
+// pymemcache: cuts every code point to its low 8 bits; malformed bytes stay unchanged.
 std::string low_bytes_of(std::string_view utf8) {
   std::string text;
   for_each_code_point(
@@ -45,7 +45,7 @@ std::string_view first_characters(std::string_view utf8, std::size_t count) {
 }
 
 std::string_view dalli_cut(std::string_view key, std::size_t kept, std::string& buffer) {
-  if (characters(key) <= longest_key) return key;
+  if (characters(key) <= max_key_length) return key;
   return buffer = std::string(first_characters(key, kept)) + ":md5:" + md5_hex(key);
 }
 
@@ -86,7 +86,7 @@ std::string_view mcrouter(std::string_view key, std::string&) {
 
 std::string_view pecl_memcache(std::string_view key, std::string& buffer) {
   const auto unsafe = [](char c) { return static_cast<unsigned char>(c) <= 0x20; };
-  key = key.substr(0, longest_key);
+  key = key.substr(0, max_key_length);
   if (std::ranges::none_of(key, unsafe)) return key;
   buffer = key;
   std::replace_if(buffer.begin(), buffer.end(), unsafe, '_');
@@ -102,7 +102,7 @@ std::string_view pecl_session(std::string_view key, std::string& buffer) {
 }
 
 std::string_view npm_memcached(std::string_view key, std::string& buffer) {
-  if (key.size() > longest_key) return buffer = md5_hex(key);
+  if (key.size() > max_key_length) return buffer = md5_hex(key);
   const std::string_view whole = key;
   const auto next = [&] { return std::min(key.find("$$"), key.find("$&")); };
   if (next() == std::string_view::npos) return key;

@@ -1,16 +1,14 @@
 #include "common/primitives/cas_update.hpp"
 
-#include "common/base/errors.hpp"
-
 namespace mcds {
 
 namespace {
 
-// A write that is rejected so often in a row, and each time the item is as it was: no rival, the server does
-// not store it.
-constexpr int most_baseless = 10;
-// After a write without reply: how often the servers are asked again before the outcome is called unknown.
-constexpr int most_read_failures = 3;
+// After this many rejections in a row of writes over an unchanged item, no concurrent writer is to blame: the
+// server does not store it.
+constexpr int max_baseless = 10;
+// The number of failed reads after a write without reply, before its outcome is reported as unknown.
+constexpr int max_read_failures = 3;
 
 }  // namespace
 
@@ -37,7 +35,7 @@ Request removal_of(std::string key, CasUnique seen) {
 
 void Rejections::expect_rival(const Context& context, std::size_t server, bool found, CasUnique cas) {
   baseless_ = last_ && last_->found == found && last_->cas == cas ? baseless_ + 1 : 0;
-  if (baseless_ < most_baseless) return;
+  if (baseless_ < max_baseless) return;
   throw NotApplied(ErrorCode::refused,
                    std::string("the server refused: ") +
                        (last_->outcome == Outcome::exists ? "EXISTS" : "NOT_STORED") +
@@ -57,9 +55,11 @@ CasUpdateResult cas_update(const Context& context, const std::string& key, const
     Reply there = context.cluster.execute(ask);
     if (there.failed()) {
       if (!uncertain) expect_read(context.cluster, there);
-      if (++silent < most_read_failures) continue;
-      throw UnknownOutcome("no reply to a write, and none since; check the value before trying again",
-                           context.cluster.address_of(there.server));
+      if (++silent < max_read_failures) continue;
+      throw UnknownOutcome(
+          "no reply to a write, which may have been applied, nor to any read since; read the value before "
+          "you retry",
+          context.cluster.address_of(there.server));
     }
     const Observed observed{there.outcome == Outcome::hit,
                             std::move(there.value),
@@ -77,8 +77,9 @@ CasUpdateResult cas_update(const Context& context, const std::string& key, const
     if (reply.outcome == Outcome::stored || reply.outcome == Outcome::deleted) return {true, reply.server};
     if (reply.failed() && !reply.unknown()) {
       if (!uncertain) expect(context.cluster, reply);
-      throw UnknownOutcome("an earlier write got no reply, then: " + reply.failure->message,
-                           context.cluster.address_of(reply.server));
+      throw UnknownOutcome(
+          "an earlier write got no reply and may have been applied, then: " + reply.failure->message,
+          context.cluster.address_of(reply.server));
     }
     if (reply.unknown())
       uncertain = true;
@@ -87,7 +88,8 @@ CasUpdateResult cas_update(const Context& context, const std::string& key, const
   }
   if (uncertain)
     throw UnknownOutcome(
-        "no reply to a write, and other clients kept changing the item since; check its value");
+        "no reply to a write, which may have been applied, and other clients kept changing the item since; "
+        "read its value before you retry");
   throw Contention("other clients kept changing the item; try again");
 }
 
@@ -97,8 +99,9 @@ Decide unless_applied(std::function<std::optional<Write>(const Observed& observe
   return [decide = std::move(decide), what = std::move(what), before](const Observed& observed) {
     const bool same = observed.found == before->found && observed.cas == before->cas;
     if (observed.uncertain && !same) {
-      throw UnknownOutcome("no reply to " + what +
-                           ", and the value has changed since; check it before trying again");
+      throw UnknownOutcome(
+          "no reply to " + what +
+          ", which may have been applied, and the value has changed since; read it before you retry");
     }
     *before = observed;
     return decide(observed);
@@ -107,7 +110,7 @@ Decide unless_applied(std::function<std::optional<Write>(const Observed& observe
 
 void back_off(const Context& context, int attempt, const BackOff& pauses) {
   if (attempt == 0) return;
-  const Duration longest = std::min(pauses.longest_pause, pauses.first_pause * (1 << std::min(attempt, 20)));
+  const Duration longest = std::min(pauses.max_pause, pauses.first_pause * (1 << std::min(attempt, 20)));
   context.clock.sleep_for(Duration(context.random.below(static_cast<std::uint64_t>(longest.count()) + 1)));
 }
 
@@ -126,8 +129,9 @@ std::vector<Reply> store(Cluster& cluster, std::span<const Request> items, Op fi
     op = op == Op::add ? Op::replace : Op::add;
   }
   for (const std::size_t i : left)
-    replies[i] = Reply::failed_with(ReplyFailure::Kind::refused,
-                                    "others store and remove it all the time; try again", replies[i].server);
+    replies[i] =
+        Reply::failed_with(ReplyFailure::Kind::refused,
+                           "other clients keep storing and removing the item; try again", replies[i].server);
   return replies;
 }
 

@@ -1,4 +1,4 @@
-// Everything that a structure may use of the outside world.
+// Context holds everything outside itself that a structure may use.
 #pragma once
 
 #include "common/base/clock.hpp"
@@ -13,22 +13,22 @@ struct Context {
   Cluster& cluster;
   Clock& clock;
   Random& random;
-  std::string key_prefix;  // the namespace: put before every key and hashed with it
-  std::size_t copies = 1;  // of each key, on that many distinct servers
+  std::string key_prefix;  // the namespace, which precedes every key and is hashed with it
+  std::size_t copies = 1;  // of each key, on distinct servers
 
   Context in_copies(std::size_t number) const { return {cluster, clock, random, key_prefix, number}; }
 };
 
-// Asking again and again until there is an answer or a wait is over. The pauses grow, and have jitter, so
-// that those who wait together do not go on asking together.
+// Repeats a query until it is answered or the wait is over. The pauses grow and have jitter, so that clients
+// that wait together do not keep querying together.
 class Polling {
  public:
-  // wait: Duration::max() for ever.
+  // `wait` may be Duration::max() to wait without limit.
   Polling(const Context& context, Duration wait, Duration first, Duration slowest)
       : context_(context), wait_(wait), pause_(first), slowest_(slowest) {}
 
   bool over() const { return waited() >= wait_; }
-  // At most until the wait is over.
+  // Sleeps for the next pause, but not beyond the end of the wait.
   void pause() {
     const double jittered = static_cast<double>(pause_.count()) * (0.5 + context_.random.unit());
     const Duration left = std::max(wait_ - waited(), Duration::zero());
@@ -45,39 +45,38 @@ class Polling {
   SteadyTime started_ = context_.clock.steady();
 };
 
-// In how many copies something is kept, and what follows from that number. Whatever one copy lacks beside
-// several is asked here, by what it means; a structure has one code for every number.
+// Only the functions below depend on the number of copies. A structure has the same code for every number.
 
-// If nothing says how many copies there are, so many are looked for at most.
-constexpr std::size_t most_copies = 16;
+// The highest number of copies that is searched if nothing states the number.
+constexpr std::size_t max_copies = 16;
 
-// The one question. To be asked where one copy is stored otherwise, or would cost a trip or time more; what
-// is only more or less of something is of_several().
-constexpr bool is_only(std::size_t copies) {
+// Returns true if there is a single copy. Use this where a single copy is stored differently or saves time or
+// a round trip; where only an amount differs, use value_if_replicated().
+constexpr bool has_single_copy(std::size_t copies) {
   return copies < 2;
 }
 
-// What there is because of other copies, which an only one has not: its number in its key, what is asked
-// beside it, for how long word of what others may have missed stays.
+// Returns `value` if there are several copies, else an empty value. Several copies need a number in their
+// keys, additional requests, and tombstones that last.
 template <typename T>
-T of_several(std::size_t copies, T value) {
-  if (is_only(copies)) value = T{};
+T value_if_replicated(std::size_t copies, T value) {
+  if (has_single_copy(copies)) value = T{};
   return value;
 }
 
-// For what only one copy can do. Throws InvalidInput that says `why`.
-inline void expect_only(std::size_t copies, std::string_view why) {
-  if (!is_only(copies)) throw InvalidInput(std::string(why));
+// Throws InvalidInput with the message `why` unless there is a single copy.
+inline void require_single_copy(std::size_t copies, std::string_view why) {
+  if (!has_single_copy(copies)) throw InvalidInput(std::string(why));
 }
 
-// "1 copy", "3 copies".
-inline std::string in_words(std::size_t copies) {
-  return std::to_string(copies) + (is_only(copies) ? " copy" : " copies");
+// Returns "1 copy", "3 copies", and so on.
+inline std::string copy_count_text(std::size_t copies) {
+  return std::to_string(copies) + (has_single_copy(copies) ? " copy" : " copies");
 }
 
-// The field `copies`, which an only one has not.
+// Adds the field `copies` unless there is a single copy.
 inline void add_number_of_copies(JsonObject& line, std::size_t copies) {
-  if (!is_only(copies)) line.number("copies", copies);
+  if (!has_single_copy(copies)) line.number("copies", copies);
 }
 
 }  // namespace mcds

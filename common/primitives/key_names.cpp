@@ -3,7 +3,6 @@
 #include <array>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
 
 namespace mcds {
 
@@ -41,7 +40,7 @@ std::string structure_key(const Context& context, std::string_view structure, st
 std::string copied_key(const Context& context, std::string_view structure, std::string_view name) {
   std::string key = structure_key(context, structure, name);
   key.insert(context.key_prefix.size() + structure.size(),
-             of_several(context.copies, std::to_string(context.copies)));
+             value_if_replicated(context.copies, std::to_string(context.copies)));
   return key;
 }
 
@@ -74,7 +73,7 @@ std::optional<std::string> element_of(std::string_view part) {
   return part.starts_with('~') ? std::nullopt : percent_decode(part);
 }
 
-// Key names, taken apart from their end.
+// The functions below take key names apart from their end.
 namespace {
 
 using View = std::string_view;
@@ -88,7 +87,7 @@ constexpr Bytes bytes_of(View text) {
   for (const char byte : text) bytes[static_cast<unsigned char>(byte)] = true;
   return bytes;
 }
-// With which the names of structures begin, and before which none does.
+// The first letters of the names of structures, and the bytes after which no structure's name begins.
 constexpr Bytes first_letters = bytes_of("lcveath");
 constexpr Bytes letters_and_digits =
     bytes_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
@@ -97,7 +96,7 @@ bool is_number(View text) {
   return !text.empty() && text.find_first_not_of("0123456789") == View::npos;
 }
 
-// Takes the last part off `text`, the colon included.
+// Removes the last part of `text` and the colon before it, and returns the part.
 std::optional<View> take_part(View& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == View::npos || colon == 0) return std::nullopt;
@@ -124,25 +123,25 @@ bool take_word(View& text, View word) {
 bool take_segment(View& text) {
   View rest = text;
   const auto id = take_part(rest);
-  if (!id || id->size() != 16 || !parse_hex64(*id) || !take_word(rest, "s")) return false;
+  if (!id || !is_identifier(*id) || !take_word(rest, "s")) return false;
   text = rest;
   return true;
 }
 
-// Removes what stands behind the name; whether nothing that makes it a lesser key stood there.
+// Removes the parts after the name. Returns true if the key is the root.
 bool take_element_parts(View& name) {
   // The colons of an element are encoded.
   if (View rest = name; take_part(rest) && take_word(rest, "v")) {
     name = rest;
     return false;
   }
-  const bool segment = take_segment(name);
   View shard = name;
-  if (take_number(shard) && take_word(shard, "i")) {
-    name = shard;
-    return false;
-  }
-  return take_word(name, "i") && !segment;
+  const bool segment = take_segment(shard);
+  View index = shard;
+  const bool is_shard = take_number(index) && take_word(index, "i");
+  if (!is_shard && !take_word(index = shard, "i")) return false;
+  name = index;
+  return !is_shard && !segment;
 }
 
 bool take_log_parts(View& name) {
@@ -154,7 +153,7 @@ bool take_log_parts(View& name) {
   return false;
 }
 
-// <T>:<p>, whose product is a time of ours.
+// Removes <T>:<p> if T * p is a plausible UNIX time.
 bool take_period(View& text) {
   View rest = text;
   const auto period = parse_u64(take_part(rest).value_or(""));
@@ -167,7 +166,7 @@ bool take_period(View& text) {
   return true;
 }
 
-// visitors:<name>:<T>:<p>, and a visitor's id behind it.
+// Removes <T>:<p> and returns true, or removes <T>:<p>:<id> and returns false, from visitors:<name>:….
 bool take_visitor_parts(View& name) {
   if (take_word(name, "conf")) return false;
   if (take_period(name)) return true;
@@ -190,7 +189,7 @@ bool take_parts(View structure, View& name) {
   if (structure == "cache") return !take_word(name, "rebuild");
   if (structure == "counter") {
     View rest = name;
-    // The window, then the period in front of it.
+    // The window comes last, after the period.
     if (!take_number(rest)) return true;
     if (!take_number(rest) || !take_word(rest, "limit")) return true;
     name = rest;
@@ -199,7 +198,7 @@ bool take_parts(View structure, View& name) {
   return take_visitor_parts(name);
 }
 
-// <name>:<C>x<N>:<i>.<k>
+// Removes `.<k>` from <name>:<C>x<N>:<i>.<k>.
 bool take_further_part(View& text) {
   const auto without_number = [](View from, char mark) -> std::optional<View> {
     const std::size_t end = from.find_last_not_of("0123456789");
@@ -213,7 +212,7 @@ bool take_further_part(View& text) {
   return before.has_value();
 }
 
-// Takes off `text` what makes it a part of what is left.
+// Removes from `text` the suffix that makes it a part of another key. Returns false if there is none.
 bool take_own_part(View structure, View& text) {
   if (structure == "lock") return take_word(text, "fence");
   if (structure == "array") return take_segment(text);
@@ -232,7 +231,7 @@ struct Words {
   View structure, number, rest;
 };
 
-// `<structure>[<number>]:<rest>`
+// Splits `<structure>[<number>]:<rest>`.
 std::optional<Words> words_of(View key) {
   for (const View word : words) {
     if (!key.starts_with(word.front()) || !key.starts_with(word)) continue;
@@ -301,13 +300,11 @@ bool is_relied_on(View key, View key_prefix) {
   return ours && ours->name.structure == "lock";
 }
 
-// A token, with the slot where the lock has several, a blank and a JSON object.
+// The value is a token, followed by `.` and the slot if the lock has several, a space and a JSON object.
 bool is_lock_value(std::string_view value) {
   const std::size_t blank = value.find(' ');
-  if (blank == std::string_view::npos || blank < 16 || value.substr(blank + 1, 1) != "{") return false;
-  const std::string_view slot = value.substr(16, blank - 16);
-  return parse_hex64(value.substr(0, 16)) &&
-         (slot.empty() || (slot.front() == '.' && parse_u64(slot.substr(1))));
+  return blank != std::string_view::npos && is_identifier(value.substr(0, blank)) &&
+         value.substr(blank + 1, 1) == "{";
 }
 
 }  // namespace mcds

@@ -1,5 +1,5 @@
-// One line with a checksum: `<body> *<crc32 in 8 hex digits>`. Foreign writes, truncation and bit rot do not
-// pass. The first byte of a body is a letter, so that no incr takes a record for a number.
+// A sealed line has a checksum: `<body> *<crc32 in 8 hex digits>`. It detects foreign writes, truncation and
+// bit rot. The first byte of a body is a letter, so that incr cannot treat a record as a number.
 #pragma once
 
 #include <algorithm>
@@ -12,19 +12,18 @@
 namespace mcds {
 
 std::string seal(std::string_view body);
-// Seals the body that `text` ends with, from `start` on.
+// Seals the body that begins at `start` and ends with `text`.
 void append_seal(std::string& text, std::size_t start);
 
-// The body; nullopt when the checksum is missing or wrong.
+// Returns the body, or nullopt if the checksum is missing or wrong.
 std::optional<std::string_view> unseal(std::string_view line);
 
-// Servers whose items are smaller than usual: memcached -I, from 1 KiB on. Nothing tells their size at the
-// cost of no trip.
-// What is too large for one item is refused, and sent again in pieces.
+// Servers may limit items to less than 1 MiB (memcached -I, at least 1 KiB). Reading the limit would cost a
+// round trip, so a value that is too large is sent, refused, and sent again in pieces.
 
-// Calls send(first, last) for pieces that together are 0 … count, in order: all at once, then half as many
-// whenever send throws that a server refused them. A server without memory or cas refuses, too: so one alone
-// comes first after each refusal, and if that is refused it is thrown, with nothing sent behind it.
+// Calls send(first, last) for consecutive ranges that cover 0 … count: first for the whole, and after each
+// refusal by a server for half the refused range. A server without memory or cas refuses every size.
+// Therefore a single item follows each refusal; if that is refused, throws the failure and sends no more.
 template <typename Send>
 void in_pieces(std::size_t count, const Send& send) {
   std::size_t most = count, next = count;
@@ -42,7 +41,7 @@ void in_pieces(std::size_t count, const Send& send) {
   }
 }
 
-// The same with whole lines of text: send(piece, first, last), the numbers of its lines.
+// Does the same for whole lines of text, with send(piece, first, last); first and last are line numbers.
 template <typename Send>
 void lines_in_pieces(const std::string& text, const Send& send) {
   std::vector<std::size_t> starts{0};

@@ -7,8 +7,8 @@ namespace mcds {
 std::vector<std::size_t> copy_servers(const Placement& placement, std::size_t copies, std::string_view key) {
   auto servers = placement.servers_of(key, copies);
   if (servers.size() == copies) return servers;
-  throw InvalidInput("--copies " + std::to_string(copies) +
-                     " needs as many servers that hold keys; there are " + std::to_string(servers.size()));
+  throw InvalidInput("--copies " + std::to_string(copies) + " exceeds the " + std::to_string(servers.size()) +
+                     " servers that hold keys; use fewer copies");
 }
 
 std::vector<std::size_t> copy_servers(const Context& context, std::string_view key) {
@@ -34,7 +34,7 @@ std::vector<Reply> execute_copies(const Context& context, const Request& request
 }
 
 Request read_of_copy(const Context& context, std::string key, bool with_age) {
-  if (is_only(context.copies)) return Request::get(std::move(key));
+  if (has_single_copy(context.copies)) return Request::get(std::move(key));
   return with_age ? Request::probe(std::move(key), 0) : Request::gets(std::move(key));
 }
 
@@ -42,48 +42,13 @@ CopyOutcome copy_outcome(const Context& context, const Reply& reply) {
   return {.server = reply.server, .failure = attempt([&] { expect(context.cluster, reply); }).failure()};
 }
 
-std::vector<CopyOutcome> copy_outcomes(const Context& context, std::span<const Reply> replies) {
-  std::vector<CopyOutcome> outcomes;
-  for (const Reply& reply : replies) {
-    CopyOutcome& outcome = outcomes.emplace_back(copy_outcome(context, reply));
-    if (reply.outcome == Outcome::stored) outcome.number = reply.number;
-    if (reply.outcome == Outcome::hit)
-      outcome.number = parse_u64(reply.value.substr(0, reply.value.find(' ')));
-  }
-  return outcomes;
-}
-
-std::vector<CopyOutcome> copy_outcomes(const Context& context, std::string_view key,
-                                       std::span<const std::optional<Failure>> failures) {
-  std::vector<CopyOutcome> outcomes;
-  const auto servers = copy_servers(context, key);
-  for (std::size_t i = 0; i < servers.size(); ++i)
-    outcomes.push_back({.server = servers[i], .failure = failures[i]});
-  return outcomes;
-}
-
-const Reply& telling(std::span<const Reply> replies) {
-  for (const auto matches : {+[](const Reply& reply) { return reply.unknown(); },
-                             +[](const Reply& reply) { return reply.failed(); }}) {
-    const auto found = std::ranges::find_if(replies, matches);
-    if (found != replies.end()) return *found;
-  }
-  return replies.front();
-}
-
 std::optional<Failure> failure_of_all(std::span<const std::optional<Failure>> copies) {
-  const std::optional<Failure>* told = nullptr;
+  const std::optional<Failure>* reported = nullptr;
   for (const auto& failure : copies) {
     if (!failure) return std::nullopt;
-    if (told == nullptr || failure->code() == ErrorCode::unknown_outcome) told = &failure;
+    if (reported == nullptr || failure->code() == ErrorCode::unknown_outcome) reported = &failure;
   }
-  return told == nullptr ? std::nullopt : *told;
-}
-
-void expect_all(std::span<const std::optional<Failure>> copies) {
-  for (const auto& failure : copies) {
-    if (failure) raise(*failure);
-  }
+  return reported == nullptr ? std::nullopt : *reported;
 }
 
 }  // namespace mcds

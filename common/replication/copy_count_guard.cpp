@@ -29,8 +29,8 @@ std::string CopyCountGuard::key_for(std::size_t copies) const {
 
 struct CopyCountGuard::Survey {
   SteadyTime at{};
-  std::vector<std::size_t> counts;          // under which the structure exists
-  std::map<std::size_t, Failure> failures;  // of the servers that did not answer
+  std::vector<std::size_t> counts;          // copy counts under which the structure exists
+  std::map<std::size_t, Failure> failures;  // by server that did not answer
 
   std::optional<std::size_t> other_than(std::size_t count) const {
     const auto other = std::ranges::find_if(counts, [&](std::size_t one) { return one != count; });
@@ -39,19 +39,19 @@ struct CopyCountGuard::Survey {
   bool has(std::size_t count) const { return std::ranges::find(counts, count) != counts.end(); }
 };
 
-// One batch asks for the root of one copy on its server, and for that of several copies on the first two
-// servers of each count.
+// One batch reads the root of a single copy on its server, and those of several on each count's first two
+// servers.
 CopyCountGuard::Survey CopyCountGuard::survey() const {
   const Placement& placement = context_.cluster.placement();
   Survey survey;
   survey.at = context_.clock.steady();
-  const std::size_t max_count = std::min(placement.pool().size(), most_copies);
+  const std::size_t max_count = std::min(placement.pool().size(), max_copies);
   if (max_count == 1) return survey;
   std::vector<Request> batch;
-  std::vector<std::size_t> count_of;  // each request's
+  std::vector<std::size_t> count_of;  // for each request
   for (std::size_t copies = 1; copies <= max_count; ++copies) {
     const std::string root = key_for(copies) + root_suffix_;
-    for (const std::size_t server : placement.servers_of(root, is_only(copies) ? 1 : 2)) {
+    for (const std::size_t server : placement.servers_of(root, has_single_copy(copies) ? 1 : 2)) {
       batch.push_back(Request::get(root).on(server));
       count_of.push_back(copies);
     }
@@ -70,14 +70,15 @@ CopyCountGuard::Survey CopyCountGuard::survey() const {
   return survey;
 }
 
-void CopyCountGuard::check() {
-  if (checked_at_ && context_.clock.steady() - *checked_at_ < max_check_age) return;
+bool CopyCountGuard::check() {
+  if (checked_at_ && context_.clock.steady() - *checked_at_ < max_check_age) return false;
   checked_at_.reset();
   const Survey now = survey();
   if (const auto other = now.other_than(context_.copies); other && !now.has(context_.copies)) refuse(*other);
   checked_at_ = now.at;
   silent_servers_.clear();
   for (const auto& [server, failure] : now.failures) silent_servers_.insert(server);
+  return context_.cluster.placement().pool().size() > 1 && now.counts.empty();
 }
 
 void CopyCountGuard::confirm_creation(const Undo& undo) {
@@ -91,7 +92,9 @@ void CopyCountGuard::confirm_creation(const Undo& undo) {
   if (const auto other = now.other_than(context_.copies)) refuse_creation(*other, undo);
   const auto silent = newly_silent(now);
   if (silent == now.failures.end()) return;
-  throw UnknownOutcome(created() + ", and a server that may have it in another number does not answer",
+  throw UnknownOutcome(created() +
+                           ", but a server that may hold it with another count did not answer; read it with "
+                           "other values of --copies when that server is back",
                        silent->second.server());
 }
 
@@ -100,21 +103,22 @@ std::optional<std::size_t> CopyCountGuard::find_other_count() const {
 }
 
 std::string CopyCountGuard::created() const {
-  return "the " + structure_ + " '" + name_ + "' was created in " + in_words(context_.copies);
+  return "the " + structure_ + " '" + name_ + "' was created with " + copy_count_text(context_.copies);
 }
 
 void CopyCountGuard::refuse_creation(std::size_t other, const Undo& undo) const {
   const auto undone = attempt(undo);
   if (!undone.failure() && undone.value()) refuse(other);
-  throw UnknownOutcome(created() + ", and another is kept in " + in_words(other) +
-                       "; fetch each with --copies" +
+  throw UnknownOutcome("the " + structure_ + " '" + name_ + "' now exists twice, with " +
+                       std::to_string(context_.copies) + " and with " + copy_count_text(other) +
+                       "; fetch each with --copies, then drop one" +
                        (undone.failure() ? std::string(": ") + undone.failure()->what() : std::string()));
 }
 
 void CopyCountGuard::refuse(std::size_t other) const {
-  // A limit's windows end by themselves.
+  // The windows of a limit expire.
   throw Failure(ErrorCode::bad_data,
-                "the " + structure_ + " '" + name_ + "' is kept in " + in_words(other) + "; give --copies " +
+                "the " + structure_ + " '" + name_ + "' has " + copy_count_text(other) + "; use --copies " +
                     std::to_string(other) +
                     (root_suffix_.starts_with(":limit:") ? ", or wait until its window ends" : ""));
 }

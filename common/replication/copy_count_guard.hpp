@@ -1,7 +1,6 @@
-// CopyCountGuard: prevents two structures of the same name with different copy counts. The count is part of
+// CopyCountGuard prevents two structures of the same name with different copy counts. The count is part of
 // every key, so a client with the wrong --copies reads a miss. Call the guard before you report that miss or
-// create anything: it throws if the structure exists with another count. Its contract stands at the end of
-// this file.
+// create anything: it throws if the structure exists with another count. Its contract is below.
 #pragma once
 
 #include <set>
@@ -27,16 +26,17 @@ class CopyCountGuard {
   const std::string& key() const { return key_; }
 
   // Throws Failure(bad_data) if the structure exists with another copy count and not with this one. A check
-  // that is less than a second old is not repeated. A failed check is never reused.
-  void check();
+  // that is less than a second old is not repeated. A failed check is never reused. Returns true if it has
+  // just found that the structure does not exist.
+  bool check();
 
   // Checks again after a creation, before it is acknowledged. If another count is found, calls `undo` and
   // throws Failure(bad_data), or UnknownOutcome if `undo` fails. Also throws UnknownOutcome if a server that
   // answered check() does not answer now.
   void confirm_creation(const Undo& undo);
 
-  // For callers that check by themselves: find_other_count() returns another count under which the structure
-  // exists, and refuse_creation() is the second half of confirm_creation() for it.
+  // Serves callers that make the check themselves: find_other_count() returns another count under which the
+  // structure exists, and refuse_creation() is the second half of confirm_creation() for it.
   std::optional<std::size_t> find_other_count() const;
   [[noreturn]] void refuse_creation(std::size_t other, const Undo& undo) const;
 

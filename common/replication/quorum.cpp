@@ -10,17 +10,18 @@ bool has(const CopyState& copy) {
   return !copy.failure && copy.has;
 }
 
-// The failure that stands for all: of one that may have been applied, before that of one that was not.
-const Failure* telling(std::span<const CopyState> copies) {
-  const Failure* told = nullptr;
+// Returns the failure that represents all copies: an unknown outcome if there is one, else the first failure.
+const Failure* representative_failure(std::span<const CopyState> copies) {
+  const Failure* reported = nullptr;
   for (const CopyState& copy : copies) {
-    if (copy.failure && (told == nullptr || copy.failure->code() == ErrorCode::unknown_outcome))
-      told = &*copy.failure;
+    if (copy.failure && (reported == nullptr || copy.failure->code() == ErrorCode::unknown_outcome))
+      reported = &*copy.failure;
   }
-  return told;
+  return reported;
 }
 
-// How many count as having answered.
+// Returns how many copies count as having answered. With three or more copies, an empty one does not count
+// while another has a value, unless all answered.
 std::size_t answered(std::span<const CopyState> copies) {
   const auto silent = [](const CopyState& copy) { return copy.failure.has_value(); };
   const auto answers = copies.size() - static_cast<std::size_t>(std::ranges::count_if(copies, silent));
@@ -38,30 +39,33 @@ std::size_t quorum(std::size_t copies) {
   return copies < 3 ? 1 : copies / 2 + 1;
 }
 
-std::optional<Failure> failure_of(Part part, std::span<const CopyState> copies) {
-  const std::size_t count =
-      part == Part::reading ? answered(copies) : static_cast<std::size_t>(std::ranges::count_if(copies, has));
+std::optional<Failure> failure_of(QuorumPhase part, std::span<const CopyState> copies) {
+  const std::size_t count = part == QuorumPhase::reading
+                                ? answered(copies)
+                                : static_cast<std::size_t>(std::ranges::count_if(copies, has));
   if (count >= quorum(copies.size())) return std::nullopt;
-  const Failure* told = telling(copies);
-  // Copies that other clients keep changing.
-  const Failure again = Contention("other clients kept changing it; try again");
-  if (told == nullptr) told = &again;
-  const bool unknown = told->code() == ErrorCode::unknown_outcome;
-  if (part == Part::changing && count != 0) {
+  const Failure* reported = representative_failure(copies);
+  // No copy failed if other clients kept changing them.
+  const Failure again = Contention("other clients kept changing the item; try again");
+  if (reported == nullptr) reported = &again;
+  const bool unknown = reported->code() == ErrorCode::unknown_outcome;
+  if (part == QuorumPhase::writing && count != 0) {
     return UnknownOutcome(of_copies(count, copies.size()) +
-                              "could be written; try again when more servers answer: " + told->what(),
-                          told->server());
+                              "could be written; try again when more servers answer: " + reported->what(),
+                          reported->server());
   }
-  if (part == Part::changing) return *told;
-  // What was only read is not in doubt.
-  const ErrorCode code = unknown ? ErrorCode::unavailable : told->code();
-  if (count == 0) return Failure(code, told->what(), told->server());
-  const char* what = part == Part::reading ? "can be relied upon; try again when more servers answer: "
-                                           : "have what was read; try again when more servers answer: ";
-  return Failure(code, of_copies(count, copies.size()) + what + told->what(), told->server());
+  if (part == QuorumPhase::writing) return *reported;
+  // The outcome of a read is never unknown.
+  const ErrorCode code = unknown ? ErrorCode::unavailable : reported->code();
+  if (count == 0) return Failure(code, reported->what(), reported->server());
+  const std::string what = part == QuorumPhase::reading
+                               ? "could be read, and " + std::to_string(quorum(copies.size())) +
+                                     " are needed; try again when more servers answer: "
+                               : "have the value that was read; try again when more servers answer: ";
+  return Failure(code, of_copies(count, copies.size()) + what + reported->what(), reported->server());
 }
 
-std::optional<Failure> failure_of(Part part, std::span<const std::optional<Failure>> copies) {
+std::optional<Failure> failure_of(QuorumPhase part, std::span<const std::optional<Failure>> copies) {
   std::vector<CopyState> states;
   for (const auto& failure : copies) states.push_back({.failure = failure});
   return failure_of(part, states);

@@ -37,7 +37,7 @@ Replicas::Replicas(const Context& context)
 
 namespace {
 
-// What a run is doing, and what it waits for.
+// The state of a run: its fiber, and the requests or the time that it waits for.
 struct State {
   std::unique_ptr<Fiber> fiber;
   std::vector<Request> batch;
@@ -53,7 +53,8 @@ struct State {
   }
 };
 
-// Outside of a run it asks the servers itself.
+// The cluster of one run, whose requests join the common batch. Outside of a run it queries the servers
+// directly.
 class RunCluster final : public Cluster {
  public:
   RunCluster(Cluster& inner, State& state, std::unique_ptr<Placement> placement)
@@ -107,10 +108,10 @@ struct Run {
 
 }  // namespace
 
-struct SideBySide::Parts {
+struct FiberGroup::Parts {
   Context whole;
   std::size_t count;
-  std::vector<std::unique_ptr<Run>> runs;  // none for a single one
+  std::vector<std::unique_ptr<Run>> runs;  // empty for a single run
 
   Parts(const Context& context, std::size_t of, const PlacementOf& placement_of) : whole(context), count(of) {
     for (std::size_t i = 0; count != 1 && i < count; ++i) {
@@ -120,7 +121,7 @@ struct SideBySide::Parts {
     }
   }
 
-  // Lets every run that can go on do so, until it asks for something.
+  // Resumes every run that is not asleep, until it waits again. Returns true if any run has not finished.
   bool resume_ready() {
     bool running = false;
     for (const auto& run : runs) {
@@ -137,7 +138,7 @@ struct SideBySide::Parts {
     return running;
   }
 
-  // One joined batch of those that ask, or a nap when all sleep.
+  // Sends the requests of all runs as one batch, or sleeps if all runs sleep.
   void serve() {
     std::vector<Request> batch;
     std::optional<SteadyTime> wake;
@@ -165,7 +166,7 @@ struct SideBySide::Parts {
     }
   }
 
-  // So that nothing stays on their stacks.
+  // Unwinds the stacks of all runs.
   void cancel(const std::exception_ptr& reason) {
     for (const auto& run : runs) {
       State& state = run->state;
@@ -176,21 +177,19 @@ struct SideBySide::Parts {
   }
 };
 
-SideBySide::SideBySide(const Context& whole, std::size_t runs, const PlacementOf& placement_of)
+FiberGroup::FiberGroup(const Context& whole, std::size_t runs, const PlacementOf& placement_of)
     : parts_(std::make_unique<Parts>(whole, runs, placement_of)) {}
-SideBySide::~SideBySide() = default;
-SideBySide::SideBySide(SideBySide&&) noexcept = default;
-SideBySide& SideBySide::operator=(SideBySide&&) noexcept = default;
+FiberGroup::~FiberGroup() = default;
 
-std::size_t SideBySide::size() const {
+std::size_t FiberGroup::size() const {
   return parts_->count;
 }
 
-Context& SideBySide::at(std::size_t run) const {
+Context& FiberGroup::at(std::size_t run) const {
   return size() == 1 ? parts_->whole : parts_->runs[run]->context;
 }
 
-void SideBySide::each(const std::function<void(std::size_t run)>& work) const {
+void FiberGroup::each(const std::function<void(std::size_t run)>& work) const {
   if (size() == 1) return work(0);
   for (std::size_t i = 0; i < parts_->runs.size(); ++i) {
     State& state = parts_->runs[i]->state;

@@ -1,9 +1,8 @@
-// A structure that is kept in N copies, N at least 1: its code runs once per copy, side by side.
+// Replicas runs the code of a structure with N copies (N at least 1) once per copy, concurrently.
 //
-// Every copy has a Context of its own, in which a structure finds only that copy of each key. The batches of
-// a round leave together, so N copies cost as many round trips as one. What each run returns, or the failure
-// it ended with, is one Result per copy, also for a single one: who wants a failure thrown says expect_all()
-// or expect_any().
+// Each copy has its own Context, in which every key has only that copy. The batches of a round leave
+// together, so N copies cost as many round trips as one. Each run yields one Result: its return value, or the
+// failure that ended it. A caller that wants failures thrown uses expect_all() or expect_any().
 #pragma once
 
 #include "common/base/errors.hpp"
@@ -12,28 +11,26 @@
 
 namespace mcds {
 
-// The same code several times, side by side: a structure's copies, or many names of a batch.
+// Runs the same code several times concurrently: for the copies of a structure, or for many names of a batch.
 //
-// Every run has a Context of its own. One that asks the servers, or sleeps, waits for the others; what all of
-// them ask for leaves as one batch, so that many runs cost as many round trips as the longest of them.
+// Each run has its own Context. A run that sends requests or sleeps waits for the others, and the requests of
+// all runs leave as one batch. Together they cost as many round trips as the longest of them.
 //
-// The runs are fibers because structures stay plain code that way: whoever waits for a reply simply calls
-// execute(), and would otherwise have to be written as a state machine to wait beside others. Everything
-// happens on one thread, in the order of the runs. A single run is no fiber, and has the whole context.
-class SideBySide {
+// The runs are fibers, because a structure then simply calls execute() to wait for a reply; without fibers,
+// it would have to be a state machine. All fibers run on one thread, in the order of the runs. A single run
+// is not a fiber and has the whole context.
+class FiberGroup {
  public:
-  // Where the keys of a run lie, in one copy each; without one they lie as in `whole`.
+  // Returns the placement of a run's keys, with one copy of each. By default they are placed as in `whole`.
   using PlacementOf = std::function<std::unique_ptr<Placement>(std::size_t run)>;
-  SideBySide(const Context& whole, std::size_t runs, const PlacementOf& placement_of = {});
-  ~SideBySide();
-  SideBySide(SideBySide&&) noexcept;
-  SideBySide& operator=(SideBySide&&) noexcept;
+  FiberGroup(const Context& whole, std::size_t runs, const PlacementOf& placement_of = {});
+  ~FiberGroup();
 
   std::size_t size() const;
   Context& at(std::size_t run) const;
 
-  // Does `work` in every run. It may use nothing but at(run) of the outside world. What one throws leaves
-  // here, after all have ended.
+  // Calls `work` for every run. `work` may use nothing outside but at(run). Rethrows the first exception
+  // after all runs have ended.
   void each(const std::function<void(std::size_t run)>& work) const;
 
  private:
@@ -43,9 +40,9 @@ class SideBySide {
 
 // One result per copy, in the order of copy_servers.
 template <typename T>
-class EachResult {
+class PerCopyResults {
  public:
-  explicit EachResult(std::vector<Result<T>> results) : results_(std::move(results)) {}
+  explicit PerCopyResults(std::vector<Result<T>> results) : results_(std::move(results)) {}
 
   std::size_t size() const { return results_.size(); }
   Result<T>& operator[](std::size_t copy) { return results_[copy]; }
@@ -55,15 +52,15 @@ class EachResult {
   auto begin() const { return results_.begin(); }
   auto end() const { return results_.end(); }
 
-  // What `make` makes of the values; the failures stay.
+  // Returns the results of `make` for the values, and the failures unchanged.
   template <typename Make>
   auto mapped(const Make& make) const {
     std::vector<Result<std::invoke_result_t<const Make&, const T&>>> made;
     for (const Result<T>& one : results_) made.push_back(attempt([&] { return make(one.value()); }));
-    return EachResult<std::invoke_result_t<const Make&, const T&>>(std::move(made));
+    return PerCopyResults<std::invoke_result_t<const Make&, const T&>>(std::move(made));
   }
 
-  // How many copies have a value, and one like this.
+  // Returns how many copies have a value that passes the test.
   template <typename Test>
   std::size_t count(const Test& test) const {
     std::size_t count = 0;
@@ -87,21 +84,21 @@ class EachResult {
   std::vector<Result<T>> results_;
 };
 
-// Throws if no copy could do it.
+// Throws if no copy succeeded.
 template <typename T>
-EachResult<T> expect_any(EachResult<T> results) {
+PerCopyResults<T> expect_any(PerCopyResults<T> results) {
   if (const auto failure = failure_of_all(results.failures())) raise(*failure);
   return results;
 }
 
-// Throws if one of them could not.
+// Returns the values. Throws if any copy failed.
 template <typename T>
-std::vector<T> expect_all(EachResult<T> results) {
+std::vector<T> expect_all(PerCopyResults<T> results) {
   std::vector<T> values;
   for (Result<T>& one : results) values.push_back(std::move(one.value()));
   return values;
 }
-inline void expect_all(const EachResult<void>& results) {
+inline void expect_all(const PerCopyResults<void>& results) {
   for (const Result<void>& one : results) one.value();
 }
 
@@ -110,11 +107,11 @@ class Replicas {
   explicit Replicas(const Context& context);
 
   std::size_t size() const { return runs_.size(); }
-  // A context in which every key has one copy: its `copy`-th.
+  // Returns a context in which every key has a single copy, its `copy`-th.
   Context& at(std::size_t copy) const { return runs_.at(copy); }
 
-  // Runs `work` for every copy. It may use nothing but at(copy) of the outside world. What it throws is the
-  // copy's result if it is a Failure; anything else leaves each().
+  // Runs `work` for every copy. `work` may use nothing outside but at(copy). A Failure that it throws is the
+  // copy's result; any other exception is rethrown.
   template <typename Work>
   auto each(const Work& work) const {
     using T = std::invoke_result_t<const Work&, std::size_t>;
@@ -122,11 +119,11 @@ class Replicas {
     runs_.each([&](std::size_t copy) { done[copy].emplace(attempt([&] { return work(copy); })); });
     std::vector<Result<T>> results;
     for (auto& one : done) results.push_back(std::move(*one));
-    return EachResult<T>(std::move(results));
+    return PerCopyResults<T>(std::move(results));
   }
 
  private:
-  SideBySide runs_;
+  FiberGroup runs_;
 };
 
 }  // namespace mcds

@@ -12,8 +12,8 @@ constexpr std::uint32_t removed_before_versions = 0x6d636473;
 constexpr std::uint32_t highest = removed_flag - 1;
 constexpr std::uint32_t number_mask = highest;
 constexpr auto removed_for = std::chrono::hours(1);
-constexpr std::string_view removed_by = "removed by ";
-constexpr int most_rounds = 50;
+constexpr std::string_view removal_prefix = "removed by ";
+constexpr int max_rounds = 50;
 
 struct Rank {
   bool found;
@@ -26,12 +26,12 @@ Rank rank_of(const VersionedCopy& copy) {
   return {copy.found, copy.number, copy.removed, copy.value};
 }
 
-// Whether the other counts for sure; of two that are alike, or that nothing decides between, none does.
+// Returns true if `other` certainly counts instead of `one`; false also if they are equal or nothing decides.
 bool older(const Rank& one, const Rank& other) {
   if (one.found != other.found) return other.found;
   if (one.number != other.number) return one.number < other.number;
   if (one.removed != other.removed) return other.removed;
-  // The word of a removal says whose it is, and stays: it is counted.
+  // A tombstone identifies its remover and stays, because removers count the copies that have theirs.
   return one.number != 0 && !one.removed && one.value < other.value;
 }
 
@@ -56,21 +56,15 @@ bool VersionedItem::lost_somewhere() const {
          std::ranges::any_of(copies, [](const VersionedCopy& copy) { return !copy.failure && !copy.found; });
 }
 
-void VersionedItem::expect_all() const {
-  for (const VersionedCopy& copy : copies) {
-    if (copy.failure) raise(*copy.failure);
-  }
-}
-
 std::optional<std::uint32_t> VersionedItem::next_number() const {
   const VersionedCopy* copy = newest();
-  if (copy == nullptr) return any_failed() ? first_in_doubt : 1;
+  if (copy == nullptr) return any_failed() ? first_uncertain_version : 1;
   return copy->number < highest ? std::optional(copy->number + 1) : std::nullopt;
 }
 
 CorruptData no_version_left(const std::string& key) {
-  return CorruptData(key +
-                     " has flags of another program, above every version; remove the key from its servers");
+  return CorruptData(
+      key + " has another program's flags, above every version number; remove the key from its servers");
 }
 
 bool VersionedItem::divergent() const {
@@ -83,8 +77,8 @@ bool VersionedItem::divergent() const {
 
 std::vector<CopyOutcome> VersionedItem::outcomes() const {
   std::vector<CopyOutcome> list;
-  // An only copy is not told of, and one more allocation for each element is felt.
-  if (is_only(copies.size())) return list;
+  // Answers do not list a single copy, and one more allocation per element would be measurable.
+  if (has_single_copy(copies.size())) return list;
   list.reserve(copies.size());
   for (const VersionedCopy& copy : copies) list.push_back({.server = copy.server, .failure = copy.failure});
   return list;
@@ -95,8 +89,9 @@ bool VersionedWrite::lacks(const VersionedCopy& copy) const {
   return older(rank_of(copy), {true, number, removed, value});
 }
 
-// Who finds its own word on most copies removed it: no other word of this version can be on as many. Who has
-// written none may read again what another has done.
+// A client that finds its tombstone on most copies removed the value, because no other tombstone of this
+// version can be on as many. One that has written none may read again what another client has done. Otherwise
+// the outcome is unknown, also if a reader copied the tombstone or a setter replaced it.
 void VersionedRemoval::judge() {
   const auto& copies = item->copies;
   const auto count = [&](const auto& test) {
@@ -107,17 +102,17 @@ void VersionedRemoval::judge() {
   const auto unknown = count([](const VersionedCopy& copy) {
     return copy.failure && copy.failure->code() == ErrorCode::unknown_outcome;
   });
-  overtaken = own + unknown == 0 && others != 0;
-  if (overtaken) return;
-  failure = failure_of(Part::changing, copies, [this](const VersionedCopy& copy) { return is_ours(copy); });
-  // With two copies one is enough, but each of two removers may have one, and what is newer on the other may
-  // have taken the place of another's.
+  superseded = own + unknown == 0 && others != 0;
+  if (superseded) return;
+  failure =
+      failure_of(QuorumPhase::writing, copies, [this](const VersionedCopy& copy) { return is_ours(copy); });
+  // One of two copies suffices, but each of two removers may have one, and a newer item on the other copy
+  // may have replaced another remover's tombstone.
   const auto met = count([this](const VersionedCopy& copy) {
     return !copy.failure && copy.found && copy.number >= number && !is_ours(copy);
   });
   if (!failure && met != 0 && 2 * own <= copies.size())
-    failure =
-        UnknownOutcome("another client changed it at the same time; it was removed, perhaps by that one");
+    failure = UnknownOutcome("removed, but another client may have been the one that removed it");
 }
 
 std::vector<Request> Versions::gets(Reading& reading) const {
@@ -176,7 +171,8 @@ std::vector<VersionedItem> Versions::finish_read(Reading reading, std::vector<Ve
   return items;
 }
 
-// Those of which an unread copy is not alone in holding nothing.
+// An unread copy may not be assumed empty if another copy of its key holds something or failed. No value of
+// these keys has been written yet.
 void Versions::read_whole(std::vector<VersionedItem>& items) const {
   std::vector<std::string> keys;
   std::vector<std::size_t> places;
@@ -198,10 +194,10 @@ VersionedItem Versions::item_of(std::string key, std::span<const Reply> replies)
 
 bool is_removal(std::string_view value, std::uint32_t flags) {
   if (flags == removed_before_versions && value.empty()) return true;
-  return flags >= removed_flag && (value.empty() || value == "0" || value.starts_with(removed_by));
+  return flags >= removed_flag && (value.empty() || value == "0" || value.starts_with(removal_prefix));
 }
 
-// Whether we have written it stays known.
+// Keeps `written` and `begun`, because this client's writes stay known.
 void Versions::take(VersionedCopy& copy, Reply&& reply) const {
   copy.server = reply.server;
   copy.unread = false;
@@ -247,7 +243,7 @@ void Versions::put_request(const VersionedWrite& write, const VersionedCopy& cop
   request.must_compare = !copy.found;
 }
 
-// Whether a copy is to be sent something now; if not, nothing is due, or its failure says why.
+// Returns true if the copy must be written now. If not, nothing is needed, or its failure says why.
 bool Versions::is_due(VersionedWrite& write, VersionedCopy& copy, bool too_often) const {
   if (!write.lacks(copy)) return false;
   if (write.only_over_live && !copy.live()) {
@@ -255,18 +251,21 @@ bool Versions::is_due(VersionedWrite& write, VersionedCopy& copy, bool too_often
     return false;
   }
   if (too_often)
-    copy.failure =
-        Contention("other clients kept changing it; try again", context_.cluster.address_of(copy.server));
+    copy.failure = Contention("other clients kept changing the item; try again",
+                              context_.cluster.address_of(copy.server));
   return !too_often;
 }
 
 void Versions::remove(std::span<VersionedRemoval> removals) const {
   std::vector<VersionedWrite> writes;
   for (VersionedRemoval& removal : removals) {
-    removal.value = std::string(removed_by) + hex64(context_.random.bits());
+    removal.value = std::string(removal_prefix) + hex64(context_.random.bits());
     writes.push_back(removal.write());
     writes.back().only_first = true;
   }
+  // The tombstone goes to the first copy that answers, then to the others. No tombstone replaces another of
+  // the same version, so at most one remover finds its own on most copies. A crash in between leaves a
+  // tombstone that the next reader writes to the other copies.
   write(writes);
   std::vector<VersionedWrite> others;
   for (std::size_t i = 0; i < removals.size(); ++i) {
@@ -302,7 +301,7 @@ std::vector<std::size_t> Versions::unseen(std::span<const VersionedWrite> writes
   const auto is_ours = [](const VersionedWrite& write, const VersionedCopy& copy) {
     return !copy.failure && copy.live() && copy.number == write.number && copy.value == write.value;
   };
-  std::vector<std::size_t> doubted;
+  std::vector<std::size_t> suspected;
   std::vector<Request> gets;
   for (std::size_t i = 0; i < writes.size(); ++i) {
     const VersionedWrite& write = writes[i];
@@ -312,16 +311,16 @@ std::vector<std::size_t> Versions::unseen(std::span<const VersionedWrite> writes
     if (quorum(copies.size()) != 1 || write.blocked || write.misread) continue;
     const auto ours = std::ranges::find_if(copies, [&](const auto& copy) { return is_ours(write, copy); });
     if (ours == copies.end()) continue;
-    doubted.push_back(i);
+    suspected.push_back(i);
     gets.push_back(Request::gets(write.item->key).on(ours->server));
   }
-  if (doubted.empty()) return doubted;
+  if (suspected.empty()) return suspected;
   const auto replies = context_.cluster.execute(gets);
   std::vector<std::size_t> unseen;
-  for (std::size_t k = 0; k < doubted.size(); ++k) {
+  for (std::size_t k = 0; k < suspected.size(); ++k) {
     VersionedCopy now;
     take(now, Reply(replies[k]));
-    if (now.failure || is_ours(writes[doubted[k]], now)) unseen.push_back(doubted[k]);
+    if (now.failure || is_ours(writes[suspected[k]], now)) unseen.push_back(suspected[k]);
   }
   return unseen;
 }
@@ -334,7 +333,7 @@ std::vector<Request> Versions::due(Writing& writing) const {
     if (write.misread) continue;
     write.blocked = false;
     for (VersionedCopy& copy : write.item->copies) {
-      if (is_due(write, copy, writing.round_ == most_rounds)) {
+      if (is_due(write, copy, writing.round_ == max_rounds)) {
         const auto put = attempt([&] { put_request(write, copy, batch); });
         copy.failure = put.failure();
         if (!copy.failure) writing.sent_.push_back({&write, &copy});
@@ -348,9 +347,12 @@ std::vector<Request> Versions::due(Writing& writing) const {
 
 void Versions::take_written(Writing& writing, std::span<const Reply> replies) const {
   std::vector<Request> again;
-  std::vector<VersionedCopy*> overtaken;
+  std::vector<VersionedCopy*> superseded;
   for (std::size_t i = 0; i < replies.size(); ++i) {
     const auto& [write, copy] = writing.sent_[i];
+    // An add to a copy that was assumed empty is refused if something is there. Then the other copies hold
+    // version 1 of the value, which any other version outvotes. The caller reads all copies and writes again
+    // above what they hold, from version 2^20 if nothing is held and an unread copy does not answer.
     if (std::exchange(copy->unread, false) && replies[i].outcome != Outcome::stored) {
       write->misread = true;
       write->held = write->held || !replies[i].failed();
@@ -366,12 +368,12 @@ void Versions::take_written(Writing& writing, std::span<const Reply> replies) co
       copy->failure = copy_outcome(context_, replies[i]).failure;
     } else if (!write->misread) {
       again.push_back(Request::gets(write->item->key).on(copy->server));
-      overtaken.push_back(copy);
+      superseded.push_back(copy);
     }
   }
   if (again.empty()) return;
   std::vector<Reply> looked = context_.cluster.execute(again);
-  for (std::size_t i = 0; i < looked.size(); ++i) take(*overtaken[i], std::move(looked[i]));
+  for (std::size_t i = 0; i < looked.size(); ++i) take(*superseded[i], std::move(looked[i]));
 }
 
 std::vector<std::optional<Failure>> Versions::settle(std::span<VersionedItem> items,
@@ -379,13 +381,13 @@ std::vector<std::optional<Failure>> Versions::settle(std::span<VersionedItem> it
   std::vector<std::optional<Failure>> failures;
   failures.reserve(items.size());
   for (const VersionedItem& item : items) failures.push_back(item.failure_of_read());
-  // An only copy is owed nothing.
+  // A single copy needs no repair.
   if (!in_use()) return failures;
-  // Nothing is written where too little is known: it would make an empty copy count.
+  // Nothing is written where too little is known, because an empty copy would count once it is written.
   std::vector<char> settled;
   for (std::size_t i = 0; i < items.size(); ++i)
     settled.push_back(!failures[i] && (!which || which(items[i])) ? 1 : 0);
-  std::vector<VersionedWrite> writes = owed(items);
+  std::vector<VersionedWrite> writes = writes_needed(items);
   std::erase_if(writes, [&](const VersionedWrite& one) {
     return settled[static_cast<std::size_t>(one.item - items.data())] == 0;
   });
@@ -396,7 +398,7 @@ std::vector<std::optional<Failure>> Versions::settle(std::span<VersionedItem> it
   return failures;
 }
 
-std::vector<VersionedWrite> Versions::owed(std::span<VersionedItem> items) {
+std::vector<VersionedWrite> Versions::writes_needed(std::span<VersionedItem> items) {
   std::vector<VersionedWrite> writes;
   for (VersionedItem& item : items) {
     const VersionedCopy* newest = item.newest();

@@ -81,7 +81,7 @@ std::string unfastlz(std::string_view bytes, std::size_t size) {
       while (length-- > 0) out += out[out.size() - distance];
     }
   }
-  if (in.left() > 0) in.fail("more data of FastLZ than are claimed");
+  if (in.left() > 0) in.fail("more FastLZ data than the length before them says");
   return out;
 }
 
@@ -90,7 +90,7 @@ std::string unfastlz(std::string_view bytes, std::size_t size) {
 std::string decompress(std::string_view form, std::string_view bytes, std::size_t max_bytes,
                        std::string& name) {
   std::size_t size = max_bytes;
-  // Zstandard has a length of its own: one in front of it may be absent.
+  // Zstandard data state their own length, so the one in front may be absent.
   const bool sized =
       form.starts_with("sized-") && !(form == "sized-zstd" && bytes.starts_with("\x28\xb5\x2f\xfd"));
   if (sized) {

@@ -91,7 +91,7 @@ Id Document::real(double value) {
 std::optional<Id> Document::real(std::string_view text) {
   double value = 0;
   const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);  // takes INF and NaN in any case
+  const auto [stop, error] = std::from_chars(text.data(), end, value);  // accepts INF and NaN in any case
   if (error != std::errc{} || stop != end) return {};
   return real(value);
 }
@@ -108,7 +108,7 @@ std::optional<Id> Document::integer(std::string_view text) {
 
 Id Document::big_integer(std::string_view magnitude, bool negative) {
   if (magnitude.size() > 4096) throw CorruptData("an integer of more than 4096 bytes is not shown");
-  charge(magnitude.size() * magnitude.size() / 16);  // of time
+  charge(magnitude.size() * magnitude.size() / 16);  // for the time it takes
   std::vector<std::uint32_t> parts;                  // of nine digits, the lowest first
   for (std::size_t i = magnitude.size(); i-- > 0;) {
     std::uint64_t carry = static_cast<std::uint8_t>(magnitude[i]);
@@ -156,7 +156,7 @@ void Document::write_name(Id id, std::size_t depth) {
     const std::string text = out_.substr(start);
     out_.resize(start);
     append_json_quoted(out_, text);
-    check_length();  // names in names double with each
+    check_length();  // names within names double in size each time
   }
 }
 

@@ -19,7 +19,7 @@ using values::Id;
 
 constexpr std::string_view python_forms = "16=text 2=integer 4=integer 1=pickle otherwise=bytes";
 
-// Taken from the clients' own sources; tests/interop/values_test.py runs the clients.
+// The table follows the clients' own sources; tests/interop/values_test.py runs the clients.
 constexpr ValueFormat formats[] = {
     {"auto", "any client: guessed from the bytes", "", "", "otherwise=guess"},
     {"pymemcache", "pymemcache 3.5 with its serde, Django's PyMemcacheCache", "pymemcache", "8=zlib",
@@ -55,7 +55,7 @@ constexpr ValueFormat formats[] = {
 
 std::uint64_t big_endian(std::string_view bytes, std::size_t size) {
   if (bytes.size() > size) values::fail("at most " + std::to_string(size) + " bytes are expected", size);
-  return values::Input(bytes).big(bytes.size());  // leading zeros may be left out
+  return values::Input(bytes).big(bytes.size());  // leading zeros may be missing
 }
 template <typename Integer>
 Id read_integer(Document& document, std::string_view bytes) {
@@ -75,17 +75,15 @@ Id read_boolean(Document& document, std::string_view bytes) {
   return document.boolean(bytes == "1" || bytes == "\1");
 }
 
-// Returns the same JSON; names that begin with @ are escaped, as everywhere.
+// Returns the same JSON, with names that begin with @ escaped.
 Id read_json(Document& document, std::string_view bytes) {
-  const auto compact = compact_json(bytes);
-  JsonReader reader(compact ? *compact : bytes);
-  std::string out;
-  while (const auto token = reader.next()) {
-    out += token->text;
-    if (token->is_key && token->text.starts_with("\"@"))
-      out.insert(out.size() - token->text.size() + 1, 1, '@');
-  }
-  if (!compact) values::fail("the JSON is broken", reader.position());
+  std::string out, name;
+  const auto fault = json_fault(bytes, [&](JsonPart part) {
+    if (part.kind == JsonPart::Kind::name && part.text.starts_with('@'))
+      part.text = name = '@' + std::string(part.text);
+    append_json_part(out, part);
+  });
+  if (fault) values::fail("the JSON is broken", *fault);
   return document.json(out);
 }
 
@@ -120,7 +118,7 @@ Id read_text(Document& document, std::string_view bytes) {
 
 struct Form {
   std::string_view name;
-  Id (*read)(Document& document, std::string_view bytes);  // nullptr: named, not read
+  Id (*read)(Document& document, std::string_view bytes);  // nullptr: recognized but not decoded
 };
 constexpr Form forms[] = {
     {"text", read_text},
@@ -165,7 +163,7 @@ std::string_view matching(std::string_view rules, std::uint32_t flags) {
   return {};
 }
 
-// Returns the form that nothing but such bytes begins with, or nothing.
+// Returns the form that is certain from the first bytes, or an empty name.
 std::string_view form_by_magic(std::string_view bytes) {
   if (bytes.starts_with("\x1f\x8b")) return "gzip";
   if (bytes.starts_with("\x28\xb5\x2f\xfd")) return "zstd";
@@ -176,7 +174,7 @@ std::string_view form_by_magic(std::string_view bytes) {
   return {};
 }
 
-// Returns what the header of a value says whose form is not read.
+// Returns the information in the header of a form that is not decoded.
 std::string header_of(std::string_view form, std::string_view bytes) {
   constexpr std::string_view java_object = "\xac\xed\0\5sr"sv;
   values::Input in(bytes);
@@ -207,7 +205,7 @@ class Decoder {
                          std::string(magic) + " does; --decode auto shows it";
   }
 
-  // Tries the form that begins as these bytes do; if it fails, they are text.
+  // Tries the form that these first bytes suggest; if it fails, decodes them as text.
   void decode_guessed(std::string_view bytes) {
     decoded_.guessed = true;
     std::string plain;

@@ -2,7 +2,7 @@
 // it: objects of the class Entry (Rails 6.1), or strings of a mark and a packed entry (7.0), or of a
 // signature, a type, expiry, version and payload (7.1, activesupport/lib/active_support/cache/coder.rb).
 #include "common/base/bytes.hpp"
-#include "common/base/json.hpp"
+#include "common/base/text.hpp"
 #include "common/values/document.hpp"
 
 namespace mcds::values {
@@ -18,7 +18,7 @@ class Marshal {
   Id whole() {
     in_.expect("\x04\x08");
     const Id value = read();
-    if (in_.left() > 0) in_.fail("the value ends, but not its bytes,");
+    in_.expect_end();
     return value;
   }
 
@@ -131,7 +131,7 @@ class Marshal {
         const Id name = read();
         document_.member(map, name, read());
       }
-      if (type == '}') read();  // the default
+      if (type == '}') read();  // the default value
       return map;
     }
     if (type == '/' || type == 'u') {
@@ -142,10 +142,10 @@ class Marshal {
       return keep(made);
     }
     if (type != 'o' && type != 'S' && type != 'U')
-      in_.fail("type " + quote_bytes({&type, 1}) + " is not read, before");
+      in_.fail("an unsupported type " + in_quotes({&type, 1}) + " ends");
     const Id object = keep(document_.object(symbol()));
     if (type == 'U') document_.tag(object, "@data", read());
-    if (type != 'U') variables(object);  // of a Struct: its members, which are written alike
+    if (type != 'U') variables(object);  // the members of a Struct are written alike
     return object;
   }
 
@@ -201,7 +201,7 @@ Id read_rails(Document& document, std::string_view bytes, std::size_t max_bytes,
     encoding.push_back("rails-7.1");
     in.take(2);
     const std::uint8_t type = in.byte();
-    in.take(8);  // when it expires
+    in.take(8);  // the expiry
     const auto version = static_cast<std::int32_t>(in.little(4));
     if (version > 0) in.take(static_cast<std::uint64_t>(version));
     std::string plain(in.rest());

@@ -10,7 +10,7 @@ namespace mcds::values {
 
 namespace {
 
-// Builds what both formats have: arrays, objects and references to them.
+// Base of both readers: builds arrays and objects, and resolves references to them.
 class PhpReader {
  protected:
   PhpReader(Document& document, std::string_view bytes) : document_(document), in_(bytes) {}
@@ -43,11 +43,8 @@ class PhpReader {
     if (end != std::string::npos) text.erase(0, end + 1);
     return name;
   }
-  void check_end() const {
-    if (in_.left() > 0) in_.fail("the value ends, but not its bytes,");
-  }
 
-  // Returns the value that a reference to the n-th one names. Throws CorruptData if it is not read yet.
+  // Returns the n-th value, for a reference to it. Throws CorruptData if that has not been read.
   Id slot(std::uint64_t n) const {
     if (n >= slots_.size() || slots_[static_cast<std::size_t>(n)] == unread)
       in_.fail("a reference to nothing");
@@ -57,8 +54,8 @@ class PhpReader {
   static constexpr Id unread = ~Id{0};
   Document& document_;
   Input in_;
-  std::vector<Id> slots_;  // what references count
-  std::size_t depth_ = 0;  // not counted back where a failure ends it all
+  std::vector<Id> slots_;  // the values that references count
+  std::size_t depth_ = 0;  // not decremented after a failure, which ends the reading
 
  private:
   std::set<Id> lists_;
@@ -70,7 +67,7 @@ class PhpText : PhpReader {
 
   Id whole() {
     const Id value = read();
-    check_end();
+    in_.expect_end();
     return value;
   }
 
@@ -150,7 +147,7 @@ class PhpText : PhpReader {
         members(object, true);
         return object;
       }
-      case 'C': {  // what its class wrote in a form of its own
+      case 'C': {  // the class has its own format
         const Id object = document_.object(quoted(':'));
         const std::uint64_t size = length();
         in_.expect("{");
@@ -166,7 +163,7 @@ class PhpText : PhpReader {
       }
       case 'r':
       case 'R': return slot(length(';') - 1);
-      default: in_.fail("no type of PHP's serialize() is expected, but");
+      default: in_.fail("a type that PHP's serialize() does not write ends");
     }
   }
 };
@@ -179,7 +176,7 @@ class Igbinary : PhpReader {
     const std::uint64_t version = in_.big(4);
     if (version != 1 && version != 2) in_.fail("version 1 or 2 of igbinary is expected");
     const Id value = read(in_.byte());
-    check_end();
+    in_.expect_end();
     return value;
   }
 

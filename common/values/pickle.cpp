@@ -1,5 +1,5 @@
-// Reads Python's pickle, protocols 0 to 5 (Lib/pickletools.py), and never runs it: a class or function is a
-// name, shown with the arguments that it would be called with.
+// Reads Python's pickle, protocols 0 to 5 (Lib/pickletools.py), without running it: a class or function
+// becomes a name, shown with the arguments that it would be called with.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -24,7 +24,7 @@ class Pickle {
       if (opcode == '.') break;
       execute(opcode);
     }
-    if (in_.left() > 0) in_.fail("the pickle ends, but not its bytes,");
+    in_.expect_end();
     return pop();
   }
 
@@ -43,7 +43,7 @@ class Pickle {
     return id;
   }
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
-  // Takes what was pushed since the last mark.
+  // Pops the values that were pushed since the last mark.
   std::vector<Id> pop_mark() {
     if (marks_.empty()) in_.fail("the pickle takes a mark that it has not set");
     const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
@@ -63,10 +63,10 @@ class Pickle {
     for (const Id id : ids) document_.push(list, id);
     return list;
   }
-  // Returns the list in a set or object that takes further elements.
+  // Returns the list in a set or object that further elements are appended to.
   Id member_list(Id map, const char* tag) {
     const std::vector<Id>& items = document_[map].items;
-    document_.charge(items.size());  // of time
+    document_.charge(items.size());  // for the time it takes
     for (std::size_t i = 0; i + 1 < items.size(); i += 2)
       if (document_.is_json(items[i], std::string("\"") + tag + '"')) return items[i + 1];
     const Id list = document_.list();
@@ -77,7 +77,7 @@ class Pickle {
     if (document_[map].kind != Kind::map || ids.size() % 2 != 0) in_.fail("names and values for no mapping");
     for (std::size_t i = 0; i < ids.size(); i += 2) document_.member(map, ids[i], ids[i + 1]);
   }
-  // Adds elements to a list, a set, or what a call made.
+  // Adds elements to a list, a set, or the result of a call.
   void add_elements(Id container, const std::vector<Id>& ids, const char* tag) {
     const Kind kind = document_[container].kind;
     if (kind != Kind::list && kind != Kind::map) in_.fail("elements for no list");
@@ -96,7 +96,7 @@ class Pickle {
     return document_[id].kind == Kind::map && std::ranges::find(names, document_[id].text) != names.end();
   }
 
-  // Returns what calling `function` would make if that is known to be data; otherwise shows the call.
+  // Returns the result of calling `function` if that is known to be plain data; otherwise shows the call.
   Id call(Id function, Id arguments) {
     if (document_[function].kind != Kind::map || document_[function].text.empty())
       in_.fail("a call of no function");
@@ -147,7 +147,8 @@ class Pickle {
     return made;
   }
 
-  // Gives an object its state: its members, those of its slots, or something else.
+  // Sets the state of an object, as opcode BUILD does. A dictionary, or a pair of it and one for __slots__,
+  // becomes members of the object; any other state becomes a single member.
   void build(Id target, Id state) {
     if (document_[target].kind != Kind::map) in_.fail("a state for no object");
     const auto is_members = [&](Id id) {
@@ -258,7 +259,7 @@ class Pickle {
       case 'g': return get(line_number());
       case 'h': return get(in_.byte());
       case 'j': return get(in_.little(4));
-      default: in_.fail("opcode " + std::to_string(opcode) + " is not read, before");
+      default: in_.fail("an unsupported opcode " + std::to_string(opcode) + " ends");
     }
   }
 

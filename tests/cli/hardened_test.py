@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The flags that make a fault of ours an end instead of a way in: what readelf finds of them in the built program.
+"""The flags that make a fault of ours an end instead of a way in: what readelf finds of them in the built program;
+and the parsers of the libraries that read its arguments and its JSON.
 
 Usage: hardened_test.py BUILD_DIR
 """
@@ -22,6 +23,8 @@ def main():
     with open(os.path.join(BUILD, "meson-info", "intro-buildoptions.json"), encoding="utf-8") as file:
         options = {option["name"]: option["value"] for option in json.load(file)}
     symbols = readelf("--syms")
+    check("_ZN3CLI3App6_parse" in symbols, "CLI11's parser is not in the program")
+    check("18sax_parse_internalI" in symbols, "nlohmann_json's SAX parser is not in the program")
     if options["b_sanitize"] != "none":
         check("__asan_init" in symbols, "a build with sanitizers has no AddressSanitizer")
         return finish()

@@ -40,7 +40,7 @@ def answer(command, word):
 
 def proposed(command, message):
     """The verb that the message proposes; a list of all verbs proposes none."""
-    found = re.search(rf"; try mcds {command} (\w+)|did you mean \\\"(\w+)\\\"", message)
+    found = re.search(rf"; try mcds {command} (\w+)|did you mean '(\w+)'", message)
     return found and (found[1] or found[2])
 
 

@@ -5,6 +5,7 @@ Every verb runs on a server whose replies come a few bytes at a time, so that ea
 terminal_test.py BUILD_DIR
 """
 import concurrent.futures
+import contextlib
 import os
 import pty
 import re
@@ -25,11 +26,13 @@ LINES = b"".join(b"line%d\n" % number for number in range(8))
 
 # Verbs by what they count; with `-` their input comes slowly, and not from a slow server.
 MEASURING = ["doctor --for 2s", "capacity --for 2s"]
+WAITING = {"waiting for the lock": ["lock acquire held -w 2s", "lock run held -w 2s -- true"], "waiting for the next use": ["counter limit few --max 1 --per 4s --sliding -w 9s"],
+           "waiting for the rebuild": ["cache run slow --ttl 1m -w 2s -- true"], "dropping": ["table drop doomed", "eventlog drop doomed"]}
 COUNTING = {
     "events": ["item hot --for 2s", "eventlog fetch log"],
     "keys": ["item list", "item list --prefix k -o value", "item list --by-prefix", "item remove --prefix k --dry-run", "item save -",
              "item remove --prefix k --yes --on {slow} --rate 50/s", "ring --live", "ring diff --to unix:/nowhere --live",
-             "ring move --to unix:/nowhere --dry-run", "where --probe --live", "where --prune --live --dry-run", "-s {slow},{real} where --guess"],
+             "ring move --to unix:/nowhere --dry-run", "where --probe --live", "where --prune --live --dry-run", "doctor --live --for 1s", "-s {slow},{real} where --guess"],
     "items": ["item load {saved} --rate 50/s"],
     "members": ["table count t", "table fetch t -o value", "table check t"],
     "fields": ["hash count h", "hash fetch h", "hash fields h"],
@@ -98,6 +101,8 @@ def run(words, servers, terminal):
 
 def check_progress(line, pattern, servers):
     words = line.split()
+    if words[:2] == ["counter", "limit"]:
+        run(words, servers, False)
     seen = run(words, servers, True)
     check(re.search(rf"\r{pattern}.*\x1b\[K", seen), f"mcds {line}: no progress on a terminal: {seen!r}")
     left = re.split(r"[\r\n]", seen.replace("\r\x1b[K", "\r"))
@@ -115,7 +120,7 @@ def check_errors(servers):
 
 def fill(server, saved):
     rows = "".join(f"member{number:04}\tvalue\n" for number in range(ITEMS)).encode()
-    for words in ("hash set h -", "table add t -", "eventlog put log -"):
+    for words in ("hash set h -", "table add t -", "eventlog put log -", "table add doomed -", "eventlog put doomed -"):
         subprocess.run([MCDS, *words.split()], env=environment(server), input=rows, stdout=subprocess.DEVNULL, check=True, timeout=60)
     for number in range(ITEMS):
         subprocess.run([MCDS, "item", "set", f"key{number}", "value"], env=environment(server), stdout=subprocess.DEVNULL, check=True, timeout=60)
@@ -123,15 +128,28 @@ def fill(server, saved):
 
 
 def main():
-    with Servers(1) as real, tempfile.TemporaryDirectory() as directory:
+    # A server lists its keys for one client at a time, so what lists has a server each.
+    with Servers(1) as real, Servers(len(COUNTING["keys"])) as listed, tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stubs:
         path, saved = os.path.join(directory, "slow"), os.path.join(directory, "saved")
         slow = "unix:" + path
         fill(real.list, saved)
+        for one in listed.paths:
+            subprocess.run([MCDS, "item", "load", saved], env=environment("unix:" + one), stdout=subprocess.DEVNULL, check=True, timeout=60)
+            stubs.enter_context(Stub(slowly(one), one + "-slow"))
         cases = [(line, r"measuring, \d+ s left", slow) for line in MEASURING]
-        cases += [(line.format(slow=slow, real=real.list, saved=saved), rf"(?:\[[#.]+\] \d+%  )?\d+ {unit}", real.list if unit == "lines" else slow)
-                  for unit, lines in COUNTING.items() for line in lines]
-        with Stub(slowly(real.paths[0]), path), concurrent.futures.ThreadPoolExecutor(16) as runs:
+        for unit, lines in COUNTING.items():
+            for number, line in enumerate(lines):
+                server = real.list if unit == "lines" else f"unix:{listed.paths[number]}-slow" if unit == "keys" else slow
+                cases.append((line.format(slow=server, real=real.list, saved=saved), rf"(?:\[[#.]+\] \d+%  )?\d+ {unit}", server))
+        cases += [(line, rf"{what}, \d+s", slow if what == "dropping" else real.list) for what, lines in WAITING.items() for line in lines]
+        subprocess.run([MCDS, "lock", "acquire", "held", "--ttl", "5m"], env=environment(real.list), stdout=subprocess.DEVNULL, check=True, timeout=60)
+        builder = subprocess.Popen([MCDS, "cache", "run", "slow", "--ttl", "5m", "--", "sleep", "300"], env=environment(real.list))
+        silent = os.path.join(directory, "silent")
+        cases.append(("lock acquire free", r"waiting for the lock, \d+s", "unix:" + silent))  # one request that gets no reply
+        with Stub(slowly(real.paths[0]), path), Stub(lambda client: time.sleep(3), silent), concurrent.futures.ThreadPoolExecutor(16) as runs:
             list(runs.map(lambda case: check_progress(*case), cases))
+        builder.terminate()
+        builder.wait()
         check_errors(real.list)
     finish()
 

@@ -70,7 +70,7 @@ TEST_CASE("contract: add, set, replace and append store only when they may") {
   });
 }
 
-// Adds to which the server says nothing must be counted right all the same, on a connection that has stored
+// Adds to which the server says nothing must still be counted right, on a connection that has stored
 // before and on one that has not.
 TEST_CASE("contract: add_and_get shows what is there, and whether this add stored it") {
   on_every_backend([](Backend& backend) {

@@ -47,8 +47,8 @@ TEST_CASE("key copies: pruning removes what was probed, and never what was writt
     for (std::size_t server = 0; server < 3; ++server) put(backend->cluster(), server, "v");
     const KeyCopies copies = probe(backend->cluster());
     put(backend->rival(), 1, "changed");
-    const auto removed =
-        remove_copies(backend->cluster(), "k", copies, strays_of(copies, copies_on({0}), false).equal);
+    const auto removed = remove_copies(backend->cluster(), "k", copies,
+                                       find_not_on_owner(copies, copies_on({0}), false).equal);
     REQUIRE(removed.size() == 2);
     CHECK(removed[0].removal == Removal::changed);
     CHECK(removed[1].removal == Removal::removed);
@@ -70,15 +70,16 @@ TEST_CASE("key copies: pruning takes one trip, three more where a copy may be on
     TripCounter trips(backend->cluster());
     const KeyCopies copies = probe(trips);
     CHECK((copies[0].cas == copies[1].cas) == alike);
-    const auto strays = strays_of(copies, copies_on({0}), false).equal;
+    const auto not_on_owner = find_not_on_owner(copies, copies_on({0}), false).equal;
     std::vector<RemovedCopy> removed;
-    CHECK(trips.trips_of([&] { removed = remove_copies(trips, "k", copies, strays); }) == (alike ? 4 : 1));
+    CHECK(trips.trips_of([&] { removed = remove_copies(trips, "k", copies, not_on_owner); }) ==
+          (alike ? 4 : 1));
     REQUIRE(removed.size() == 2);
     for (const RemovedCopy& one : removed) CHECK(one.removal == Removal::removed);
   }
 }
 
-TEST_CASE("key copies: a restart between probe and prune removes nothing, though cas uniques count anew") {
+TEST_CASE("key copies: a restart between probe and prune removes nothing, though cas uniques count again") {
   for (const auto& name : backend_names()) {
     if (name == "memory") continue;  // it has no connections that uniques could be of
     CAPTURE(name);
@@ -88,8 +89,8 @@ TEST_CASE("key copies: a restart between probe and prune removes nothing, though
     const KeyCopies copies = probe(backend->cluster());
     backend->restart(1);
     put(backend->rival(), 1, "w");
-    const auto removed =
-        remove_copies(backend->cluster(), "k", copies, strays_of(copies, copies_on({0}), false).equal);
+    const auto removed = remove_copies(backend->cluster(), "k", copies,
+                                       find_not_on_owner(copies, copies_on({0}), false).equal);
     CHECK(removed[0].removal != Removal::removed);
     CHECK(probe(backend->rival())[1].found());
   }

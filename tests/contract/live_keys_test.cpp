@@ -17,11 +17,11 @@ namespace {
 
 const SystemClock system_clock;
 
-LiveKeysOptions patient() {
+LiveKeysOptions snapshot() {
   return {.timeout = std::chrono::seconds(10), .connect_timeout = std::chrono::seconds(10)};
 }
 LiveKeysOptions hasty() {
-  return {.timeout = std::chrono::milliseconds(100), .connect_timeout = std::chrono::milliseconds(100)};
+  return {.timeout = std::chrono::milliseconds(500), .connect_timeout = std::chrono::milliseconds(500)};
 }
 
 void fill(const Server& server, std::size_t from, std::size_t to) {
@@ -48,7 +48,7 @@ TEST_CASE("live keys: every key of every server, once, with its figures") {
   std::uint64_t size = 0;
   Found found;
   const auto results =
-      read_live_keys({first.server(), second.server()}, patient(), system_clock, [&](const LiveKey& key) {
+      read_live_keys({first.server(), second.server()}, snapshot(), system_clock, [&](const LiveKey& key) {
         CHECK(key.server == (std::stoul(std::string(key.key.substr(3))) < 3000 ? 0 : 1));
         CHECK(found.emplace(key.key, key.server).second);
         CHECK(key.expires_at == -1);
@@ -78,7 +78,7 @@ TEST_CASE("live keys: those that are read and touched meanwhile are in the list 
   });
   for (int turn = 0; turn < 5; ++turn) {
     Found found;
-    const auto result = collect({server.server()}, patient(), found)[0];
+    const auto result = collect({server.server()}, snapshot(), found)[0];
     CHECK((result.complete && result.by_table));
     CHECK(found.size() == count);
   }
@@ -90,7 +90,7 @@ TEST_CASE("live keys: over TCP, where connecting takes a moment") {
   MemcachedProcess server({}, MemcachedProcess::Listen::tcp);
   fill(server.server(), 0, 100);
   Found found;
-  CHECK(collect({server.server()}, patient(), found)[0].complete);
+  CHECK(collect({server.server()}, snapshot(), found)[0].complete);
   CHECK(found.size() == 100);
 }
 
@@ -99,14 +99,14 @@ TEST_CASE("live keys: keys of any bytes come back as they are") {
   talk(server.server(), "set 100%25:\xd0\xba 0 100 1\r\nx\r\n");
   talk(server.server(), "ms YSBi 1 b\r\nx\r\n");
   Found found;
-  CHECK(collect({server.server()}, patient(), found)[0].complete);
+  CHECK(collect({server.server()}, snapshot(), found)[0].complete);
   CHECK(found == Found{{"100%25:\xd0\xba", 0}, {"a b", 0}});
 }
 
 TEST_CASE("live keys: an empty server and one whose keys were enough") {
   MemcachedProcess empty, full;
   fill(full.server(), 0, 2000);
-  const auto results = read_live_keys({empty.server(), full.server()}, patient(), system_clock,
+  const auto results = read_live_keys({empty.server(), full.server()}, snapshot(), system_clock,
                                       [left = 10](const LiveKey&) mutable { return --left > 0; });
   CHECK(results[0].complete);
   CHECK(results[0].keys == 0);
@@ -114,7 +114,7 @@ TEST_CASE("live keys: an empty server and one whose keys were enough") {
   CHECK((!results[1].complete && results[1].failure == nullptr));
 }
 
-TEST_CASE("live keys: a dead and a silent server are told and do not hold up the others") {
+TEST_CASE("live keys: a dead and a silent server are reported and do not hold up the others") {
   MemcachedProcess dead, stopped, good;
   dead.kill();
   stopped.stop();
@@ -138,7 +138,7 @@ TEST_CASE("live keys: a server without the dump, with the crawler off, and a pro
     CHECK(result.failure->kind == ReplyFailure::Kind::refused);
     return result.failure->message;
   };
-  CHECK(message_of(Fault::answer_garbage, "ERROR\r\n").find("does not support `lru_crawler metadump`") !=
+  CHECK(message_of(Fault::answer_garbage, "ERROR\r\n").find("does not support 'lru_crawler metadump'") !=
         std::string::npos);
   CHECK(message_of(Fault::answer_garbage, "CLIENT_ERROR lru crawler disabled\r\n").find("is off") !=
         std::string::npos);
@@ -155,7 +155,8 @@ TEST_CASE("live keys: a dump that breaks off, or turns into something else, is n
     proxy.after(1, Fault::answer_garbage);  // behind the statistics
     Found found;
     LiveKeysOptions options = hasty();
-    options.timeout = std::chrono::milliseconds(1500);
+    options.timeout = std::chrono::seconds(3);
+    options.connect_timeout = std::chrono::seconds(10);
     const auto result = collect({proxy.server()}, options, found)[0];
     CHECK(result.keys == 1);
     CHECK(!result.complete);
@@ -195,7 +196,7 @@ TEST_CASE("live keys: two dumps of one server at once both get everything") {
   MemcachedProcess server;
   fill(server.server(), 0, 5000);
   Found found;
-  const auto results = collect({server.server(), server.server()}, patient(), found);
+  const auto results = collect({server.server(), server.server()}, snapshot(), found);
   CHECK(results[0].keys >= 4990);
   CHECK(results[1].keys >= 4990);
 }

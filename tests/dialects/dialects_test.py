@@ -12,14 +12,13 @@ import sys
 import tempfile
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", part) for part in ("support", "conformance")]
-from checks import check, failures, finish  # noqa: E402
+from checks import FULL, check, failures, finish  # noqa: E402
 from dialect import TABLE, DialectServer  # noqa: E402
 from engines import ENGINES, refused_by, rows_of_page  # noqa: E402
 from real_servers import dumped, start_memcached  # noqa: E402
 from suite import Suite  # noqa: E402
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-FULL = os.environ.get("MCDS_TEST_FULL") == "1"
 
 FLAGS = [["-C"], ["-M", "-m", "8"], ["-B", "ascii"], ["-X"], ["-I", "8m"], ["-R", "1", "-t", "1"], ["-F"]]
 THIRD = {"memcached-1.5.22", "memcached-1.6.12", "twemproxy", "mcrouter", "pogocache", "memcachedb", "-C"}

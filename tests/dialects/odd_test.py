@@ -9,11 +9,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from checks import check, finish  # noqa: E402
+from checks import FULL, check, finish  # noqa: E402
 from stub import Stub  # noqa: E402
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-FULL = os.environ.get("MCDS_TEST_FULL") == "1"
 STORES = (b"add", b"set", b"replace", b"append", b"prepend", b"cas")
 
 ANSWERS = [b"STORED\r\n", b"NOT_STORED\r\n", b"EXISTS\r\n", b"NOT_FOUND\r\n", b"DELETED\r\n", b"TOUCHED\r\n", b"END\r\n",

@@ -13,12 +13,11 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from checks import check, finish  # noqa: E402
+from checks import FULL, check, finish  # noqa: E402
 from dialect import STORES, Dialect, DialectServer, Link  # noqa: E402
 from real_servers import dumped, start_memcached  # noqa: E402
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-FULL = os.environ.get("MCDS_TEST_FULL") == "1"
 
 REFUSED = [[b"mn"], [b"me"], [b"gat", b"gats"], [b"touch"], [b"version"], [b"stats"], [b"gets"], [b"cas"], [b"add"], [b"set"],
            [b"replace"], [b"append"], [b"incr", b"decr"], [b"delete"], [b"md"], [b"ma"], [*STORES, b"ms", b"ma", b"incr", b"decr", b"delete"]]

@@ -3,7 +3,7 @@
 
 Usage: docs_test.py BUILD_DIR [--update] [COMMAND…]
 
---update writes the tables of the doctor's checks and of the value formats into their pages. With commands only these are looked at.
+--update writes the generated parts into the pages. With commands, only these are checked.
 """
 import contextlib
 import glob
@@ -14,11 +14,14 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-import doctor_page
-import values_page
 from checks import check, finish
+from generated_part import written
 
 WILDCARD = "any value"
+# Names options that are gone.
+CHANGES = "man/mcds-changes.7"
+# Options of other programs.
+FOREIGN = {"--cas", "--execute", "--job", "--static"}
 KINDS = {int: ("integer", "number"), float: ("number",), str: ("string",), bool: ("boolean",), type(None): ("null",), list: (), dict: ()}
 # Fields that need servers in a state that no golden case brings about.
 SEEN_BY = {
@@ -49,67 +52,18 @@ def declared_options(verb):
     return {name for option in verb["options"] for name in option["names"].split(",") if name.startswith("--")}
 
 
-def section(page, heading):
-    with open(page, encoding="utf-8") as file:
-        return re.search(rf"(?ms)^\.Sh {heading}\n(.*?)(?=^\.Sh |\Z)", file.read())[1]
-
-
-def check_command(command, global_options):
+def check_command(command):
     name = command["name"]
-    page = f"man/mcds-{name}.1"
-    check(os.path.exists(page), f"{page}: missing")
+    check(os.path.exists(f"man/mcds-{name}.1"), f"man/mcds-{name}.1: missing")
     check(os.path.exists(f"tests/cli/{name}.golden"), f"tests/cli/{name}.golden: missing")
-    if not os.path.exists(page):
-        return
-    pages = pages_of(name)
-    text = "".join(map(man_text, pages))
-    declared = set().union(*(declared_options(verb) for verb in command["verbs"])) if command["verbs"] else set()
-    documented = long_options(text)
-    check(declared <= documented, f"{page}: does not tell of {sorted(declared - documented)}")
-    # Examples may use other commands' options: only option entries must be ours.
-    source = "".join(map(source_of, pages))
-    entries = set(re.findall(r"^\.It .*?Fl -([a-z][a-z0-9-]*)", source, re.M))
-    check_sections(name, command["verbs"], source, section("man/mcds.1", "OUTPUT"))
-    unknown = {f"--{entry}" for entry in entries} - declared - global_options
-    check(not unknown, f"{page}: tells of {sorted(unknown)}, which the binary does not know")
     for verb in command["verbs"]:
         word = f"{name} {verb['name']}".strip()
-        check(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None, f"{page}: no word of `{word}`")
         check(len(verb["examples"]) >= 1, f"mcds {word}: no example")
         help_text = output(mcds, *word.split(), "--help")
         check(declared_options(verb) <= long_options(help_text), f"mcds {word} --help: options missing")
         check_width(f"mcds {word} --help", help_text)
         check_completion(word, verb)
     check_width(f"mcds {name} --help", output(mcds, name, "--help"))
-
-
-def section_of(heading, command, verb):
-    return heading == verb.upper() or (heading.startswith(f"mcds {command}") and re.search(rf"\b{verb}\b", heading))
-
-
-def names_field(source, field):
-    """In an example, or marked as a literal."""
-    return re.search(rf'(?m)(?:\\\(dq|"){field}(?:_b64)?(?:\\\(dq|")|^\.(?:It )?(?:Pq )?(?:Li|Ql)\b.*(?<!\w){field}(?!\w)', source)
-
-
-def check_sections(name, verbs, source, common):
-    """Each verb has a section, which tells of its options and fields, unless one about all verbs or one that it refers to does."""
-    sections = re.findall(r"(?ms)^\.S[sh] ([^\n]*)\n(.*?)(?=^\.S[sh] |\Z)", source)
-    names = [verb["name"] for verb in verbs if verb["name"]]
-
-    def text_of(verb):
-        return "".join(body for heading, body in sections if section_of(heading, name, verb))
-
-    shared = "".join(body for heading, body in sections
-                     if heading not in ("SYNOPSIS", "EXAMPLES") and not any(section_of(heading, name, verb) for verb in names))
-    for verb in verbs:
-        own = text_of(verb["name"]) if verb["name"] else shared
-        check(own, f"man/mcds-{name}.1: no section of the verb {verb['name']}")
-        own += shared + "".join(text_of(other) for other in re.findall(r"\bthose of (\w+)", own))
-        options = {option["names"].split(",")[-1].lstrip("-") for option in verb["options"]}
-        missing = {option for option in options if not re.search(rf"Fl (?:\w , Fl )?(?:-[a-z-]+ , )*-{re.escape(option)}\b", own)}
-        missing |= {field["name"] for field in verb["fields"] if field["name"] != "*" and not names_field(own + (common if field["shared"] else ""), field["name"])}
-        check(not missing, f"man/mcds-{name}.1: the section of {verb['name'] or name} does not tell of {sorted(missing)}")
 
 
 def fits(schema, value):
@@ -158,25 +112,17 @@ def elsewhere(word):
         yield from fields.split()
 
 
-def check_exit_status(name, verbs, cases, exits, usual):
-    """The page's table has the codes with which golden cases of the command end, but for those of the whole program and of a child; --help
-    lists the same codes, and its meanings stand on the page."""
-    tables = [(page, re.search(r"(?ms)^\.Sh EXIT STATUS\n(.*?)(?=^\.Sh |\Z)", body)) for page in pages_of(name) for body in [source_of(page)]]
-    check(all(table for _, table in tables), f"{[page for page, table in tables if not table]}: no EXIT STATUS")
-    told = {code for _, table in tables if table for entry in re.findall(r"(?m)^\.It (.*)", table[1]) for code in re.findall(r"\d+", entry)}
-    section = " ".join(re.sub("[‐−]", "-", " ".join(map(man_text, pages_of(name)))).split())
-    mentioned = set(re.findall(r"\d+", " ".join(table[1] for _, table in tables if table)))
-    check(told - {"128"} <= set(exits) <= mentioned | {"0", "64", "74"}, f"man/mcds-{name}.1: exit codes {sorted(told)}, and --help lists {sorted(exits)}")
-    missing = [meaning for code, meaning in exits.items() if meaning != usual[code] and meaning not in section]
-    check(not missing, f"man/mcds-{name}.1: EXIT STATUS does not say, as --help does: {missing}")
-    with_child = {f"{name} {verb['name']}".strip() for verb in verbs if verb["child"]}
-    for path, words, command, said in cases:
+def check_exit_status(command, cases):
+    """The codes with which golden cases of the command end are declared, but for those of a child and of any command."""
+    name = command["name"]
+    with_child = {f"{name} {verb['name']}".strip() for verb in command["verbs"] if verb["child"]}
+    for path, words, text, said in cases:
         ended = re.search(r"(?m)^\? (\d+)$", said)
-        if ended and words[-1].split()[0] == name and words[-1] not in with_child and not re.search(r" -E |\btimeout\b|\|", command):
-            check(ended[1] in told | {"77", "78"}, f"man/mcds-{name}.1: EXIT STATUS has no {ended[1]}, with which this ends: {path}: {command}")
+        if ended and words[-1].split()[0] == name and words[-1] not in with_child and not re.search(r" -E |\btimeout\b|\|", text):
+            check(ended[1] in {*command["exits"], "77", "78"}, f"mcds {name} declares no exit code {ended[1]}, with which this ends: {path}: {text}")
 
 
-def check_goldens(commands, wanted, exit_codes):
+def check_goldens(commands, wanted):
     """Each verb has a golden case; what the cases print is declared, and what is declared is printed."""
     verbs = {f"{command['name']} {verb['name']}".strip(): verb for command in commands for verb in command["verbs"]}
     names = "|".join(command["name"] for command in commands)
@@ -197,7 +143,7 @@ def check_goldens(commands, wanted, exit_codes):
                 printed[word] |= {name.removesuffix("_b64") for name in answer}
     for command in commands:
         if command["name"] in wanted:
-            check_exit_status(command["name"], command["verbs"], cases, command["exits"], exit_codes)
+            check_exit_status(command, cases)
     for word, fields in printed.items():
         check(word in used or word.split()[0] not in wanted, f"tests/cli: no golden case of mcds {word}")
         # table and hash share all verbs but those that set and get.
@@ -212,10 +158,6 @@ def check_goldens(commands, wanted, exit_codes):
 def source_of(page):
     with open(page, encoding="utf-8") as file:
         return file.read()
-
-
-def pages_of(name):
-    return [f"man/mcds-{name}.1", *sorted(glob.glob(f"man/mcds-{name}-*.1"))]
 
 
 def check_width(what, text):
@@ -246,34 +188,52 @@ def described():
     return json.loads(done.stdout)
 
 
-def main(wanted):
+def check_generated(description, wanted, update):
+    for page, text, made in written(mcds, description, wanted):
+        if update and made != text:
+            with open(page, "w", encoding="utf-8") as file:
+                file.write(made)
+        check(update or made == text, f"{page}: differs from what mcds declares; tests/docs/docs_test.py BUILD_DIR --update")
+
+
+def check_page(page, options):
+    source = source_of(page)
+    done = subprocess.run(["mandoc", "-Tlint", "-W", "warning", page], check=False, capture_output=True, text=True)
+    check(done.returncode == 0, f"mandoc -Tlint: {done.stdout.strip()}")
+    rendered = man_text(page, width=80)
+    check_width(page, rendered)
+    check(len(rendered.splitlines()) < 400 and source.count("\n") <= 400, f"{page}: more than 400 lines, and nobody reads that many")
+    long = [line for line in source.splitlines() if len(line) > 128]
+    check(not long, f"{page}: a line of more than 128 columns: {long[:1]}")
+    unknown = long_options(man_text(page)) - options - FOREIGN
+    check(not unknown or page == CHANGES, f"{page}: no command has the options {sorted(unknown)}")
+
+
+def main(wanted, update):
     description = described()
+    check_generated(description, wanted, update)
     global_options = declared_options({"options": description["global_options"]})
     text = man_text("man/mcds.1")
     check(global_options <= long_options(text), f"man/mcds.1: does not tell of {sorted(global_options - long_options(text))}")
     check_width("mcds --help", output(mcds, "--help"))
     names = {command["name"] for command in description["commands"]}
     for command in description["commands"]:
-        if wanted and command["name"] not in wanted:
-            continue
-        check_command(command, global_options)
-        check(re.search(rf"mcds-{command['name']}\(1\)", text) is not None, f"man/mcds.1: no word of {command['name']}")
-    check_goldens(description["commands"], wanted or names, {str(code["code"]): code["meaning"] for code in description["exit_codes"]})
+        if not wanted or command["name"] in wanted:
+            check_command(command)
+            check(re.search(rf"mcds-{command['name']}\(1\)", text) is not None, f"man/mcds.1: no word of {command['name']}")
+    check_goldens(description["commands"], wanted or names)
     if wanted:
         finish()
     pages = {match[1] for page in glob.glob("man/mcds-*.1") if (match := re.search(r"mcds-(\w+)\.1", page))}
     check(pages <= names, f"man pages of no command: {sorted(pages - names)}")
     check_exit_codes(description)
-    for page, source in ((doctor_page, "doctor --checks"), (values_page, "item formats")):
-        check(page.is_of_the_table(mcds), f"{page.PAGE}: differs from mcds {source}; tests/docs/docs_test.py BUILD_DIR --update")
+    options = global_options | {"--help", "--version", "--schema"}
+    options = options.union(*(declared_options(verb) for command in description["commands"] for verb in command["verbs"]))
     for page in sorted(glob.glob("man/*.[157]")):
-        done = subprocess.run(["mandoc", "-Tlint", "-W", "warning", page], check=False, capture_output=True, text=True)
-        check(done.returncode == 0, f"mandoc -Tlint: {done.stdout.strip()}")
-        lines = len(man_text(page, width=80).splitlines())
-        check(lines < 400, f"{page}: {lines} lines of 80 columns, and nobody reads 400")
+        check_page(page, options)
+    check(sum(source_of(page).count("\n") for page in glob.glob("man/*.[157]")) <= 6500, "man: more than 6500 lines in all")
     for completion in ("completions/mcds.bash", "completions/_mcds", "completions/mcds.fish"):
-        with open(completion, encoding="utf-8") as file:
-            body = file.read()
+        body = source_of(completion)
         check("__complete" in body, f"{completion}: does not ask the binary")
         listed = {name for name in names if re.search(rf"\b{name}\b", body) and name not in ("where", "key")}
         check(not listed, f"{completion}: names commands itself: {sorted(listed)}")
@@ -284,7 +244,4 @@ if __name__ == "__main__":
     build = os.path.abspath(sys.argv[1])
     mcds = os.path.join(build, "tools", "mcds")
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-    if "--update" in sys.argv[2:]:
-        doctor_page.update(mcds)
-        values_page.update(mcds)
-    main([word for word in sys.argv[2:] if word != "--update"])
+    main([word for word in sys.argv[2:] if word != "--update"], "--update" in sys.argv)

@@ -255,7 +255,7 @@ def main():
         update_readme()
     check_picture()
     count = try_all([("README.md", *example) for example in readme_examples()])
-    check(count > 20, f"README.md: only {count} examples")
+    check(count > 15, f"README.md: only {count} examples")
     for page in sorted(glob.glob("man/*.[157]")):
         try_all([(page, *example) for example in man_examples(page)])
     count = try_all([(where, command, []) for where, command in help_examples()])

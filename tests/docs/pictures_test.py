@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from checks import check, finish
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-WIDTH, ROW, CELL = 60, 18, 8.4  # readable on a telephone
+WIDTH, HEIGHT, ROW, CELL = 60, 20, 18, 8.4  # readable on a telephone
 # What is shown; a screen that is redrawn, as it is after some seconds.
 PICTURES = {
     "screen": ["mcds servers --every 1s --hot", "mcds item list --by-prefix -o text"],
@@ -35,7 +35,7 @@ def run(mcds, name):
     commands = PICTURES[name]
     script = "sleep 1" + "".join(f"; printf '\\001'; {'timeout --foreground 5 ' if '--every' in command else ''}{command}" for command in commands)
     terminal, other = pty.openpty()
-    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 40, WIDTH, 0, 0))
+    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", HEIGHT, WIDTH, 0, 0))
     path = os.path.dirname(mcds) + ":" + os.environ["PATH"]
     process = subprocess.Popen([mcds, "sandbox", "--load", "--", "sh", "-c", script], stdin=subprocess.DEVNULL, stdout=other, stderr=other,
                                env={**os.environ, "PATH": path, "LANG": "C.UTF-8", "TERM": "xterm"}, start_new_session=True)
@@ -56,7 +56,7 @@ def run(mcds, name):
 def lines_of(text):
     """What stays of each line: a carriage return begins it anew, and colours are not drawn."""
     if "\x1b[?1049h" in text:
-        text = text.split("\x1b[H")[-1].split("\x1b[J")[0]
+        text = re.split(r"\x1b\[J|\x1b\[\?25h", text.split("\x1b[H")[-1])[0]
     lines = [line.rstrip("\r").split("\r")[-1] for line in text.split("\n")]
     plain = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line).rstrip() for line in lines]
     plain = plain[:-1] if plain and not plain[-1] else plain

@@ -251,7 +251,7 @@ def restarts_between_the_looks(ward):
 
 
 def as_version(version):
-    return lambda data: data.replace(b"VERSION 1.6.18", b"VERSION " + version).replace(b"STAT version 1.6.18", b"STAT version " + version)
+    return lambda data: re.sub(rb"(VERSION|STAT version) 1\.[0-9.]+", rb"\1 " + version, data)
 
 
 @sick("known_fault")
@@ -1181,8 +1181,11 @@ def try_sick(name, directory):
     case, wanted, interval = SICK[name]
     with Ward(mcds, directory) as ward:
         servers, expected = case(ward)
-        status, findings, last, said = ward.doctor(servers, interval=interval)
-        own = [finding for finding in findings if finding["finding"] == wanted and bad(finding)]
+        for _ in range(5 if wanted == "slow" else 1):  # on a busy machine all servers may be as slow as this one
+            status, findings, last, said = ward.doctor(servers, interval=interval)
+            own = [finding for finding in findings if finding["finding"] == wanted and bad(finding)]
+            if own:
+                break
         shown = "\n  ".join([str(finding) for finding in findings] + [str(last), said])
         yield bool(own) and status == 2, f"{name}: {wanted} is not found, exit {status}\n  {shown}"
         if own and expected is not None:

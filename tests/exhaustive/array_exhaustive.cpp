@@ -1,4 +1,4 @@
-// Arrays: fetch is some serial order of whole changes, and compaction drops none.
+// Arrays: fetch shows some serial order of whole changes, and compaction drops none.
 #include "common/base/json.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/array/array.hpp"
@@ -15,9 +15,9 @@ using Elements = std::vector<std::string>;
 using Acts = exhaustive::Acts<Elements>;
 
 const std::string key = "array:x";
-constexpr std::size_t most_in_an_item = 16;
+constexpr std::size_t max_in_an_item = 16;
 
-// A compaction fills the item up: a large one would only be copied, again and again.
+// Returns bounds with small items. A compaction fills items up, so large ones would be copied repeatedly.
 Bounds small_items(int faults) {
   Bounds bounds{.faults = faults, .hasty_attempts = 1};
   bounds.server.item_size = 600;
@@ -32,19 +32,19 @@ void change_state(Elements& state, const Elements& add, const Elements& remove) 
 
 struct Setting {
   std::optional<ArrayEncoding> encoding = ArrayEncoding::journal;
-  Journal::Options options = {.segment_size = 300, .largest_padding = 256};
+  Journal::Options options = {.segment_size = 300, .max_padding = 256};
   std::function<void(Context&, const Elements& add, const Elements& remove)> change = nullptr;
   std::function<void(Context&)> compact = nullptr;
   std::function<Elements(Context&, const Elements& add, const Elements& remove)> take = nullptr;
   bool grown = false;   // it has segments
-  bool may_go = false;  // when items are lost, all of it
-  bool ends = false;    // a second drop, at the end, leaves nothing
+  bool may_go = false;  // if items are lost, the whole array may be missing
+  bool ends = false;    // a second drop at the end leaves nothing
   std::function<void(Context&)> drop = nullptr;
 };
 
-// One client's operations, as letters: a appends its own element, m moves "b" (which is there) to the end as
-// its own, at once; d removes "b", k removes it and is told; p replaces all, c compacts, f fetches, z
-// replaces all by nothing, x drops.
+// Runs one client's operations, as letters: a appends its own element; m moves "b" (which exists) to the end
+// as its own, in one change; d removes "b"; k removes it and reports what it removed; p replaces the
+// contents; c compacts; f fetches; z empties the array; x drops it.
 class Writer {
  public:
   Writer(Context context, ExploredClient& client, Acts& acts, const Setting& setting)
@@ -87,19 +87,19 @@ class Writer {
     });
   }
 
-  // What is told is what was there just then: so nothing is told twice.
+  // Takes elements. The reported elements must be those that the change removed, so none is reported twice.
   void take(const Elements& own) {
     const Elements wanted{quote_bytes("b")};
     const auto effect = [=](Elements& state) { change_state(state, own, wanted); };
-    acts_.run(client_, "take", effect, [&](std::string& told) {
-      const Elements deleted =
-          setting_.take ? setting_.take(context_, own, wanted) : array_.change_and_tell(own, wanted).deleted;
-      for (const auto& element : deleted) told += element + ' ';
+    acts_.run(client_, "take", effect, [&](std::string& reported) {
+      const Elements deleted = setting_.take ? setting_.take(context_, own, wanted)
+                                             : array_.change_and_report(own, wanted).deleted;
+      for (const auto& element : deleted) reported += element + ' ';
       return [=](Elements& state) {
-        const bool as_told = std::count(state.begin(), state.end(), wanted.front()) ==
-                             static_cast<std::ptrdiff_t>(deleted.size());
+        const bool as_reported = std::count(state.begin(), state.end(), wanted.front()) ==
+                                 static_cast<std::ptrdiff_t>(deleted.size());
         effect(state);
-        return as_told;
+        return as_reported;
       };
     });
   }
@@ -112,7 +112,7 @@ class Writer {
     });
   }
 
-  // What others add meanwhile stays, as if they had begun another.
+  // Drops the array. Elements that others add meanwhile stay, as in a new array.
   void drop() {
     acts_.run(
         client_, "drop", [](Elements& state) { state.clear(); },
@@ -126,9 +126,9 @@ class Writer {
   }
 
   void fetch() {
-    acts_.run(client_, "fetch", nullptr, [&](std::string& told) {
+    acts_.run(client_, "fetch", nullptr, [&](std::string& reported) {
       const auto contents = array_.fetch(setting_.encoding);
-      for (const auto& element : contents.elements) told += element + ' ';
+      for (const auto& element : contents.elements) reported += element + ' ';
       if (!contents.complete() && !client_.run().lost_data())
         client_.run().violated("a part is missing although nothing was lost");
       return [contents](const Elements& state) { return !contents.complete() || state == contents.elements; };
@@ -143,17 +143,17 @@ class Writer {
   int next_ = 0;
 };
 
-Scenario writers(std::vector<std::string> lives, Setting setting = {}) {
+Scenario writers(std::vector<std::string> incarnations, Setting setting = {}) {
   return [=](Exploration& run) {
     auto acts = std::make_shared<Acts>();
     Elements before{quote_bytes("a"), quote_bytes("b")};
-    if (setting.grown) before.resize(most_in_an_item, quote_bytes("c"));
+    if (setting.grown) before.resize(max_in_an_item, quote_bytes("c"));
     Array array(run.observer(), "x", setting.options);
     for (const std::string& element : before) array.change({&element, 1}, {}, setting.encoding);
-    for (const std::string& life : lives) {
-      run.client([&life, &setting, acts](Context& honest, ExploredClient& client) {
+    for (const std::string& incarnation : incarnations) {
+      run.client([&incarnation, &setting, acts](Context& honest, ExploredClient& client) {
         Writer writer(honest, client, *acts, setting);
-        for (const char letter : life) writer.act(letter);
+        for (const char letter : incarnation) writer.act(letter);
       });
     }
     run.check([acts, before, &setting, &run](Context& observer) -> std::optional<std::string> {
@@ -190,7 +190,7 @@ void compact_without_cas(Context& context) {
   expect(context.cluster, context.cluster.execute(Request::set(key, value, Exptime::never())));
 }
 
-// By cas, but with new ids: a repetition that comes late is not known again.
+// Compacts by cas but with new ids, so that a late repetition is not recognised.
 void compact_and_forget(Context& context) {
   cas_update(context, key, [&](const Observed& observed) -> std::optional<Write> {
     const auto root = decode_journal_root(observed.value);
@@ -206,7 +206,7 @@ void change_in_two_steps(Context& context, const Elements& add, const Elements& 
   array.change(add, {});
 }
 
-// What was there before the change, as far as is known.
+// Returns what was stored before the change, as far as it was read.
 Elements look_and_take(Context& context, const Elements& add, const Elements& remove) {
   Array array(context, "x");
   Elements deleted = array.fetch().elements;
@@ -228,13 +228,13 @@ void repeat_blindly(Context& context, const Elements& add, const Elements&) {
 void remove_segments_first(Context& context) {
   std::vector<Request> removals;
   for (const PlacedKey& part : Array(context, "x").keys()) {
-    if (!part.with.empty()) removals.push_back(Request::remove(part.key).lying_with(part.with));
+    if (!part.with.empty()) removals.push_back(Request::remove(part.key).placed_with(part.with));
   }
   context.cluster.execute(removals);
   Array(context, "x").drop();
 }
 
-// The article's: read, change, write.
+// The usual recipe: read, change, write.
 void get_and_set(Context& context, const Elements& add, const Elements& remove) {
   Elements elements = Array(context, "x").fetch(ArrayEncoding::json).elements;
   change_state(elements, add, remove);
@@ -261,27 +261,27 @@ TEST_CASE("exhaustive array: every change against every other, and against fetch
   holds("array: take | compact take, segments", writers({"k", "ck"}, {.grown = true}), small_items(0));
 }
 
-TEST_CASE("exhaustive array: what is lost is told") {
+TEST_CASE("exhaustive array: what is lost is reported") {
   using exhaustive::holds;
   Bounds losing{.faults = 1, .kinds = Happenings::none(), .hasty_attempts = 1};
   losing.server.item_size = 600;
   losing.kinds.evictions = true;
-  for (const char* life : {"af", "df", "pf", "cf", "zf", "ff"}) {
+  for (const char* incarnation : {"af", "df", "pf", "cf", "zf", "ff"}) {
     losing.evictable = [](const std::string& one) { return one != key; };
-    holds(std::string("array, a segment is evicted: a | ") + life[0] + life[1],
-          writers({"a", life}, {.grown = true}), losing);
+    holds(std::string("array, a segment is evicted: a | ") + incarnation[0] + incarnation[1],
+          writers({"a", incarnation}, {.grown = true}), losing);
     losing.evictable = [](const std::string& one) { return one == key; };
-    holds(std::string("array, the root is evicted: a | ") + life[0] + life[1],
-          writers({"a", life}, {.grown = true, .may_go = true}), losing);
+    holds(std::string("array, the root is evicted: a | ") + incarnation[0] + incarnation[1],
+          writers({"a", incarnation}, {.grown = true, .may_go = true}), losing);
     Bounds restarting = losing;
     restarting.kinds = Happenings::none();
     restarting.kinds.restarts = true;
-    holds(std::string("array, the server restarts: a | ") + life[0] + life[1],
-          writers({"a", life}, {.grown = true, .may_go = true}), restarting);
+    holds(std::string("array, the server restarts: a | ") + incarnation[0] + incarnation[1],
+          writers({"a", incarnation}, {.grown = true, .may_go = true}), restarting);
   }
 }
 
-// Beside writers and readers, whatever meets the requests of either.
+// Drops while writers and readers run, with faults of any of their requests.
 TEST_CASE("exhaustive array: a drop loses nothing that comes after it") {
   using exhaustive::holds;
   for (const bool grown : {false, true}) {
@@ -296,7 +296,7 @@ TEST_CASE("exhaustive array: a drop loses nothing that comes after it") {
   }
 }
 
-// Whoever drops dies at any step, is not answered, or refused.
+// The client that drops may die at any step, get no answer, or be refused.
 TEST_CASE("exhaustive array: a second drop leaves nothing of what the first has not finished") {
   using exhaustive::holds;
   for (const bool grown : {false, true}) {

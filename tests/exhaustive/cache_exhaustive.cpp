@@ -1,4 +1,5 @@
-// Caches: one rebuild at a time; no invalidation undone, nothing older over newer; nobody waits for the dead.
+// Caches: there is one rebuild at a time, no invalidation is undone, no older value replaces a newer one, and
+// no client waits for a crashed one.
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/structures/cache/cache.hpp"
@@ -14,12 +15,12 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration rebuild_ttl = 4s;
-// Past a rebuild's lease and what its key lives longer.
+// Longer than a rebuild's lease plus the extra lifetime of its key.
 constexpr Duration lapse = 8s;
 const std::string source = "source";
 const std::string lock_key = "cache:k:rebuild";
 
-// What the entry is made from: an item, so that reading and changing it are steps like others.
+// Reads the source of the entry. It is an item, so that reading and changing it are steps like others.
 std::uint64_t read_source(const Context& context) {
   return parse_u64(expect_read(context.cluster, context.cluster.execute(Request::get(source))).value).value();
 }
@@ -28,7 +29,7 @@ void change_source(const Context& context) {
   expect(context.cluster, context.cluster.execute(Request::incr(source, 1)));
 }
 
-// An entry of this version, or a newer one, is all that may be fresh for who asks from `since` on.
+// For a client that asks at step `since` or later, only an entry of this version or a newer one may be fresh.
 struct Due {
   std::size_t since;
   std::uint64_t version;
@@ -42,7 +43,7 @@ struct Seen {
 struct History {
   std::vector<Due> due;
   std::vector<Seen> fresh;
-  exhaustive::Tenures held;  // the right to rebuild: from the answer until it gives back
+  exhaustive::Tenures held;  // the right to rebuild: from the answer until the release
 
   std::optional<std::string> violation(bool exclusive) const {
     for (const Seen& seen : fresh) {
@@ -56,12 +57,11 @@ struct History {
   }
 };
 
-// One client's operations, as letters: a asks, and rebuilds if that falls to it; w asks, waiting; f asks,
-// wanting it anew;
-// d asks, and dies if it is to rebuild; l asks, and rebuilds for longer than its lease; k asks, and rebuilds
-// for so long, renewing; e expires, r removes the entry, x expires its tag, each because the source has
-// changed. t asks with the tag, u asks without it and never rebuilds, v with it; b asks with it for what was
-// read before.
+// Runs one client's operations, as letters: a asks, and rebuilds if it gets the right to; w asks, waiting; f
+// asks and forces a rebuild; d asks, and dies if it is to rebuild; l asks, and rebuilds for longer than its
+// lease; k does the same, renewing; e expires, r removes the entry, x expires its tag, each because the
+// source has changed. t asks with the tag, u asks without it and never rebuilds, v with it and never
+// rebuilds; b asks with it for data that was read before.
 class Caller {
  public:
   Caller(Context context, ExploredClient& client, History& history)
@@ -93,7 +93,7 @@ class Caller {
     if (done) history_.due.push_back({client_.ended(), 2});
   }
 
-  // False: it died.
+  // Returns false if the client died.
   bool ask(char letter) {
     CacheTerms terms{.ttl = 60s, .stale = 60s, .rebuild_ttl = rebuild_ttl, .holder = {}};
     terms.wait = letter == 'w' ? 150ms : 0ms;
@@ -108,8 +108,8 @@ class Caller {
     client_.operation("ask", [&]() -> std::string {
       answer.emplace(cache_.ask(terms));
       if (answer->kind == Cache::Answer::Kind::rebuild) return hold(*answer->rebuild), "rebuild";
-      const std::string told = answer->record ? answer->record->out : "nothing";
-      return (answer->kind == Cache::Answer::Kind::fresh ? "fresh: " : "busy: ") + told;
+      const std::string reported = answer->record ? answer->record->out : "nothing";
+      return (answer->kind == Cache::Answer::Kind::fresh ? "fresh: " : "busy: ") + reported;
     });
     if (!answer) return true;
     if (answer->kind == Cache::Answer::Kind::fresh)
@@ -183,21 +183,21 @@ void build_before(const Context& context, bool tagged) {
 struct Setting {
   Before before = Before::stale;
   bool exclusive = true;  // one rebuild at a time
-  bool tagged = false;    // what is there has the tag
+  bool tagged = false;    // the initial entry has the tag
   test::Spoiled::Spoil spoil = nullptr;
 };
 
-Scenario callers(std::vector<std::string> lives, Setting setting = {}) {
+Scenario callers(std::vector<std::string> incarnations, Setting setting = {}) {
   return [=](Exploration& run) {
     auto history = std::make_shared<History>();
     const Context& before = run.observer();
     before.cluster.execute(Request::set(source, "1", Exptime::never()));
     if (setting.before != Before::nothing) build_before(before, setting.tagged);
     if (setting.before == Before::stale) run.time().advance(2s);
-    for (const std::string& life : lives) {
-      run.client([&life, &setting, history](Context& honest, ExploredClient& client) {
+    for (const std::string& incarnation : incarnations) {
+      run.client([&incarnation, &setting, history](Context& honest, ExploredClient& client) {
         test::Spoiled spoiled(honest.cluster, setting.spoil);
-        Caller({spoiled, honest.clock, honest.random, honest.key_prefix}, client, *history).live(life);
+        Caller({spoiled, honest.clock, honest.random, honest.key_prefix}, client, *history).live(incarnation);
       });
     }
     run.check(
@@ -216,8 +216,9 @@ TEST_CASE("exhaustive cache: askers, rebuilders and invalidations against each o
   using exhaustive::holds;
   for (const Before before : {Before::nothing, Before::stale}) {
     const std::string state = before == Before::nothing ? ", missing" : ", stale";
-    const auto pair = [&](const std::string& name, std::vector<std::string> lives, const Bounds& bounds) {
-      holds("cache: " + name + state, callers(std::move(lives), {.before = before}), bounds);
+    const auto pair = [&](const std::string& name, std::vector<std::string> incarnations,
+                          const Bounds& bounds) {
+      holds("cache: " + name + state, callers(std::move(incarnations), {.before = before}), bounds);
     };
     pair("ask | ask", {"a", "a"}, {.faults = 1});
     pair("ask | ask waiting", {"a", "w"}, {.faults = 1, .hasty_attempts = 1});
@@ -225,7 +226,7 @@ TEST_CASE("exhaustive cache: askers, rebuilders and invalidations against each o
     pair("ask | remove ask", {"a", "ra"}, {.faults = 1});
     pair("expire | remove", {"e", "r"}, {.faults = 1});
     pair("ask dying | ask waiting", {"d", "w"}, {.faults = 1, .hasty_attempts = 1});
-    pair("ask, stored late | ask, a lapse anywhere", {"a", "a"}, {.pauses = {lapse}, .most_pauses = 1});
+    pair("ask, stored late | ask, a lapse anywhere", {"a", "a"}, {.pauses = {lapse}, .max_pauses = 1});
     pair("ask, building long | ask", {"l", "a"}, {.faults = exhaustive::full() ? 1 : 0});
     pair("ask, building long, renewing | ask", {"k", "a"}, {.faults = 1});
   }
@@ -248,7 +249,7 @@ TEST_CASE("exhaustive cache: three clients") {
   }
 }
 
-// Two may then rebuild at the same time: no value is wrong for it.
+// Two clients may then rebuild at the same time, which makes no value wrong.
 TEST_CASE("exhaustive cache: no invalidation is undone although items are lost") {
   using exhaustive::holds;
   Bounds losing{.faults = 1, .kinds = Happenings::none()};
@@ -260,8 +261,7 @@ TEST_CASE("exhaustive cache: no invalidation is undone although items are lost")
           losing);
 }
 
-// A build that an expire overtakes is stale as soon as it is stored, and a tag that is lost makes nothing
-// fresh.
+// A build that is overtaken by an expire is stale as soon as it is stored. A lost tag makes nothing fresh.
 TEST_CASE("exhaustive cache: tags, askers and expires against each other") {
   using exhaustive::holds;
   Bounds losing{.faults = 1, .kinds = Happenings::none()};

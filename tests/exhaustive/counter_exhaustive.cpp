@@ -1,5 +1,5 @@
-// Counters: what was added, taken, set and removed, in some order, explains every answer and what is left. In
-// several copies changes answer no order: there only what is read, and who removed, counts.
+// Counters: some order of the increments, takes, sets and removals explains every answer and the final value.
+// With several copies, the answers to changes follow no order: only reads, and the remover, are checked.
 #include "common/base/bytes.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/counter/counter.hpp"
@@ -45,9 +45,9 @@ struct Setting {
   std::size_t copies = 1;
   Increment increment = nullptr;
   test::Spoiled::Spoil spoil = nullptr;
-  bool one_removes = false;  // of several: what the others answer
-  bool believes = false;     // that what failed was written
-  bool observes = false;     // sets and removals take away what they saw, and no more
+  bool one_removes = false;  // with several copies: check which client removed it
+  bool believes = false;     // treats failed writes as done
+  bool observes = false;     // sets and removals cancel only what they read
 };
 
 IncrOptions options_of(const Setting& setting) {
@@ -61,8 +61,7 @@ std::optional<std::uint64_t> read(Context& context) {
   return reading.done ? std::optional(reading.value) : std::nullopt;
 }
 
-// One client's operations, as letters: i increment by 2, t take, d decrement by 1, g get, s set to 10, r
-// remove.
+// Runs one client's operations: i increment by 2, t take, d decrement by 1, g get, s set to 10, r remove.
 class Teller {
  public:
   Teller(Context context, ExploredClient& client, Acts& acts, const Setting& setting)
@@ -86,13 +85,13 @@ class Teller {
 
   void incr() {
     const auto effect = [](Value& state) { state = state.value_or(0) + 2; };
-    acts_.run(client_, "incr", effect, [&](std::string& told) -> Answer {
+    acts_.run(client_, "incr", effect, [&](std::string& reported) -> Answer {
       Value answer;
       if (setting_.increment)
         setting_.increment(context_, 2);
       else
         answer = counter_.incr("n", 2, options_of(setting_)).value;
-      told = answer ? std::to_string(*answer) : "done";
+      reported = answer ? std::to_string(*answer) : "done";
       return [=, tells = tells()](Value& state) {
         effect(state);
         return !tells || state == answer;
@@ -102,9 +101,9 @@ class Teller {
 
   void take() {
     const auto effect = [](Value& state) { state = state ? Value(0) : Value(); };
-    acts_.run(client_, "take", effect, [&](std::string& told) -> Answer {
+    acts_.run(client_, "take", effect, [&](std::string& reported) -> Answer {
       const auto taken = counter_.take("n");
-      told = taken.done ? std::to_string(taken.value) : "there is none";
+      reported = taken.done ? std::to_string(taken.value) : "there is none";
       return [=](Value& state) {
         const bool right = state.has_value() == taken.done && (!state || *state == taken.value);
         effect(state);
@@ -117,9 +116,9 @@ class Teller {
     const auto effect = [](Value& state) {
       if (state) state = *state - std::min<std::uint64_t>(*state, 1);
     };
-    acts_.run(client_, "decr", effect, [&](std::string& told) -> Answer {
+    acts_.run(client_, "decr", effect, [&](std::string& reported) -> Answer {
       const auto left = counter_.decr("n", 1);
-      told = left.done ? std::to_string(left.value) : "there is none";
+      reported = left.done ? std::to_string(left.value) : "there is none";
       return [=, tells = tells()](Value& state) {
         const bool was = state.has_value();
         if (left.done) effect(state);
@@ -129,16 +128,16 @@ class Teller {
   }
 
   void get() {
-    acts_.run(client_, "get", nullptr, [&](std::string& told) -> Answer {
+    acts_.run(client_, "get", nullptr, [&](std::string& reported) -> Answer {
       const auto value = read(context_);
-      told = value ? std::to_string(*value) : "nothing";
+      reported = value ? std::to_string(*value) : "nothing";
       return [=](Value& state) {
         return state.has_value() == value.has_value() && (!state || *state == *value);
       };
     });
   }
 
-  // It becomes `to`, and keeps what was added since this client saw it.
+  // Returns an effect that resets the value to `to`, but keeps what was added since this client read it.
   std::function<void(Value&)> resetting(std::optional<std::uint64_t> to) {
     if (!setting_.observes) return [=](Value& state) { state = to; };
     const std::size_t me = client_.index();
@@ -155,20 +154,20 @@ class Teller {
 
   void set() {
     const auto effect = resetting(10);
-    acts_.run(client_, "set", effect, [&](std::string& told) -> Answer {
-      told = std::to_string(counter_.set("n", 10, std::nullopt, false).value);
+    acts_.run(client_, "set", effect, [&](std::string& reported) -> Answer {
+      reported = std::to_string(counter_.set("n", 10, std::nullopt, false).value);
       return [=](Value& state) { return effect(state), true; };
     });
   }
 
   void remove() {
     const auto effect = resetting(std::nullopt);
-    acts_.run(client_, "remove", effect, [&](std::string& told) -> Answer {
+    acts_.run(client_, "remove", effect, [&](std::string& reported) -> Answer {
       const CounterAnswer removal = counter_.remove(names).front();
       if (removal.failure && removal.failure->code() == ErrorCode::unknown_outcome)
         throw UnknownOutcome(removal.failure->what());
       if (removal.failure) throw Failure(*removal.failure);
-      told = removal.done ? "removed" : "not there";
+      reported = removal.done ? "removed" : "not there";
       return [=, tells = tells() || setting_.one_removes](Value& state) {
         const bool was = state.has_value();
         effect(state);
@@ -188,23 +187,23 @@ std::optional<CounterRecord> written_by(const Request& request) {
   return request.op == Op::cas ? CounterRecord::parse(request.value) : std::nullopt;
 }
 
-// Whatever is there when it is written, seen or not.
+// Cancels the whole stored value when it is written, including increments that the client did not read.
 void take_away_everything(Request& request) {
   auto record = written_by(request);
-  if (!record || record->base.kind == CounterRecord::Base::Kind::begun) return;
-  for (auto& [name, life] : record->lives) life.taken = life.made;
+  if (!record || record->base.kind == CounterRecord::Epoch::Kind::begun) return;
+  for (auto& [name, incarnation] : record->incarnations) incarnation.taken = incarnation.made;
   request.value = record->text();
 }
 
-// A set that joins what others set.
+// Cancels nothing, so that a set is added to what others set.
 void take_nothing_away(Request& request) {
   auto record = written_by(request);
   if (!record) return;
-  for (auto& [name, life] : record->lives) life.taken = {};
+  for (auto& [name, incarnation] : record->incarnations) incarnation.taken = {};
   request.value = record->text();
 }
 
-// What a client takes for done that was not.
+// Treats writes that failed as done.
 class Believing final : public Decorator {
  public:
   using Cluster::execute;
@@ -219,21 +218,21 @@ class Believing final : public Decorator {
   }
 };
 
-Scenario tellers(std::vector<std::string> lives, Setting setting = {}) {
+Scenario tellers(std::vector<std::string> incarnations, Setting setting = {}) {
   return [=](Exploration& run) {
     auto acts = std::make_shared<Acts>();
     const Value before = setting.before == 0 ? Value() : Value(setting.before);
     if (before) {
       Counter(in_copies(run.observer(), setting.copies)).incr("n", *before, options_of(setting));
     }
-    for (const std::string& life : lives) {
-      run.client([&life, &setting, acts](Context& honest, ExploredClient& client) {
+    for (const std::string& incarnation : incarnations) {
+      run.client([&incarnation, &setting, acts](Context& honest, ExploredClient& client) {
         test::Spoiled spoiled(honest.cluster, setting.spoil);
         Believing believing(spoiled);
         Cluster& cluster = setting.believes ? static_cast<Cluster&>(believing) : spoiled;
         Teller teller({cluster, honest.clock, honest.random, honest.key_prefix, setting.copies}, client,
                       *acts, setting);
-        for (const char letter : life) teller.act(letter);
+        for (const char letter : incarnation) teller.act(letter);
       });
     }
     run.check([=, &setting, &run](Context& observer) -> std::optional<std::string> {
@@ -280,7 +279,7 @@ Happenings only_cuts() {
   return kinds;
 }
 
-// The article's: read, add, write.
+// The usual recipe: read, add, write.
 void get_and_set(Context& context, std::uint64_t delta) {
   const Reply found = expect_read(context.cluster, context.cluster.execute(Request::get(key)));
   const auto value = parse_u64(found.value).value_or(0) + delta;
@@ -294,8 +293,8 @@ TEST_CASE("exhaustive counter: every change against every other") {
   using exhaustive::holds;
   for (const Kind kind : {Kind::plain, Kind::exact}) {
     const std::string name = kind == Kind::plain ? "counter, plain: " : "counter, exact: ";
-    const auto pair = [&](const std::string& what, std::vector<std::string> lives, Bounds bounds) {
-      holds(name + what, tellers(std::move(lives), {.kind = kind, .before = 5}), bounds);
+    const auto pair = [&](const std::string& what, std::vector<std::string> incarnations, Bounds bounds) {
+      holds(name + what, tellers(std::move(incarnations), {.kind = kind, .before = 5}), bounds);
     };
     holds(name + "incr | incr, creating", tellers({"i", "i"}, {.kind = kind}), {.faults = 1});
     holds(name + "incr | incr, creating, without meta", tellers({"i", "i"}, {.kind = kind}),
@@ -343,31 +342,34 @@ TEST_CASE("exhaustive counter: three clients") {
 
 TEST_CASE("exhaustive counter: two and three copies") {
   using exhaustive::holds;
-  const auto pair = [](const std::string& lives, std::size_t copies, std::uint64_t before, int faults) {
-    const std::size_t bar = lives.find(' ');
-    holds("counter, " + std::to_string(copies) + " copies: " + lives + (before == 0 ? ", creating" : ""),
-          tellers({lives.substr(0, bar), lives.substr(bar + 3)},
-                  {.kind = Kind::exact, .before = before, .copies = copies, .one_removes = faults == 0}),
-          {.faults = faults, .servers = copies}, 0);
+  const auto pair = [](const std::string& incarnations, std::size_t copies, std::uint64_t before,
+                       int faults) {
+    const std::size_t bar = incarnations.find(' ');
+    holds(
+        "counter, " + std::to_string(copies) + " copies: " + incarnations + (before == 0 ? ", creating" : ""),
+        tellers({incarnations.substr(0, bar), incarnations.substr(bar + 3)},
+                {.kind = Kind::exact, .before = before, .copies = copies, .one_removes = faults == 0}),
+        {.faults = faults, .servers = copies}, 0);
   };
   for (const std::uint64_t before : {0, 5}) {
     pair("i | i", 2, before, 1);
     pair("i | gg", 2, before, 1);
     pair("ii | i", 2, before, 0);
   }
-  for (const char* lives :
+  for (const char* incarnations :
        {"r | i", "r | gg", "r | r", "s | i", "s | s", "s | r", "s | gg", "d | d", "i | d"}) {
-    pair(lives, 2, 5, 0);
-    pair(lives, 2, 5, 1);
+    pair(incarnations, 2, 5, 0);
+    pair(incarnations, 2, 5, 1);
   }
-  for (const char* lives : {"r | ri", "r | ir", "ir | gg", "is | i", "i | sg"}) pair(lives, 2, 5, 0);
-  for (const char* lives : {"s | i", "r | i", "i | g", "s | g"}) pair(lives, 3, 5, 0);
-  // One client does not reach one server once.
-  const auto cut = [](std::vector<std::string> lives, const auto& holds_so) {
-    std::string name = "counter, 3 copies, a cut: " + lives.front();
-    for (std::size_t i = 1; i < lives.size(); ++i) name += " | " + lives[i];
+  for (const char* incarnations : {"r | ri", "r | ir", "ir | gg", "is | i", "i | sg"})
+    pair(incarnations, 2, 5, 0);
+  for (const char* incarnations : {"s | i", "r | i", "i | g", "s | g"}) pair(incarnations, 3, 5, 0);
+  // A client fails once to reach one server.
+  const auto cut = [](std::vector<std::string> incarnations, const auto& holds_so) {
+    std::string name = "counter, 3 copies, a cut: " + incarnations.front();
+    for (std::size_t i = 1; i < incarnations.size(); ++i) name += " | " + incarnations[i];
     const Setting setting{.kind = Kind::exact, .before = 5, .copies = 3, .observes = true};
-    holds_so(name, tellers(std::move(lives), setting),
+    holds_so(name, tellers(std::move(incarnations), setting),
              {.faults = 1, .kinds = only_cuts(), .hasty_attempts = 0, .servers = 3});
   };
   const auto in_short = [](const std::string& name, const Scenario& scenario, const Bounds& bounds) {

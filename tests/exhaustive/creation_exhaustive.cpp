@@ -1,4 +1,4 @@
-// Two clients that create one structure in different numbers of copies: at most one is told that it did.
+// Two clients create one structure with different copy counts: at most one gets the answer that it did.
 #include <array>
 
 #include "common/base/bytes.hpp"
@@ -16,7 +16,7 @@ using exhaustive::in_copies;
 enum class Told { nothing, yes, refused, unknown };
 enum class Looks { twice, once };
 
-// A client that sees the other number's root at its first look only.
+// A client that sees the root of the other copy count only when it first checks.
 class LooksOnce final : public Decorator {
  public:
   LooksOnce(Cluster& inner, std::string root) : Decorator(inner), root_(std::move(root)) {}
@@ -64,7 +64,7 @@ std::string prefix(const std::string& structure, std::size_t copies) {
 
 Scenario creators(std::string structure, std::array<std::size_t, 2> numbers, Looks looks = Looks::twice) {
   return [=](Exploration& run) {
-    auto told = std::make_shared<std::array<Told, 2>>();
+    auto reported = std::make_shared<std::array<Told, 2>>();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       run.client([=](Context& honest, ExploredClient& client) {
         LooksOnce once(honest.cluster, prefix(structure, numbers[1 - i]));
@@ -72,11 +72,11 @@ Scenario creators(std::string structure, std::array<std::size_t, 2> numbers, Loo
         const Context context{cluster, honest.clock, honest.random, honest.key_prefix, numbers[i]};
         client.operation("create in " + std::to_string(numbers[i]), [&] {
           try {
-            (*told)[i] = Told::unknown;
+            (*reported)[i] = Told::unknown;
             create(context, structure, std::to_string(i));
-            (*told)[i] = Told::yes;
+            (*reported)[i] = Told::yes;
           } catch (const Failure& failure) {
-            if (failure.code() != ErrorCode::unknown_outcome) (*told)[i] = Told::refused;
+            if (failure.code() != ErrorCode::unknown_outcome) (*reported)[i] = Told::refused;
             throw;
           }
           return "created";
@@ -84,11 +84,13 @@ Scenario creators(std::string structure, std::array<std::size_t, 2> numbers, Loo
       });
     }
     run.check([=, &run](Context& observer) -> std::optional<std::string> {
-      if ((*told)[0] == Told::yes && (*told)[1] == Told::yes) return "both were told that they created it";
+      if ((*reported)[0] == Told::yes && (*reported)[1] == Told::yes)
+        return "both were told that they created it";
       for (std::size_t i = 0; i < numbers.size(); ++i) {
-        if ((*told)[i] == Told::yes && !has(in_copies(observer, numbers[i]), structure, std::to_string(i)))
+        if ((*reported)[i] == Told::yes &&
+            !has(in_copies(observer, numbers[i]), structure, std::to_string(i)))
           return "what was acknowledged is not there";
-        if ((*told)[i] != Told::refused) continue;
+        if ((*reported)[i] != Told::refused) continue;
         for (std::size_t server = 0; server < run.servers().size(); ++server) {
           for (const auto& [key, item] : run.servers().server(server).items()) {
             if (key.starts_with(prefix(structure, numbers[i]))) return "what was refused has left " + key;

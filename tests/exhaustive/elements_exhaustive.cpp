@@ -1,5 +1,5 @@
-// Tables and hashes: per element linearizable; fetch has every element that is present throughout it, and
-// none that is absent throughout it.
+// Tables and hashes: each element is linearizable; a fetch has every element that is present throughout it,
+// and none that is absent throughout it.
 #include <map>
 
 #include "common/journal/journal.hpp"
@@ -18,25 +18,25 @@ using Value = std::optional<std::string>;
 using Acts = exhaustive::Acts<Value>;
 using exhaustive::in_copies;
 
-// What compaction fills a root with: no more requests than such small items need.
-const Journal::Options small_paddings{.largest_padding = 256, .least_dead = 0};
+// The padding of roots when compaction runs. Such small items need no more requests.
+const Journal::Options small_paddings{.max_padding = 256, .min_dead = 0};
 
 enum class Mistake {
   none,
   listed_after,
   never_listed_again,
   removal_without_trace,
-  listed_when_it_was_there,  // what ended since is taken for listed
-  end_kept,                  // by who sets it without one
+  listed_when_it_was_there,  // mistakes an expired element for a listed one
+  end_kept,                  // the ttl is kept by a set without one
   compaction_without_grace,
   compaction_without_cas,
   drop_without_comparing,
   drop_without_waiting
 };
 
-// The values of fields that expire begin with it.
+// Marks the values of fields that expire.
 constexpr char ending = '~';
-constexpr auto short_life = 2s;
+constexpr auto short_ttl = 2s;
 
 bool ends(const Value& state) {
   return state && state->starts_with(ending);
@@ -52,7 +52,7 @@ void list(Context& context, const std::string& structure, const std::string& nam
   if (const auto failure = index.list(std::span(&names, 1)).front()) throw Failure(*failure);
 }
 
-// Sets what is missing, with one mistake.
+// Sets a missing element, with one mistake.
 void set_wrongly(Context& context, const std::string& structure, const Elements& elements,
                  const Element& element, Mistake mistake) {
   const std::string key = elements.key_of(element.name);
@@ -64,9 +64,9 @@ void set_wrongly(Context& context, const std::string& structure, const Elements&
   if (mistake == Mistake::listed_after) list(context, structure, element.name);
 }
 
-// The line that it had when it was there before is taken to be there still.
+// Assumes that the line from the element's earlier existence is still in the index.
 void set_to_end_wrongly(Context& context, const std::string& key, const std::string& value) {
-  const Exptime exptime = Exptime::after(short_life, context.clock.wall());
+  const Exptime exptime = Exptime::after(short_ttl, context.clock.wall());
   const auto replaced =
       expect(context.cluster, context.cluster.execute(Request::replace(key, value, exptime)));
   if (replaced.outcome == Outcome::stored) return;
@@ -96,10 +96,10 @@ void compact_wrongly(Context& context, const std::string& structure, Elements& e
   }
 }
 
-// One client's operations, as letters: s sets n to its own value (a table's are all 1), e the same to expire
-// in two seconds (hashes only), b the same while a third is on its way and a fourth is listed, g gets it, r
-// removes it, f fetches, c compacts, o sets another element of the same shard, d drops the table or hash, t
-// removes n and drops its name at once.
+// Runs one client's operations, as letters: s sets n to its own value (always 1 in a table); e does so with a
+// ttl of two seconds (hashes only); b does so while a third element is in flight and a fourth is being
+// listed; g gets it; r removes it; f fetches; c compacts; o sets another element of the same shard; d drops
+// the table or hash; t removes n and drops its name in one step.
 class User {
  public:
   User(Context context, ExploredClient& client, Acts& acts, std::string structure, Mistake mistake,
@@ -143,8 +143,8 @@ class User {
   }
 
  private:
-  // Of clients that change several copies at once, it is not known who was first; what is set while it is
-  // dropped may have been there.
+  // Returns true if answers can be compared. If clients change several copies at once, their order is
+  // unknown; an element that is set while the structure is dropped may have existed.
   bool tells() const { return context_.copies == 1 && !drops_; }
 
   static ElementResult answer(ElementResult result) {
@@ -169,7 +169,7 @@ class User {
     const Element element{"n", value};
     acts_.run(
         client_, "set", [value](Value& state) { state = value; },
-        [&](std::string& told) -> std::function<bool(Value&)> {
+        [&](std::string& reported) -> std::function<bool(Value&)> {
           if (mistake_ == Mistake::listed_after || mistake_ == Mistake::never_listed_again) {
             set_wrongly(context_, structure_, elements_, element, mistake_);
             return [value](Value& state) { return state = value, true; };
@@ -179,11 +179,11 @@ class User {
             return [value](Value& state) { return state = value, true; };
           }
           const bool to_end = ends(value) || mistake_ == Mistake::end_kept;
-          const auto ttl = to_end ? std::optional<Duration>(short_life) : std::nullopt;
+          const auto ttl = to_end ? std::optional<Duration>(short_ttl) : std::nullopt;
           const bool created = answer(behind_another ? set_behind_another(element)
                                                      : elements_.set(std::span(&element, 1), ttl).front())
                                    .yes;
-          told = created ? "created" : "was there";
+          reported = created ? "created" : "was there";
           return [value, created, tells = tells()](Value& state) {
             const bool missing = !state;
             state = value;
@@ -193,9 +193,9 @@ class User {
   }
 
   void get() {
-    acts_.run(client_, "get", nullptr, [&](std::string& told) {
+    acts_.run(client_, "get", nullptr, [&](std::string& reported) {
       const auto result = answer(elements_.get(std::span(&name_, 1)).front());
-      told = result.yes ? result.value : "absent";
+      reported = result.yes ? result.value : "absent";
       return [result](Value& state) { return state == (result.yes ? Value(result.value) : Value()); };
     });
   }
@@ -203,12 +203,12 @@ class User {
   void remove(bool tidies = false) {
     acts_.run(
         client_, "remove", [](Value& state) { state.reset(); },
-        [&](std::string& told) {
+        [&](std::string& reported) {
           const auto result = mistake_ == Mistake::removal_without_trace
                                   ? remove_without_trace()
                                   : answer(elements_.remove(std::span(&name_, 1)).front());
           if (tidies) elements_.compact_removed();
-          told = result.yes ? "removed" : "was absent";
+          reported = result.yes ? "removed" : "was absent";
           return [result, tells = tells()](Value& state) {
             const bool was = state.has_value();
             state.reset();
@@ -220,16 +220,17 @@ class User {
   void drop() {
     acts_.run(
         client_, "drop", [](Value& state) { state.reset(); },
-        [&](std::string& told) {
+        [&](std::string& reported) {
           if (mistake_ >= Mistake::drop_without_comparing)
             drop_wrongly();
           else
-            told = elements_.drop() ? "dropped" : "nothing there";
+            reported = elements_.drop() ? "dropped" : "nothing there";
           return [](Value& state) { return state.reset(), true; };
         });
   }
 
-  // Removes what it has read of the index: without comparing, or before who has listed a name has written it.
+  // Removes what it has read of the index with a mistake: without comparing, or before a client that has
+  // listed a name has written its element.
   void drop_wrongly() {
     std::vector<std::string> names;
     elements_.fetch([&](Elements::Found& found) { names.push_back(found.name); });
@@ -237,7 +238,7 @@ class User {
     std::vector<JournalContents> roots;
     std::vector<std::string> keys = elements_.index_keys();
     std::reverse(keys.begin(), keys.end());
-    auto reader = JournalReader::read(context_, keys, JournalReader::Roots::to_compare);
+    auto reader = JournalReader::read(context_, keys, JournalReader::RootRead::to_compare);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (!reader.found(i)) continue;
       if (mistake_ == Mistake::drop_without_comparing)
@@ -252,17 +253,17 @@ class User {
     const auto replies = execute_copies(context_, Request::remove(elements_.key_of(name_)));
     ElementResult result;
     for (const Reply& reply : replies) result.yes = result.yes || reply.outcome == Outcome::deleted;
-    if (!result.yes) expect(context_.cluster, telling(replies));
+    if (!result.yes) expect(context_.cluster, exhaustive::representative_reply(replies));
     return result;
   }
 
   void fetch() {
-    acts_.run(client_, "fetch", nullptr, [&](std::string& told) -> std::function<bool(Value&)> {
+    acts_.run(client_, "fetch", nullptr, [&](std::string& reported) -> std::function<bool(Value&)> {
       Value value;
       const auto listing = elements_.fetch([&](Elements::Found& found) {
         if (found.name == "n") value = found.value;
       });
-      told = value.value_or("absent");
+      reported = value.value_or("absent");
       if (!listing.complete()) return [](Value&) { return true; };
       return [value](Value& state) { return state == value; };
     });
@@ -281,19 +282,19 @@ class User {
 
 struct Setting {
   std::string structure = "hash";
-  bool before = false;   // n is there
-  bool shard = true;     // its shard is, too
-  bool others = false;   // every shard is, and n was never listed
-  bool removed = false;  // n was there, longer ago than the grace
-  bool old = false;      // n is there since longer than the grace
+  bool before = false;   // n exists
+  bool shard = true;     // its shard exists
+  bool others = false;   // every shard exists, and n was never listed
+  bool removed = false;  // n existed, longer ago than the grace period
+  bool old = false;      // n has existed for longer than the grace period
   Mistake mistake = Mistake::none;
   std::size_t copies = 1;
   bool ending = false;  // fields may expire
-  bool drops = false;   // somebody drops it
-  bool prompt = false;  // nobody stands still, and nothing is executed late
+  bool drops = false;   // a client drops it
+  bool prompt = false;  // no client pauses, and no request is executed late
 };
 
-Scenario users(std::vector<std::string> lives, Setting setting) {
+Scenario users(std::vector<std::string> incarnations, Setting setting) {
   return [=](Exploration& run) {
     auto acts = std::make_shared<Acts>();
     {
@@ -308,18 +309,18 @@ Scenario users(std::vector<std::string> lives, Setting setting) {
       if (!setting.before && !setting.others && setting.shard) elements.remove(std::span(&name, 1));
       run.time().advance(setting.removed || setting.old ? 200s : 0s);
     }
-    for (const std::string& life : lives) {
-      run.client([&life, &setting, acts](Context& context, ExploredClient& client) {
+    for (const std::string& incarnation : incarnations) {
+      run.client([&incarnation, &setting, acts](Context& context, ExploredClient& client) {
         User user(in_copies(context, setting.copies), client, *acts, setting.structure, setting.mistake,
                   setting.drops);
-        for (const char letter : life) user.act(letter);
+        for (const char letter : incarnation) user.act(letter);
       });
     }
     run.check([acts, &setting, &run](Context& observer) -> std::optional<std::string> {
       const std::string name = "n";
       Elements elements(in_copies(observer, setting.copies), setting.structure, "h", small_paddings);
       if (setting.copies == 1 && run.lost_data()) acts->perhaps([](Value& state) { state.reset(); });
-      // What nobody acknowledged may be present and not listed.
+      // An unacknowledged element may be present without being listed.
       const bool never_set = setting.drops
                                  ? !acts->any_known("set")
                                  : acts->explained(Value(), [](Value& state) { return !state.has_value(); });
@@ -348,7 +349,7 @@ Scenario users(std::vector<std::string> lives, Setting setting) {
           return "the last drop has left an element";
         return std::nullopt;
       }
-      run.time().advance(setting.ending ? short_life + 2s : 0s);
+      run.time().advance(setting.ending ? short_ttl + 2s : 0s);
       const auto later = elements.get(std::span(&name, 1)).front();
       if (later.yes && ends(later.value)) return "it has not expired";
       if (!later.yes && value && !ends(value)) return "it expired, though it was set without an end";
@@ -357,10 +358,10 @@ Scenario users(std::vector<std::string> lives, Setting setting) {
   };
 }
 
-// A compaction fills the item up: a large one would only be copied, again and again.
+// Returns bounds with small items. A compaction fills items up, so large ones would be copied repeatedly.
 Bounds small_items(int faults, std::vector<Duration> pauses = {}) {
   Bounds bounds{.faults = faults, .pauses = std::move(pauses), .hasty_attempts = 1};
-  bounds.most_pauses = bounds.pauses.empty() ? 0 : 1;
+  bounds.max_pauses = bounds.pauses.empty() ? 0 : 1;
   bounds.server.item_size = 500;
   return bounds;
 }
@@ -371,15 +372,15 @@ TEST_CASE("exhaustive table and hash: every change against every other, and agai
   using exhaustive::holds;
   for (const std::string structure : {"table", "hash"}) {
     for (const char* pair : {"ss", "sr", "rr", "sf", "rf", "sc", "rc", "cc", "cf", "so"}) {
-      const std::vector<std::string> lives{std::string(1, pair[0]), std::string(1, pair[1])};
+      const std::vector<std::string> incarnations{std::string(1, pair[0]), std::string(1, pair[1])};
       const std::string name = structure + ": " + pair[0] + " | " + pair[1];
       Bounds bounds = small_items(1);
       if (pair == std::string("sc")) bounds.hasty_attempts = 0;
-      holds(name + ", it is there", users(lives, {.structure = structure, .before = true}), bounds);
-      holds(name + ", it was removed long ago", users(lives, {.structure = structure, .removed = true}),
-            bounds);
+      holds(name + ", it is there", users(incarnations, {.structure = structure, .before = true}), bounds);
+      holds(name + ", it was removed long ago",
+            users(incarnations, {.structure = structure, .removed = true}), bounds);
     }
-    // Behind a new element, the next is taken for new.
+    // After a new element, the next one is assumed to be new.
     for (const char* rival : {"s", "r", "f", "c"}) {
       const std::string name = structure + ": o s | " + rival;
       const Bounds bounds = small_items(rival == std::string("f") || rival == std::string("c") ? 0 : 1);
@@ -397,17 +398,17 @@ TEST_CASE("exhaustive table and hash: every change against every other, and agai
   holds("hash: s | c, a minute passes anywhere", users({"s", "c"}, {.removed = true}), small_items(0, {61s}));
 }
 
-TEST_CASE("exhaustive table and hash: what is lost is told") {
+TEST_CASE("exhaustive table and hash: what is lost is reported") {
   using exhaustive::holds;
-  // Nobody knows of a list that is lost whole: of one fault only.
+  // An index that is lost as a whole cannot be detected, so only one fault is allowed.
   Bounds losing = small_items(1);
   losing.kinds = Happenings::none();
   losing.kinds.evictions = losing.kinds.restarts = true;
   for (const std::string structure : {"table", "hash"}) {
     for (const char* pair : {"sf", "sg", "rf", "so"}) {
-      const std::vector<std::string> lives{std::string(1, pair[0]), std::string(1, pair[1])};
+      const std::vector<std::string> incarnations{std::string(1, pair[0]), std::string(1, pair[1])};
       holds(structure + ", data lost: " + pair[0] + " | " + pair[1],
-            users(lives, {.structure = structure, .before = true}), losing, 0);
+            users(incarnations, {.structure = structure, .before = true}), losing, 0);
     }
   }
 }
@@ -416,20 +417,21 @@ TEST_CASE("exhaustive table and hash: fields that expire, against every change, 
   using exhaustive::holds;
   for (const char* pair : {"e s", "e e", "e r", "e f", "e c", "e g", "es f", "ee c", "e sf"}) {
     const std::string both = pair;
-    const std::vector<std::string> lives{both.substr(0, both.find(' ')), both.substr(both.find(' ') + 1)};
+    const std::vector<std::string> incarnations{both.substr(0, both.find(' ')),
+                                                both.substr(both.find(' ') + 1)};
     Bounds bounds = small_items(0, {4s});
     if (both == "e c" || both == "ee c") bounds.hasty_attempts = 0;
-    const std::string name = "hash, they expire: " + lives[0] + " | " + lives[1];
-    holds(name + ", it is there", users(lives, {.before = true, .ending = true}), bounds);
-    holds(name + ", it was removed long ago", users(lives, {.removed = true, .ending = true}), bounds);
+    const std::string name = "hash, they expire: " + incarnations[0] + " | " + incarnations[1];
+    holds(name + ", it is there", users(incarnations, {.before = true, .ending = true}), bounds);
+    holds(name + ", it was removed long ago", users(incarnations, {.removed = true, .ending = true}), bounds);
     if (both.size() > 3) continue;
-    holds(name + ", a fault", users(lives, {.before = true, .ending = true}), small_items(1));
+    holds(name + ", a fault", users(incarnations, {.before = true, .ending = true}), small_items(1));
   }
-  // Behind a new element, the next is taken for new.
+  // After a new element, the next one is assumed to be new.
   holds("hash, they expire: o e | s", users({"oe", "s"}, {.before = true, .ending = true}),
         small_items(0, {4s}));
-  // Long enough for compaction to take the line of what has expired. A request that is on its way for a
-  // minute, too, is beyond what is promised.
+  // The pause is long enough for compaction to drop the line of an expired element. A request that is also in
+  // flight for a minute exceeds the guarantees.
   holds("hash, they expire: e | c, a minute passes anywhere",
         users({"e", "c"}, {.before = true, .ending = true}), small_items(0, {61s}), 0);
   holds("hash, they expire: e e | c, a minute passes anywhere",
@@ -440,27 +442,27 @@ TEST_CASE("exhaustive table and hash: two copies") {
   using exhaustive::holds;
   for (const std::string structure : {"table", "hash"}) {
     for (const char* pair : {"ss", "sr", "rr", "sf", "rf", "sg", "rg", "sc", "rc", "cc", "cf", "so"}) {
-      const std::vector<std::string> lives{std::string(1, pair[0]), std::string(1, pair[1])};
+      const std::vector<std::string> incarnations{std::string(1, pair[0]), std::string(1, pair[1])};
       const std::string name = structure + ", 2 copies: " + pair[0] + " | " + pair[1];
-      // Fetches and compactions ask for some hundred keys: with a fault there is no end of them.
+      // Fetches and compactions read some hundred keys; with a fault, there would be too many schedules.
       const std::string written = std::string(pair).substr(0, 2);
       Bounds bounds = small_items(written == "sr" || written == "rr" ? 1 : 0);
       bounds.servers = 2;
       bounds.kinds.restarts = true;
-      holds(name + ", it is there", users(lives, {.structure = structure, .before = true, .copies = 2}),
-            bounds, 0);
+      holds(name + ", it is there",
+            users(incarnations, {.structure = structure, .before = true, .copies = 2}), bounds, 0);
       holds(name + ", it was removed long ago",
-            users(lives, {.structure = structure, .removed = true, .copies = 2}), bounds, 0);
+            users(incarnations, {.structure = structure, .removed = true, .copies = 2}), bounds, 0);
     }
-    // Behind a new element the next is read while it is listed, but in the first copy, which may hold what
-    // the other has forgotten.
+    // After a new element, the next one is read while it is being listed, but only in the first copy, which
+    // may hold what the other copy has lost.
     Bounds forgetting = small_items(1);
     forgetting.servers = 2;
     forgetting.kinds = Happenings::none();
     forgetting.kinds.evictions = true;
     holds(structure + ", 2 copies: o s | g, it is there, or forgotten by one",
           users({"os", "g"}, {.structure = structure, .before = true, .copies = 2}), forgetting, 0);
-    // Who has just begun the structure reads nothing before it adds.
+    // A client that has just created the structure reads nothing before it adds.
     for (const std::string rival : {"s", "r", "g"}) {
       if (rival == "s" && (structure == "table" || !exhaustive::full())) continue;
       if (rival == "r" && structure == "table" && !exhaustive::full()) continue;
@@ -469,7 +471,7 @@ TEST_CASE("exhaustive table and hash: two copies") {
       holds(structure + ", 2 copies: o s | " + rival + ", the first ever",
             users({"os", rival}, {.structure = structure, .shard = false, .copies = 2}), bounds, 0);
     }
-    // Two batches on their way, and one behind another that exists.
+    // Two batches are in flight, one of them after another that exists.
     for (const char* rival : {"s", "r", "g"}) {
       const std::string name = structure + ", 2 copies: ";
       Bounds bounds = small_items(0);
@@ -504,7 +506,7 @@ TEST_CASE("exhaustive table and hash: drop, against every change, fetch, compact
       for (const bool prompt : {true, false}) {
         if (!prompt && std::string("s sg").find(rival) == std::string::npos) continue;
         const std::string name = structure + ": d | " + rival + (prompt ? "" : ", who stands still");
-        // What was set, and could not be listed again, is answered so, and may be seen all the same.
+        // A set that could not be listed again is answered as such, and its element may still be seen.
         Bounds bounds = small_items(!prompt && rival == std::string("sg") ? 0 : 1);
         bounds.hasty_attempts = 0;
         bounds.prompt = prompt;
@@ -535,7 +537,7 @@ TEST_CASE("exhaustive table and hash: drop of several copies, and who dies or ge
   for (const std::size_t copies : {2U, 3U}) {
     for (const char* rival : {"s", "sd", "r", "f", "d"}) {
       for (const bool faulty : {false, true}) {
-        // The others have some hundred requests, in too many orders for every run.
+        // The others have some hundred requests, in too many orders to explore in every run.
         const bool is_short =
             copies == 2 && (rival == std::string("r") || (rival == std::string("s") && !faulty));
         if (!is_short && !exhaustive::full()) continue;

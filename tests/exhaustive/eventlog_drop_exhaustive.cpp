@@ -1,6 +1,5 @@
-// The end of an event log beside clients that put and read, where each may die at every step: nothing that is
-// put once drop removes something is lost, what was there before is gone when drop has answered, and a second
-// drop leaves nothing.
+// Drops an event log while clients put and read, and may die at every step: no event put after the drop
+// begins to remove is lost, earlier events are gone when it answers, and a second drop leaves nothing.
 #include <functional>
 #include <map>
 #include <set>
@@ -22,12 +21,12 @@ const RingShape shape{10, 2};
 
 struct Put {
   std::size_t begun = never;
-  std::size_t ended = never;  // never: perhaps put
+  std::size_t ended = never;  // never: may have been put
 };
 
 struct Drop {
   std::size_t begun = never;
-  std::size_t removes = never;  // from then on
+  std::size_t removes = never;  // the step from which it removes
   bool done = false;
 };
 
@@ -40,12 +39,12 @@ struct History {
   std::map<std::string, Put> puts;
   std::vector<Drop> drops;
   std::vector<Read> reads;
-  bool conf_fails = false;  // its server could not be reached, or refused: a put ends nevertheless
+  bool conf_fails = false;  // its server could not be reached or refused; a put still ends
 };
 
 enum class Mistake { none, conf_first, without_comparing };
 
-// Notes when a drop removes something for the first time.
+// Records when a drop first removes something.
 class Watched final : public Decorator {
  public:
   using Cluster::execute;
@@ -67,7 +66,7 @@ class Watched final : public Decorator {
   Mistake mistake_;
 };
 
-// Notes what a put could not write.
+// Records what a put could not write.
 class Heard final : public Decorator {
  public:
   using Cluster::execute;
@@ -85,14 +84,14 @@ class Heard final : public Decorator {
   History& history_;
 };
 
-// Acts also when the client dies.
+// Acts at the end of the scope, even if the client dies.
 struct OnExit {
   std::function<void()> act;
   ~OnExit() { act(); }
 };
 
-// One client's operations, as letters: p puts an event, b puts one that fills more than half an item, f
-// fetches, x drops.
+// Runs one client's operations, as letters: p puts an event, b puts an event that fills more than half an
+// item, f fetches, x drops.
 class Party {
  public:
   Party(Context context, ExploredClient& client, History& history, Mistake mistake)
@@ -100,8 +99,8 @@ class Party {
         client_(client),
         history_(history),
         mistake_(mistake),
-        heard_(context_.cluster, history),
-        log_({heard_, context_.clock, context_.random, context_.key_prefix}, "x", shape) {}
+        got_reply_(context_.cluster, history),
+        log_({got_reply_, context_.clock, context_.random, context_.key_prefix}, "x", shape) {}
 
   void act(char letter) {
     if (letter == 'x') return drop();
@@ -146,18 +145,18 @@ class Party {
   ExploredClient& client_;
   History& history_;
   Mistake mistake_;
-  Heard heard_;
+  Heard got_reply_;
   EventLog log_;
   int next_ = 0;
 };
 
-// Whether some drop may have removed what was put.
+// Returns true if some drop may have removed the event.
 bool may_be_dropped(const History& history, const Put& put) {
   return std::ranges::any_of(
       history.drops, [&](const Drop& drop) { return drop.removes != never && put.begun <= drop.removes; });
 }
 
-// A request that was late may bring back what was there.
+// Checks the history. A delayed request may restore removed events.
 std::optional<std::string> violation(const History& history, bool faultless) {
   for (const Read& read : history.reads) {
     const std::set<std::string> found(read.texts.begin(), read.texts.end());
@@ -174,10 +173,10 @@ std::optional<std::string> violation(const History& history, bool faultless) {
   return std::nullopt;
 }
 
-// What is left of it is found by who knows no shape.
+// Returns true if a client that knows no shape can find what is left of the log.
 bool is_named(const Context& observer) {
   const Reply conf = observer.cluster.execute(Request::get(LogRing(observer, "x", shape).keys.conf()));
-  const auto shapes = shapes_in(parse_in_use(conf.value, observer.clock.wall()));
+  const auto shapes = shapes_in(parse_active_variants(conf.value, observer.clock.wall()));
   return std::ranges::find(shapes, shape) != shapes.end();
 }
 
@@ -192,8 +191,8 @@ bool is_left(Exploration& run) {
   return false;
 }
 
-// `before`: how many events are there, each in a chunk of its own but for the last two.
-Scenario parties(std::vector<std::string> lives, int before, bool faultless,
+// Returns clients of a log with `before` events, each in a chunk of its own except the last two.
+Scenario parties(std::vector<std::string> incarnations, int before, bool faultless,
                  Mistake mistake = Mistake::none) {
   return [=](Exploration& run) {
     auto history = std::make_shared<History>();
@@ -204,10 +203,10 @@ Scenario parties(std::vector<std::string> lives, int before, bool faultless,
           .put(text, EventData::text, now - std::chrono::seconds(10 * std::max(before - 2 - i, 0)));
       history->puts[text] = {0, 0};
     }
-    for (const std::string& life : lives) {
-      run.client([&life, history, mistake](Context& context, ExploredClient& client) {
+    for (const std::string& incarnation : incarnations) {
+      run.client([&incarnation, history, mistake](Context& context, ExploredClient& client) {
         Party party(context, client, *history, mistake);
-        for (const char letter : life) party.act(letter);
+        for (const char letter : incarnation) party.act(letter);
       });
     }
     run.check([history, &run, faultless](Context& observer) -> std::optional<std::string> {
@@ -241,11 +240,11 @@ Bounds small_items(int faults) {
 
 TEST_CASE("exhaustive eventlog drop: beside puts and fetches, whoever dies") {
   using exhaustive::holds;
-  for (const std::vector<std::string>& lives :
+  for (const std::vector<std::string>& incarnations :
        {std::vector<std::string>{"x", "p"}, {"x", "pf"}, {"x", "pp"}, {"xx", "p"}, {"x", "b"}}) {
-    const std::string name = "eventlog drop: " + lives[0] + " | " + lives[1];
-    holds(name, parties(lives, 1, true), small_items(0), 0);
-    holds(name + ", a fault", parties(lives, 1, false), small_items(1));
+    const std::string name = "eventlog drop: " + incarnations[0] + " | " + incarnations[1];
+    holds(name, parties(incarnations, 1, true), small_items(0), 0);
+    holds(name + ", a fault", parties(incarnations, 1, false), small_items(1));
   }
   holds("eventlog drop: x | x", parties({"x", "x"}, 1, true), small_items(0), 1);
   holds("eventlog drop: x | p, older chunks", parties({"x", "p"}, 3, true), small_items(0));
@@ -260,7 +259,7 @@ TEST_CASE("exhaustive eventlog drop: two servers, and time that passes") {
   holds("eventlog drop, 2 servers: x | p", parties({"x", "p"}, 1, false), two, 1);
   Bounds paused = small_items(0);
   paused.pauses = {12s};
-  paused.most_pauses = 1;
+  paused.max_pauses = 1;
   paused.stalls = true;
   holds("eventlog drop: x | p, time passes", parties({"x", "p"}, 1, false), paused, 0);
 }

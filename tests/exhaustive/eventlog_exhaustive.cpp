@@ -1,5 +1,5 @@
 // Event logs: a fetch has every acknowledged event once, a cursor delivers each exactly once, and a gap is
-// reported only where something was lost.
+// reported only where events were lost.
 #include <map>
 #include <set>
 
@@ -19,7 +19,7 @@ const RingShape shape{10, 2};
 
 struct Put {
   WallTime at;
-  std::size_t ended = exhaustive::never;  // never: perhaps put
+  std::size_t ended = exhaustive::never;  // never: may have been put
 };
 
 struct Read {
@@ -27,7 +27,7 @@ struct Read {
   std::vector<std::string> texts;
   std::size_t gaps;
   bool delivers;
-  WallTime at;  // its end
+  WallTime at;  // when it ended
   std::size_t reader = exhaustive::never;
   bool after_loss = false;
 };
@@ -55,7 +55,7 @@ std::string slot_of(std::int64_t chunk, Mistake mistake) {
   return "r:" + std::to_string(mistake == Mistake::slot_modulo_n ? chunk % (shape.chunks + 2) : chunk);
 }
 
-// No directory, no parts: one item for each chunk.
+// Fetches without a directory and without parts: one item for each chunk.
 void fetch_plainly(const Context& context, Mistake mistake, CollectingSink& sink) {
   const std::int64_t now = shape.chunk_of(context.clock.wall());
   std::set<std::string> keys;
@@ -70,8 +70,8 @@ void fetch_plainly(const Context& context, Mistake mistake, CollectingSink& sink
   }
 }
 
-// One client's operations, as letters: p puts an event, b puts one that fills more than half an item, f
-// fetches, d delivers by a cursor of its own.
+// Runs one client's operations, as letters: p puts an event, b puts an event that fills more than half an
+// item, f fetches, d delivers with a cursor of its own.
 class Party {
  public:
   Party(Context context, ExploredClient& client, History& history, Mistake mistake)
@@ -154,7 +154,7 @@ class Party {
            context_.cluster.execute(Request::append_or_create(slot_of(chunk, mistake_), "", line, exptime)));
   }
 
-  // As a new event each time, when the reply is lost.
+  // Appends, and repeats as a new event each time the reply is lost.
   void append(const std::string& text) {
     const std::int64_t chunk = shape.chunk_of(client_.wall());
     for (int attempt = 0; attempt < 2; ++attempt) {
@@ -182,16 +182,16 @@ class Party {
 
 enum class Loss {
   none,
-  of_items,       // told by the last read
-  told_at_once,   // by every read
-  of_everything,  // only a cursor that had read something before knows
+  of_items,       // reported by the last read
+  told_at_once,   // reported by every read
+  of_everything,  // only a cursor that had read something before can detect it
 };
 
 std::optional<std::string> violation(const History& history, Loss loss) {
   std::map<std::string, int> delivered;
-  std::set<std::size_t> readers;  // that had been given something before the loss
+  std::set<std::size_t> readers;  // readers that had received events before the loss
   for (const Read& read : history.reads) {
-    // What is missing counts as lost when its name is older than the grace.
+    // A missing part counts as lost if its name is older than the grace period.
     const bool last = read.reader == exhaustive::never;
     const bool knows = loss == Loss::none || loss == Loss::told_at_once || (loss == Loss::of_items && last) ||
                        (loss == Loss::of_everything && read.delivers && readers.contains(read.reader));
@@ -217,16 +217,16 @@ std::optional<std::string> violation(const History& history, Loss loss) {
 
 struct Setting {
   Mistake mistake = Mistake::none;
-  Loss loss = Loss::of_items;  // if there is one
+  Loss loss = Loss::of_items;  // if there is a loss
 };
 
-Scenario parties(std::vector<std::string> lives, Setting setting = {}) {
+Scenario parties(std::vector<std::string> incarnations, Setting setting = {}) {
   return [=](Exploration& run) {
     auto history = std::make_shared<History>();
-    for (const std::string& life : lives) {
-      run.client([&life, history, &setting](Context& context, ExploredClient& client) {
+    for (const std::string& incarnation : incarnations) {
+      run.client([&incarnation, history, &setting](Context& context, ExploredClient& client) {
         Party party(context, client, *history, setting.mistake);
-        for (const char letter : life) party.act(letter);
+        for (const char letter : incarnation) party.act(letter);
       });
     }
     run.check([history, &run, &setting](Context& observer) -> std::optional<std::string> {
@@ -239,8 +239,8 @@ Scenario parties(std::vector<std::string> lives, Setting setting = {}) {
         EventLog(observer, "x", shape).fetch({}, sink);
       history->reads.push_back(
           {exhaustive::never, sink.texts(), sink.gaps.size(), false, observer.clock.wall()});
-      // A log without a directory looks like one that lost it; a part named long before it is there, like a
-      // lost one.
+      // A log without a directory looks like one that lost it, a part named long before it exists like a lost
+      // one.
       const bool lost = run.lost_data() || waited;
       if (setting.mistake != Mistake::none) return violation(*history, Loss::told_at_once);
       return violation(*history, lost ? setting.loss : Loss::none);
@@ -251,7 +251,7 @@ Scenario parties(std::vector<std::string> lives, Setting setting = {}) {
 Bounds small_items(int faults) {
   Bounds bounds{.faults = faults};
   bounds.server.item_size = 500;
-  bounds.most_schedules = 1'000'000;
+  bounds.max_schedules = 1'000'000;
   return bounds;
 }
 
@@ -267,12 +267,12 @@ TEST_CASE("exhaustive eventlog: puts against puts, fetches and a cursor") {
   holds("eventlog: b b (two parts) | f", parties({"bb", "f"}), small_items(1));
   holds("eventlog: b b (two parts) | d", parties({"bb", "d"}), small_items(1));
   holds("eventlog: b | b (two parts)", parties({"b", "b"}), small_items(0));
-  // A put that stands still for longer than its chunk, or nearly for as long as it is kept.
+  // A put pauses for longer than its chunk, or nearly as long as the chunk is kept.
   exhaustive::holds_in_full("eventlog: p | p f, time passes", parties({"p", "pf"}),
-                            {.pauses = {6s, 13s}, .most_pauses = 1});
+                            {.pauses = {6s, 13s}, .max_pauses = 1});
 }
 
-TEST_CASE("exhaustive eventlog: what is lost is told") {
+TEST_CASE("exhaustive eventlog: what is lost is reported") {
   using exhaustive::holds;
   Bounds losing = small_items(1);
   losing.kinds = Happenings::none();
@@ -280,14 +280,15 @@ TEST_CASE("exhaustive eventlog: what is lost is told") {
   Bounds restarting = losing;
   restarting.kinds = Happenings::none();
   restarting.kinds.restarts = true;
-  for (const std::vector<std::string>& lives :
+  for (const std::vector<std::string>& incarnations :
        {std::vector<std::string>{"p", "pf"}, {"pp", "ff"}, {"bb", "f"}, {"p", "dd"}, {"pp", "dd"}}) {
-    const std::string name = lives[0] + " | " + lives[1];
-    // Two may be a part and the directory that names it.
+    const std::string name = incarnations[0] + " | " + incarnations[1];
+    // Two evictions may remove a part and the directory that names it.
     holds("eventlog, an item is evicted: " + name,
-          parties(lives, {.loss = exhaustive::full() ? Loss::of_everything : Loss::of_items}), losing);
-    if (lives[0] == "p" && lives[1] == "pf" && !exhaustive::full()) continue;  // 270,000 schedules
-    holds("eventlog, the server restarts: " + name, parties(lives, {.loss = Loss::of_everything}),
+          parties(incarnations, {.loss = exhaustive::full() ? Loss::of_everything : Loss::of_items}), losing);
+    if (incarnations[0] == "p" && incarnations[1] == "pf" && !exhaustive::full())
+      continue;  // 270,000 schedules
+    holds("eventlog, the server restarts: " + name, parties(incarnations, {.loss = Loss::of_everything}),
           restarting);
   }
 }
@@ -298,12 +299,12 @@ TEST_CASE("exhaustive eventlog: caught when broken") {
          small_items(1));
   caught("eventlog, broken: slots that do not carry their lap",
          parties({"pp"}, {.mistake = Mistake::slot_modulo_n}),
-         {.pauses = {5s, 32s}, .most_pauses = 3, .stalls = true});
+         {.pauses = {5s, 32s}, .max_pauses = 3, .stalls = true});
   caught("eventlog, broken: exptimes counted from the creation",
          parties({"p", "p"}, {.mistake = Mistake::exptime_from_creation}),
-         {.pauses = {5s, 16s}, .most_pauses = 2, .stalls = true});
+         {.pauses = {5s, 16s}, .max_pauses = 2, .stalls = true});
   caught("eventlog, broken: a cursor that goes by time",
-         parties({"p", "pdd"}, {.mistake = Mistake::cursor_by_time}), {.pauses = {1s}, .most_pauses = 1});
+         parties({"p", "pdd"}, {.mistake = Mistake::cursor_by_time}), {.pauses = {1s}, .max_pauses = 1});
   Bounds losing{.faults = 1, .kinds = Happenings::none()};
   losing.kinds.evictions = true;
   caught("eventlog, the articles': no directory, an evicted chunk is silence",

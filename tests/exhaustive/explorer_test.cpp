@@ -1,5 +1,4 @@
-// The explorer itself: that its reduction loses nothing, that every kind of fault happens, that what is found
-// is told.
+// Tests the explorer: its reduction loses nothing, every kind of fault occurs, violations are reported.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -15,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Each client's requests, one batch per operation; what the replies say is told.
+// Each client's requests, one batch per operation. The replies are the operations' results.
 using Program = std::vector<std::vector<Request>>;
 
 Scenario programs(std::vector<Program> clients) {
@@ -24,10 +23,11 @@ Scenario programs(std::vector<Program> clients) {
       run.client([&program](Context& context, ExploredClient& client) {
         for (const auto& batch : program) {
           client.operation("batch", [&] {
-            std::string told;
+            std::string reported;
             for (const Reply& reply : context.cluster.execute(batch))
-              told += std::string(name_of(reply.outcome)) + reply.value + std::to_string(reply.number) + ' ';
-            return told;
+              reported +=
+                  std::string(name_of(reply.outcome)) + reply.value + std::to_string(reply.number) + ' ';
+            return reported;
           });
         }
       });
@@ -39,7 +39,7 @@ Request set(const char* key, const char* value) {
   return Request::set(key, value, Exptime::never());
 }
 
-// Of which some fit nowhere: appends, and a set that leaves nothing.
+// Returns requests of which some fit into no item: appends, and a set that then removes the item.
 std::pair<Scenario, Bounds> too_large_for_items() {
   const auto append = [](std::size_t size) { return Request::append("a", std::string(size, 'x')); };
   Bounds bounds{.faults = 1};
@@ -59,9 +59,9 @@ std::vector<std::pair<Scenario, Bounds>> small_cases() {
       {programs({{{set("a", "1"), set("b", "1")}}, {{Request::get("b"), Request::get("a")}}}), {.faults = 1}},
       {programs({{{set("a", "1"), set("b", "1"), set("c", "1")}}, {{Request::get("c"), Request::get("a")}}}),
        {.faults = 1, .servers = 2}},
-      {programs({{{add}}, {{add}}, {{Request::remove("l")}}}), {.pauses = {2s}, .most_pauses = 1}},
+      {programs({{{add}}, {{add}}, {{Request::remove("l")}}}), {.pauses = {2s}, .max_pauses = 1}},
       {programs({{{add}, {Request::get("m")}}, {{set("m", "1")}, {add}}}),
-       {.faults = 1, .pauses = {2s, 4s}, .most_pauses = 1}},
+       {.faults = 1, .pauses = {2s, 4s}, .max_pauses = 1}},
       {programs({{{set("a", "1")}, {set("b", "2")}}, {{Request::get("a"), Request::get("b")}}}),
        {.faults = 1, .kinds = {.evictions = true, .restarts = true}, .servers = 2}},
       {programs({{{set("a", "1")}, {set("b", "1")}}, {{set("b", "2"), set("a", "2")}}}), {.faults = 2}},
@@ -81,7 +81,7 @@ Request some_request(Random& random) {
   }
 }
 
-// Two or three clients with some batches each, and a few things that may happen.
+// Returns two or three clients with some batches each, and a few possible faults.
 std::pair<Scenario, Bounds> some_case(Random& random) {
   std::vector<Program> clients(2 + random.below(2));
   std::size_t left = clients.size() == 2 ? 6 : 5;
@@ -95,7 +95,7 @@ std::pair<Scenario, Bounds> some_case(Random& random) {
   bounds.kinds.evictions = random.below(3) == 0;
   bounds.kinds.restarts = random.below(3) == 0;
   bounds.pauses = {4s};
-  bounds.most_pauses = static_cast<int>(random.below(4) == 0);
+  bounds.max_pauses = static_cast<int>(random.below(4) == 0);
   return {programs(std::move(clients)), bounds};
 }
 
@@ -103,19 +103,19 @@ struct Compared {
   std::uint64_t all = 0, few = 0;
 };
 
-// With and without reduction.
+// Explores with and without reduction.
 void compare(const Scenario& scenario, Bounds bounds, Compared& sum) {
   bounds.collect_finals = true;
   const Verdict reduced = explore(scenario, bounds);
   bounds.reduced = false;
-  bounds.most_schedules = 200'000;
+  bounds.max_schedules = 200'000;
   const Verdict whole = explore(scenario, bounds);
   REQUIRE(reduced.complete);
   if (!whole.complete) return;
   CAPTURE(bounds.faults);
   CAPTURE(bounds.kinds.evictions);
   CAPTURE(bounds.kinds.restarts);
-  CAPTURE(bounds.most_pauses);
+  CAPTURE(bounds.max_pauses);
   CHECK(reduced.finals.size() == whole.finals.size());
   CHECK((reduced.finals == whole.finals));
   sum.all += whole.schedules;
@@ -164,7 +164,7 @@ TEST_CASE("exhaustive: who backs off and goes on late does nothing that it could
 }
 
 TEST_CASE("exhaustive: a counter-example is the shortest one, told step by step") {
-  // Faults could do it; none are needed.
+  // Faults could cause the violation, but none are needed.
   const auto increment = [](Exploration& run) {
     auto acknowledged = std::make_shared<int>(0);
     for (int i = 0; i < 2; ++i) {
@@ -210,31 +210,31 @@ TEST_CASE("exhaustive: every kind of fault happens, and time passes") {
       bool returned = false;
       std::string read;
     };
-    auto told = std::make_shared<Told>();
+    auto reported = std::make_shared<Told>();
     run.client([=](Context& context, ExploredClient& client) {
       client.operation("set", [&] {
-        told->set = context.cluster.execute(Request::set("k", "v", Exptime::after(1s, client.wall())));
-        told->read = context.cluster.execute(Request::get("k")).value;
-        told->returned = true;
+        reported->set = context.cluster.execute(Request::set("k", "v", Exptime::after(1s, client.wall())));
+        reported->read = context.cluster.execute(Request::get("k")).value;
+        reported->returned = true;
         return "";
       });
     });
     run.check([=, &run, &seen](Context& observer) -> std::optional<std::string> {
       const bool there = observer.cluster.execute(Request::get("k")).outcome == Outcome::hit;
-      const bool unknown = told->set && told->set->unknown();
-      seen.death |= !told->returned;
-      if (!told->returned) return std::nullopt;
+      const bool unknown = reported->set && reported->set->unknown();
+      seen.death |= !reported->returned;
+      if (!reported->returned) return std::nullopt;
       seen.lost |= unknown && !there && !run.lost_data();
-      seen.reply_lost |= unknown && told->read == "v";
-      seen.delayed |= unknown && told->read.empty() && there;
-      seen.unreachable |= told->set->is(ReplyFailure::Kind::unreachable) && !there;
-      seen.refused |= told->set->is(ReplyFailure::Kind::refused) && !there;
+      seen.reply_lost |= unknown && reported->read == "v";
+      seen.delayed |= unknown && reported->read.empty() && there;
+      seen.unreachable |= reported->set->is(ReplyFailure::Kind::unreachable) && !there;
+      seen.refused |= reported->set->is(ReplyFailure::Kind::refused) && !there;
       seen.evicted |= run.lost_data() && !there;
-      seen.expired |= !told->set->failed() && told->read.empty() && !run.lost_data();
+      seen.expired |= !reported->set->failed() && reported->read.empty() && !run.lost_data();
       return std::nullopt;
     });
   };
-  Bounds bounds{.faults = 1, .pauses = {3s}, .most_pauses = 1};
+  Bounds bounds{.faults = 1, .pauses = {3s}, .max_pauses = 1};
   bounds.kinds.evictions = bounds.kinds.restarts = true;
   CHECK(explore(scenario, bounds).complete);
   CHECK(seen.lost);
@@ -247,7 +247,7 @@ TEST_CASE("exhaustive: every kind of fault happens, and time passes") {
   CHECK(seen.expired);
 }
 
-TEST_CASE("exhaustive: who never ends, and what a client throws, is told") {
+TEST_CASE("exhaustive: who never ends, and what a client throws, is reported") {
   const auto endless = [](Exploration& run) {
     run.client([](Context& context, ExploredClient&) {
       while (true) context.cluster.execute(Request::get("n"));

@@ -1,7 +1,7 @@
-// The known holes: each algorithm as the articles and the usual recipes give it, in a few requests, fails
-// here, with its shortest story. What else is known of them needs arithmetic instead of an order (clocks'
-// skew over a period, exptimes of more than a month as sums, counters at 2^63), or a connection that mixes up
-// two servers' cas uniques, which no Cluster allows; how often the windows are hit is for the bench.
+// Known holes: each algorithm of published articles and usual recipes fails here in a few requests, with its
+// shortest story. Further known faults of theirs need arithmetic instead of an order (clocks that differ over
+// a period, exptimes of more than a month as sums, counters at 2^63), or a connection that mixes up the cas
+// tokens of two servers, which no Cluster allows. The bench measures how often the windows are hit.
 #include "tests/exhaustive/naive.hpp"
 
 namespace mcds::holes_exhaustive {
@@ -20,13 +20,13 @@ bool two_holders(Context&, const Facts& facts) {
   return facts.held.two_at_a_time();
 }
 
-bool told(const Facts& facts, const std::string& what) {
-  return std::find(facts.told.begin(), facts.told.end(), what) != facts.told.end();
+bool reported(const Facts& facts, const std::string& what) {
+  return std::find(facts.reported.begin(), facts.reported.end(), what) != facts.reported.end();
 }
 
 const Bounds calm{};
 const Bounds a_fault{.faults = 1};
-const Bounds two_seconds{.pauses = {2s}, .most_pauses = 1};
+const Bounds two_seconds{.pauses = {2s}, .max_pauses = 1};
 
 Bounds one_kind(bool Happenings::*kind, std::size_t servers = 1) {
   Bounds bounds{.faults = 1, .kinds = Happenings::none(), .servers = servers};
@@ -64,17 +64,17 @@ TEST_CASE("exhaustive holes: locks") {
         acquires},
        two_holders, two_seconds);
   hole("lock: a ttl of 1", {acquires, acquires}, two_holders,
-       {.pauses = {1ms, 998ms}, .most_pauses = 2, .server = {.tick_phase = 999ms}});
+       {.pauses = {1ms, 998ms}, .max_pauses = 2, .server = {.tick_phase = 999ms}});
   hole("lock: a ttl beyond 30 days",
        {[](Naive& my) { my.acquire(Exptime::gone()); }, [](Naive& my) { my.acquire(Exptime::gone()); }},
        two_holders, calm);
   const auto nobody_holds = [](Context& context, const Facts& facts) {
-    return told(facts, "busy") && !left(context, "lock").empty() && facts.done == 0;
+    return reported(facts, "busy") && !left(context, "lock").empty() && facts.done == 0;
   };
   const auto tries_twice = [](Naive& my) {
     my.acknowledge(false);
     if (my.acquire() || my.acquire()) return my.acknowledge(true);
-    my.facts.told.emplace_back("busy");
+    my.facts.reported.emplace_back("busy");
   };
   hole("lock: locked out by its own add, whose reply was lost", {tries_twice}, nobody_holds, a_fault);
   hole("lock: granted after its client gave up",
@@ -82,7 +82,7 @@ TEST_CASE("exhaustive holes: locks") {
         [](Naive& my) {
           const bool had = my.acquire();
           my.acknowledge(had);
-          if (!had) my.facts.told.emplace_back("busy");
+          if (!had) my.facts.reported.emplace_back("busy");
         }},
        nobody_holds, one_kind(&Happenings::delayed));
   const auto fence_does_not_grow = [](Context&, const Facts& facts) { return !facts.held.fences_grow(); };
@@ -196,7 +196,7 @@ TEST_CASE("exhaustive holes: logs in a ring of slots") {
     return left(context, "slot0").size() + left(context, "slot1").size() < 2 * facts.done;
   };
   hole("ring: a late event makes a slot that dies in its next lap", {puts, puts}, missing,
-       {.pauses = {16s, 5s}, .most_pauses = 2, .stalls = true});
+       {.pauses = {16s, 5s}, .max_pauses = 2, .stalls = true});
   hole(
       "ring: a full slot", {[](Naive& my) {
         while (!my.append("slot0", "event") && !my.add("slot0", "event")) {
@@ -204,21 +204,21 @@ TEST_CASE("exhaustive holes: logs in a ring of slots") {
       }},
       [](Context&, const Facts&) { return false; },
       [] {
-        Bounds bounds{.most_steps = 100};
+        Bounds bounds{.max_steps = 100};
         bounds.server.item_size = 105;
         return bounds;
       }(),
       {{"slot0", std::string(40, '.')}});
-  // Those it saw are of the last second; those that come in the same second are not newer.
+  // The events it saw are of the last second. Events that arrive in the same second are not newer.
   hole("ring: a tail by time",
        {[](Naive& my) { my.acknowledge(my.append("slot0", "1")); },
         [](Naive& my) {
           const std::string first = my.get("slot0").value_or("");
           const std::string second = my.get("slot0").value_or("");
           const bool same_second = !first.empty();
-          my.facts.told.push_back(same_second ? first : second);
+          my.facts.reported.push_back(same_second ? first : second);
         }},
-       [](Context& context, const Facts& facts) { return !told(facts, left(context, "slot0")); }, calm,
+       [](Context& context, const Facts& facts) { return !reported(facts, left(context, "slot0")); }, calm,
        {{"slot0", "0"}});
   hole("ring: tried again after a lost reply",
        {[](Naive& my) { my.acknowledge(my.append("slot0", "0,") || my.append("slot0", "0,")); }},
@@ -229,7 +229,7 @@ TEST_CASE("exhaustive holes: logs in a ring of slots") {
   hole("ring: an evicted slot looks like a quiet one", {puts}, missing, one_kind(&Happenings::evictions));
   const auto reader = [](Naive& my) {
     const std::string first = my.get("slot0").value_or("");
-    my.facts.told.push_back(first + my.get("slot1").value_or(""));
+    my.facts.reported.push_back(first + my.get("slot1").value_or(""));
   };
   hole("ring: no snapshot over slots",
        {[](Naive& my) {
@@ -237,7 +237,8 @@ TEST_CASE("exhaustive holes: logs in a ring of slots") {
           my.append("slot1", "1");
         },
         reader},
-       [](Context&, const Facts& facts) { return told(facts, "1"); }, calm, {{"slot0", ""}, {"slot1", ""}});
+       [](Context&, const Facts& facts) { return reported(facts, "1"); }, calm,
+       {{"slot0", ""}, {"slot1", ""}});
 }
 
 TEST_CASE("exhaustive holes: arrays") {
@@ -288,7 +289,7 @@ TEST_CASE("exhaustive holes: arrays") {
        {{"a", ""}, {"n", ""}});
   const auto shards = [](Naive& my) {
     const auto replies = my.ask_all({Request::get("a").on(0), Request::get("a").on(1)});
-    my.facts.told.push_back(replies[0].value + replies[1].value);
+    my.facts.reported.push_back(replies[0].value + replies[1].value);
   };
   hole(
       "array: a lost shard is not told", {[](Naive& my) {
@@ -296,9 +297,9 @@ TEST_CASE("exhaustive holes: arrays") {
                        my.ask(Request::add("a", "1", Exptime::never()).on(1)).outcome == Outcome::stored);
         if (my.facts.done == 0) return;
         const auto replies = my.ask_all({Request::get("a").on(0), Request::get("a").on(1)});
-        my.facts.told.push_back(replies[0].value + replies[1].value);
+        my.facts.reported.push_back(replies[0].value + replies[1].value);
       }},
-      [](Context&, const Facts& facts) { return told(facts, "0") || told(facts, "1"); },
+      [](Context&, const Facts& facts) { return reported(facts, "0") || reported(facts, "1"); },
       one_kind(&Happenings::restarts, 2));
   hole("array: no snapshot over shards",
        {[](Naive& my) {
@@ -306,7 +307,7 @@ TEST_CASE("exhaustive holes: arrays") {
           my.ask(Request::add("a", "1", Exptime::never()).on(1));
         },
         shards},
-       [](Context&, const Facts& facts) { return told(facts, "1"); }, {.servers = 2});
+       [](Context&, const Facts& facts) { return reported(facts, "1"); }, {.servers = 2});
 }
 
 TEST_CASE("exhaustive holes: tables and hashes") {
@@ -369,7 +370,7 @@ TEST_CASE("exhaustive holes: tables and hashes") {
 }
 
 TEST_CASE("exhaustive holes: caches") {
-  // The source is an item too; who has the lock builds.
+  // The source is an item too. The client that has the lock builds.
   const auto builds = [](Naive& my) {
     if (my.get("entry")) return;
     if (!my.add("lock", my.name(), Exptime::after(1s, WallTime{}))) return;
@@ -425,9 +426,9 @@ TEST_CASE("exhaustive holes: caches") {
       "cache: the stale value ends while it is rebuilt", {[](Naive& my) {
         my.ask(Request::set("entry", "1", Exptime::after(1s, WallTime{})));
         my.add("lock", "0");
-        my.facts.told.push_back(my.get("entry").value_or("nothing"));
+        my.facts.reported.push_back(my.get("entry").value_or("nothing"));
       }},
-      [](Context&, const Facts& facts) { return told(facts, "nothing"); }, two_seconds);
+      [](Context&, const Facts& facts) { return reported(facts, "nothing"); }, two_seconds);
 }
 
 }  // namespace mcds::holes_exhaustive

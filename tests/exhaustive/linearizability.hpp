@@ -1,5 +1,5 @@
-// Whether answers can be explained by some order of the operations that keeps who ended before whom began
-// (Wing, Gong 1993).
+// Decides whether some order of the operations explains their answers. If an operation ended before another
+// began, it must come first (Wing, Gong 1993).
 #pragma once
 
 #include <algorithm>
@@ -22,13 +22,14 @@ struct Act {
   std::string name = {};
   std::size_t begun = 0;
   std::size_t ended = never;
-  bool known = false;    // otherwise it may have been done, at any time after its beginning, or not
-  bool refused = false;  // surely not done
-  // Does it to the state; false: the answer was another one.
+  bool known = false;    // false: may have been done at any time after its beginning, or not at all
+  bool refused = false;  // certainly not done
+  // Applies the operation to the state. Returns false if that would give another answer.
   std::function<bool(State&)> apply = {};
 };
 
-// `left`: none of them refused. `final`: whether the state that is left is the right one.
+// Returns true if some order explains the operations. `left` are the remaining ones, none of them refused;
+// `final` returns true if the final state is right.
 template <typename State>
 bool explained(const std::vector<const Act<State>*>& left, const State& before,
                const std::function<bool(State&)>& final) {
@@ -53,9 +54,9 @@ bool explained(const std::vector<const Act<State>*>& left, const State& before,
 template <typename State>
 class Acts {
  public:
-  // Runs `act` as an operation. It answers what to compare with later: a function of the state before.
+  // Runs `act` as an operation. It returns a function that compares the answer with the state before it.
   void run(ExploredClient& client, const std::string& name, std::function<void(State&)> effect,
-           const std::function<std::function<bool(State&)>(std::string& told)>& act) {
+           const std::function<std::function<bool(State&)>(std::string& reported)>& act) {
     const std::size_t number = acts_.size();
     acts_.push_back({.name = name, .begun = client.run().steps(), .apply = [effect](State& state) {
                        return effect ? (effect(state), true) : true;
@@ -63,16 +64,16 @@ class Acts {
     std::function<bool(State&)> apply;
     bool refused = false;
     const bool done = client.operation(name, [&] {
-      std::string told;
+      std::string reported;
       try {
-        apply = act(told);
+        apply = act(reported);
       } catch (const UnknownOutcome&) {
         throw;
       } catch (const Failure&) {
         refused = true;
         throw;
       }
-      return told;
+      return reported;
     });
     Act<State>& one = acts_[number];
     one.begun = client.begun();
@@ -83,20 +84,20 @@ class Acts {
     one.apply = std::move(apply);
   }
 
-  // It may be done to the state at any time from now on, or not.
+  // Adds an effect that may happen at any time from now on, or not at all.
   void perhaps_from_now(ExploredClient& client, const std::function<void(State&)>& effect) {
     acts_.push_back(
         {.begun = client.run().steps(), .apply = [effect](State& state) { return effect(state), true; }});
   }
 
-  // It may have been done to the state at any time, by nobody that was asked, once for each of two faults:
-  // what servers lose.
+  // Adds an effect that may have happened at any time without a request, once for each of two faults
+  // (losses).
   void perhaps(const std::function<void(State&)>& effect) {
     for (int fault = 0; fault < 2; ++fault)
       acts_.push_back({.apply = [effect](State& state) { return effect(state), true; }});
   }
 
-  // Whether an operation of this name was acknowledged.
+  // Returns true if an operation of this name was acknowledged.
   bool any_known(const std::string& name) const {
     return std::ranges::any_of(acts_, [&](const auto& act) { return act.known && act.name == name; });
   }

@@ -1,5 +1,4 @@
-// Algorithms as the articles and the usual recipes give them: a client's few requests, and what must not come
-// of them.
+// Algorithms of published articles: a few requests of each client, and the result that must not occur.
 #pragma once
 
 #include "common/base/bytes.hpp"
@@ -11,8 +10,8 @@ namespace mcds::exhaustive {
 struct Facts {
   Tenures held;
   std::uint64_t done = 0;   // acknowledged
-  std::uint64_t tried = 0;  // and those that may have been done
-  std::vector<std::string> told;
+  std::uint64_t tried = 0;  // acknowledged, and those that may have been done
+  std::vector<std::string> reported;
 };
 
 class Naive {
@@ -45,7 +44,7 @@ class Naive {
     facts.held.begin(client, std::chrono::seconds(1));
     return true;
   }
-  // From the call on it does not count as held.
+  // Releases the right. It does not count as held from the call on.
   void let_go() { facts.held.end(client, client.run().steps()); }
   void acknowledge(bool done) {
     ++facts.tried;
@@ -65,10 +64,10 @@ class Naive {
 };
 
 using Deed = std::function<void(Naive&)>;
-// Whether the end is wrong.
+// Returns true if the result is wrong.
 using Wrong = std::function<bool(Context&, const Facts&)>;
 
-// With what is stored before, as key and value.
+// Expects that a wrong result is found. `before` are the stored keys and values.
 inline void hole(const std::string& name, const std::vector<Deed>& parts, const Wrong& wrong,
                  const Bounds& bounds, const std::vector<std::pair<std::string, std::string>>& before = {}) {
   caught(

@@ -1,5 +1,4 @@
-// Who held something that only one may hold: between two steps, and between two times; either order proves
-// them apart.
+// Records exclusive holders by steps and by times. Two tenures are disjoint if either shows it.
 #pragma once
 
 #include <algorithm>
@@ -20,19 +19,19 @@ struct Tenure {
 
 class Tenures {
  public:
-  // From now on, for `left` at most. What a client is told in vain, too late, is nothing.
+  // Begins a tenure now, for `left` at most. An answer that arrives too late begins none.
   void begin(ExploredClient& client, Duration left, std::uint64_t fence = 0) {
     const Duration now = client.run().time().elapsed();
     if (left > Duration::zero())
       all_.push_back({client.index(), client.run().steps(), never, now, now + left, fence});
   }
-  // It gave back, from this step on.
+  // Ends a client's tenure at this step, because the client released it.
   void end(const ExploredClient& client, std::size_t step) {
     for (Tenure& one : all_) {
       if (one.client == client.index()) one.until_step = std::min(one.until_step, step);
     }
   }
-  // Everybody was forced off.
+  // Ends all tenures, because all holders were forced off.
   void end_all(std::size_t step) {
     for (Tenure& one : all_) one.until_step = std::min(one.until_step, step);
   }
@@ -46,7 +45,7 @@ class Tenures {
       return a.before(b) ? a.fence >= b.fence : b.fence >= a.fence;
     });
   }
-  // Of those between which so much time lies.
+  // Returns true if fences grow between tenures that are at least `apart` from each other.
   bool fences_grow_apart(Duration apart) const {
     return !any_two([&](const Tenure& a, const Tenure& b) {
       return (a.until + apart <= b.from && a.fence >= b.fence) ||

@@ -1,5 +1,4 @@
-// One value in several copies: linearizable, whichever copy a client misses, that forgets, or that does late
-// what it was asked.
+// A value in several copies is linearizable even if a client misses a copy, or a copy forgets or acts late.
 #include "common/replication/versions.hpp"
 #include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
@@ -13,10 +12,10 @@ using Acts = exhaustive::Acts<Value>;
 
 enum class Mistake {
   none,
-  position_decides,  // the first copy that has something is read
+  position_decides,  // the first copy with a value is read
   version_not_raised,
   reader_keeps_it,  // does not write back what it read
-  removal_forgets,  // deletes instead of leaving a word
+  removal_forgets,  // deletes instead of leaving a tombstone
   other_number      // the writer knows of one copy
 };
 
@@ -25,7 +24,7 @@ class User {
   User(Context& context, ExploredClient& client, Acts& acts, Mistake mistake)
       : context_(context), client_(client), acts_(acts), mistake_(mistake), versions_(context_) {}
 
-  // s sets, r removes, g reads.
+  // Runs an operation: s sets, r removes, g reads.
   void act(char letter) {
     if (letter == 'g') return get();
     if (letter == 'r') return mistake_ == Mistake::none ? remove() : set(std::nullopt);
@@ -42,7 +41,7 @@ class User {
   void set(const Value& value) {
     acts_.run(
         client_, value ? "set" : "remove", [value](Value& state) { state = value; },
-        [&](std::string& told) -> std::function<bool(Value&)> {
+        [&](std::string& reported) -> std::function<bool(Value&)> {
           if (mistake_ == Mistake::other_number) {
             mcds::expect(context_.cluster,
                          context_.cluster.execute(Request::set(key_, value.value_or(""), Exptime::never())));
@@ -61,30 +60,30 @@ class User {
             versions_.write(std::span(&write, 1));
             expect(item.failure_of_write());
           }
-          told = value.value_or("removed") + " as " + std::to_string(number);
+          reported = value.value_or("removed") + " as " + std::to_string(number);
           return [value](Value& state) { return state = value, true; };
         });
   }
 
-  // At most one remover of one value is told that it removed it.
+  // Removes the value. At most one remover of a value gets the answer that it removed it.
   void remove() {
     acts_.run(
         client_, "remove", [](Value& state) { state.reset(); },
-        [&](std::string& told) -> std::function<bool(Value&)> {
+        [&](std::string& reported) -> std::function<bool(Value&)> {
           for (;;) {
             std::vector<VersionedItem> items = versions_.read(std::span(&key_, 1));
             VersionedItem& item = items.front();
             const auto unanswered = versions_.settle(items, [](const auto& one) { return !one.live(); });
             expect(unanswered.front());
             if (!item.live()) {
-              told = "was absent";
+              reported = "was absent";
               return [](Value& state) { return !state.has_value(); };
             }
             VersionedRemoval removal{.item = &item, .number = *item.next_number()};
             versions_.remove(std::span(&removal, 1));
-            if (removal.overtaken) continue;
+            if (removal.superseded) continue;
             expect(removal.failure);
-            told = "removed as " + std::to_string(removal.number);
+            reported = "removed as " + std::to_string(removal.number);
             return [](Value& state) { return std::exchange(state, std::nullopt).has_value(); };
           }
         });
@@ -93,11 +92,11 @@ class User {
   void remove_wrongly(const VersionedItem& item) {
     std::vector<Request> batch;
     for (const VersionedCopy& copy : item.copies) batch.push_back(Request::remove(key_).on(copy.server));
-    expect(copy_outcome(context_, telling(context_.cluster.execute(batch))).failure);
+    expect(copy_outcome(context_, exhaustive::representative_reply(context_.cluster.execute(batch))).failure);
   }
 
   void get() {
-    acts_.run(client_, "get", nullptr, [&](std::string& told) {
+    acts_.run(client_, "get", nullptr, [&](std::string& reported) {
       std::vector<VersionedItem> items = versions_.read(std::span(&key_, 1));
       VersionedItem& item = items.front();
       if (mistake_ == Mistake::none) expect(versions_.settle(items).front());
@@ -109,10 +108,10 @@ class User {
           if (copy->live()) value = copy->value;
         }
       } else if (mistake_ != Mistake::reader_keeps_it) {
-        auto owed = Versions::owed(items);
-        versions_.write(owed);
+        auto writes_needed = Versions::writes_needed(items);
+        versions_.write(writes_needed);
       }
-      told = value.value_or("absent");
+      reported = value.value_or("absent");
       return [value](Value& state) { return state == value; };
     });
   }
@@ -126,10 +125,10 @@ class User {
   int next_ = 0;
 };
 
-// What was there: nothing; a value; a value, and on the first copy another, whose writer was cut off.
+// The initial state: nothing; a value; or another value in the first copy, whose writer was cut off.
 enum class Before { nothing, value, half_set };
 
-Scenario users(std::vector<std::string> lives, std::size_t copies, Mistake mistake = Mistake::none,
+Scenario users(std::vector<std::string> incarnations, std::size_t copies, Mistake mistake = Mistake::none,
                Before before = Before::value) {
   return [=](Exploration& run) {
     auto acts = std::make_shared<Acts>();
@@ -147,11 +146,11 @@ Scenario users(std::vector<std::string> lives, std::size_t copies, Mistake mista
     };
     if (before != Before::nothing) put(1, "before", false);
     if (before == Before::half_set) put(2, "half set", true);
-    for (const std::string& life : lives) {
+    for (const std::string& incarnation : incarnations) {
       run.client([=](Context& context, ExploredClient& client) {
         Context in = in_copies(context);
         User user(in, client, *acts, mistake);
-        for (const char letter : life) user.act(letter);
+        for (const char letter : incarnation) user.act(letter);
       });
     }
     run.check([=](Context& observer) -> std::optional<std::string> {
@@ -173,7 +172,7 @@ Bounds copies_on(std::size_t servers, int faults) {
   return bounds;
 }
 
-// Requests that are lost, or never leave: who cannot reach a server, or hears nothing of it.
+// Returns bounds in which requests are lost or never leave: clients are cut off from servers.
 Bounds cut_off(int faults) {
   Bounds bounds = copies_on(3, faults);
   bounds.kinds = Happenings::none();
@@ -185,19 +184,19 @@ Bounds cut_off(int faults) {
 
 TEST_CASE("exhaustive versions: two copies, any writer against any, and a reader that heals") {
   using exhaustive::holds;
-  for (const std::vector<std::string>& lives : std::vector<std::vector<std::string>>{{"s", "s"},
-                                                                                     {"s", "r"},
-                                                                                     {"r", "r"},
-                                                                                     {"s", "gg"},
-                                                                                     {"r", "gg"},
-                                                                                     {"ss", "g"},
-                                                                                     {"sg", "rg"},
-                                                                                     {"rs", "g"}}) {
+  for (const std::vector<std::string>& incarnations : std::vector<std::vector<std::string>>{{"s", "s"},
+                                                                                            {"s", "r"},
+                                                                                            {"r", "r"},
+                                                                                            {"s", "gg"},
+                                                                                            {"r", "gg"},
+                                                                                            {"ss", "g"},
+                                                                                            {"sg", "rg"},
+                                                                                            {"rs", "g"}}) {
     std::string name;
-    for (const std::string& life : lives) name += (name.empty() ? "" : " | ") + life;
-    // Two faults may take both copies, or keep one from each of two clients.
-    holds("versions, 2 copies: " + name, users(lives, 2), copies_on(2, 1), 0);
-    holds("versions, 2 copies, new: " + name, users(lives, 2, Mistake::none, Before::nothing),
+    for (const std::string& incarnation : incarnations) name += (name.empty() ? "" : " | ") + incarnation;
+    // Two faults could destroy both copies, or keep one from each of two clients.
+    holds("versions, 2 copies: " + name, users(incarnations, 2), copies_on(2, 1), 0);
+    holds("versions, 2 copies, new: " + name, users(incarnations, 2, Mistake::none, Before::nothing),
           copies_on(2, 1), 0);
   }
   holds("versions, 2 copies: s | s | g", users({"s", "s", "g"}, 2), copies_on(2, 0), 0);
@@ -220,15 +219,15 @@ TEST_CASE("exhaustive versions: three copies") {
   holds("versions, 3 copies: r | g", users({"r", "g"}, 3), copies_on(3, 1), 0);
   holds("versions, 3 copies: r | r", users({"r", "r"}, 3), copies_on(3, 0), 0);
   holds("versions, 3 copies: s | gg", users({"s", "gg"}, 3), cut_off(1), 0);
-  // A write-back that is cut off, and readers of other majorities.
+  // A write-back is cut off, and readers use other majorities.
   holds("versions, 3 copies, half set: g | g", users({"g", "g"}, 3, Mistake::none, Before::half_set),
         cut_off(2), 0);
   holds("versions, 3 copies, half set: gg | g", users({"gg", "g"}, 3, Mistake::none, Before::half_set),
         cut_off(1), 0);
-  Bounds patient = cut_off(0);
-  patient.hasty_attempts = 0;
-  holds("versions, 3 copies: s | s | s", users({"s", "s", "s"}, 3), patient, 0);
-  exhaustive::holds_in_full("versions, 3 copies: s | s | r", users({"s", "s", "r"}, 3), patient);
+  Bounds snapshot = cut_off(0);
+  snapshot.hasty_attempts = 0;
+  holds("versions, 3 copies: s | s | s", users({"s", "s", "s"}, 3), snapshot, 0);
+  exhaustive::holds_in_full("versions, 3 copies: s | s | r", users({"s", "s", "r"}, 3), snapshot);
 }
 
 TEST_CASE("exhaustive versions: caught when broken") {

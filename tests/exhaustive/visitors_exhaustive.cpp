@@ -1,5 +1,4 @@
-// Visitors: every acknowledged hit of a full period is in its value, nothing is counted twice, and an id once
-// in a period.
+// Visitors: acknowledged hits of a full period are in its value, once, and an id counts once per period.
 #include <map>
 
 #include "common/base/bytes.hpp"
@@ -21,7 +20,7 @@ enum class Mistake { none, two_alternating_keys, exptime_from_the_hit, no_guard 
 struct Hit {
   WallTime period;
   std::size_t begun;
-  std::size_t ended = exhaustive::never;  // never: perhaps counted, in this period or the next
+  std::size_t ended = exhaustive::never;  // never: may have been counted, in this period or the next
   bool refused = false;
 };
 
@@ -42,7 +41,7 @@ WallTime start(std::int64_t number) {
   return WallTime(number * period);
 }
 
-// One client's operations, as letters: h hits, i hits with an id, v reads the last full period's value.
+// Runs one client's operations, as letters: h hits, i hits with an id, v reads the last full period's value.
 class Guest {
  public:
   Guest(Context context, ExploredClient& client, History& history, Mistake mistake)
@@ -109,7 +108,7 @@ class Guest {
     });
     read.begun = client_.begun();
     read.ended = client_.ended();
-    // Standing still until its own clock has left the period is the reader's fault.
+    // A reader that pauses until its own clock has left the period is not the algorithm's fault.
     if (done && now() == before) history_.values.push_back(read);
   }
 
@@ -151,13 +150,13 @@ struct Setting {
   Mistake mistake = Mistake::none;
 };
 
-Scenario guests(std::vector<std::string> lives, Setting setting = {}) {
+Scenario guests(std::vector<std::string> incarnations, Setting setting = {}) {
   return [=](Exploration& run) {
     auto history = std::make_shared<History>();
-    for (const std::string& life : lives) {
-      run.client([&life, history, &setting](Context& honest, ExploredClient& client) {
+    for (const std::string& incarnation : incarnations) {
+      run.client([&incarnation, history, &setting](Context& honest, ExploredClient& client) {
         Guest guest(honest, client, *history, setting.mistake);
-        for (const char letter : life) guest.act(letter);
+        for (const char letter : incarnation) guest.act(letter);
       });
     }
     run.check([history, &run](Context& observer) -> std::optional<std::string> {
@@ -170,9 +169,10 @@ Scenario guests(std::vector<std::string> lives, Setting setting = {}) {
   };
 }
 
-// A run begins five seconds into a period: to its end, over a whole one, to the last moment of the next.
+// Returns bounds with pauses around the ends of periods. A run begins five seconds into a period of 10 s, so
+// the pauses reach its end (5 s), cover a whole period (10 s), or stop just before the next end (9.9 s).
 Bounds boundaries(int faults, std::vector<std::chrono::milliseconds> skews = {}) {
-  Bounds bounds{.faults = faults, .pauses = {5s, 9900ms, 10s}, .most_pauses = 2, .stalls = true};
+  Bounds bounds{.faults = faults, .pauses = {5s, 9900ms, 10s}, .max_pauses = 2, .stalls = true};
   bounds.skews = std::move(skews);
   return bounds;
 }
@@ -182,7 +182,7 @@ Bounds boundaries(int faults, std::vector<std::chrono::milliseconds> skews = {})
 TEST_CASE("exhaustive visitors: hits, ids and values over the edges of periods") {
   using exhaustive::holds;
   Bounds one_pause = boundaries(1);
-  if (!exhaustive::full()) one_pause.most_pauses = 1;
+  if (!exhaustive::full()) one_pause.max_pauses = 1;
   holds("visitors: h | h v", guests({"h", "hv"}), one_pause);
   holds("visitors: h v | h v", guests({"hv", "hv"}), boundaries(0));
   holds("visitors: h | v, clocks 4.8 s apart", guests({"h", "v"}), boundaries(1, {2400ms, -2400ms}));
@@ -196,7 +196,7 @@ TEST_CASE("exhaustive visitors: what is lost is never counted twice") {
   Bounds losing = boundaries(1);
   losing.kinds = Happenings::none();
   losing.kinds.evictions = losing.kinds.restarts = true;
-  losing.most_pauses = 1;
+  losing.max_pauses = 1;
   holds("visitors, data lost: h | h v", guests({"h", "hv"}), losing);
   holds("visitors, data lost: h v | h v", guests({"hv", "hv"}), losing);
 }
@@ -205,7 +205,7 @@ TEST_CASE("exhaustive visitors: caught when broken") {
   using exhaustive::caught;
   caught("visitors, broken: two alternating keys",
          guests({"h", "hv"}, {.mistake = Mistake::two_alternating_keys}),
-         {.pauses = {20s, 10s}, .most_pauses = 2, .stalls = true});
+         {.pauses = {20s, 10s}, .max_pauses = 2, .stalls = true});
   caught("visitors, broken: exptime counted from the hit",
          guests({"h", "v"}, {.mistake = Mistake::exptime_from_the_hit}), boundaries(0));
   caught("visitors, broken: no guard behind the period", guests({"h", "v"}, {.mistake = Mistake::no_guard}),

@@ -1,4 +1,4 @@
-// A cache behind a network that lies, on a real server with each transport.
+// A cache behind a faulty network, on a real server with each transport.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -25,7 +25,7 @@ constexpr std::array faults{Fault::lose_request,  Fault::lose_reply, Fault::cut_
                             Fault::answer_garbage};
 const CacheTerms terms{.ttl = seconds(60), .stale = seconds(600), .rebuild_ttl = seconds(30)};
 
-// One client behind the proxy, and one whose network is honest.
+// A client behind the proxy, and a client with a reliable network.
 struct World {
   explicit World(Protocol protocol, milliseconds timeout = milliseconds(60))
       : cluster(connect(make_placement("ketama", test::pool_of({proxy.server()})),
@@ -50,7 +50,7 @@ struct World {
   Cache cache, theirs;
 };
 
-// Whether it is known to be stored.
+// Returns true if the output is known to be stored.
 bool build(Cache& cache, const std::string& out) {
   try {
     auto answer = cache.ask(terms);

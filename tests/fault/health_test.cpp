@@ -1,4 +1,4 @@
-// What the health guard tries again, and what it must not.
+// Tests which requests the health guard retries, and which it must not retry.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -21,7 +21,7 @@ std::unique_ptr<Cluster> guarded(const std::vector<Server>& servers, const std::
   return connect(placement_over(servers), options);
 }
 
-// Begun while the server is dead, finished when it is back.
+// Begins a batch while the server is dead, and finishes it when the server is back.
 std::vector<Reply> begun_on_a_dead_server(const std::string& protocol, std::vector<Request> batch) {
   MemcachedProcess memcached;
   const auto cluster = guarded({memcached.server()}, protocol);
@@ -33,7 +33,7 @@ std::vector<Reply> begun_on_a_dead_server(const std::string& protocol, std::vect
 
 }  // namespace
 
-// Over classic alone such increments are of two requests each, and executed when they are begun.
+// The classic protocol is left out: its increments are two requests each, executed when they begin.
 TEST_CASE("begun increments and reads of which nothing was sent are tried again, other changes are not") {
   for (const std::string protocol : {"meta", "automatic"}) {
     for (const std::size_t increments : {3U, 2000U}) {
@@ -58,7 +58,8 @@ TEST_CASE("begun increments and reads of which nothing was sent are tried again,
   }
 }
 
-// The look is another request: it was not sent, and what a look could have told was reported unknown.
+// The read may be sent although the write before it was cut off: it is another request, and the unknown
+// outcome of the write was reported.
 TEST_CASE("after a reply that was cut off the server is asked once more, on a new connection") {
   for (const std::string protocol : {"classic", "meta", "automatic"}) {
     for (const Fault fault : {Fault::cut_reply, Fault::hang_up}) {
@@ -67,7 +68,7 @@ TEST_CASE("after a reply that was cut off the server is asked once more, on a ne
       MemcachedProcess memcached;
       FaultProxy proxy(memcached.server());
       const auto cluster = guarded({proxy.server()}, protocol);
-      // What a new connection asks first has a reply of its own, which would be the one that is cut.
+      // A new connection's first request has a reply of its own, which would be the one that is cut.
       CHECK(cluster->execute(Request::get("first")).outcome == Outcome::miss);
       for (int time = 0; time < 3; ++time) {
         const std::string key = "k" + std::to_string(time);

@@ -13,11 +13,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from checks import check, finish
+from checks import FULL, check, finish
 from real_servers import start_memcached
 
 CALLS = ("connect", "sendto", "recvfrom")
-FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 
 
 def start_servers(directory, count):

@@ -1,4 +1,4 @@
-// A lock behind a network that lies, on a real server with each transport.
+// A lock behind a faulty network, on a real server with each transport.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -29,7 +29,7 @@ struct World {
             make_placement("ketama", test::pool_of({proxy.server()})),
             {.timeout = milliseconds(60), .connect_timeout = milliseconds(200), .protocol = protocol})),
         lock(Context{*cluster, clock, random, ""}, "l") {
-    // The transport has met its server: what follows are the lock's own trips.
+    // The transport knows its server already: the following trips are the lock's own.
     proxy.garbage("garbage\r\n");
     lock.release("none");
   }
@@ -120,7 +120,7 @@ TEST_CASE("lock: a cas unique remembered over a restart removes nobody's lock") 
     const auto mine = world.acquire();
     REQUIRE(mine);
     world.server.restart();
-    // The new server counts cas uniques from 1 again: the rival's value gets the one that mine had.
+    // The new server counts cas tokens from 1 again: the concurrent writer's value gets our token.
     test::talk(world.server.server(), "add lock:l 0 60 6\r\nrival \r\n");
     CHECK(world.lock.release(*mine).result == Lock::Freed::Result::not_owner);
     CHECK(world.stored() == "rival");

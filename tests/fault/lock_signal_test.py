@@ -14,7 +14,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from checks import check, finish
+from checks import FULL, check, finish
 from real_servers import start_memcached
 
 KEYS = b"get lock:job lock:job:slot:1\r\n"
@@ -49,9 +49,9 @@ def try_all(path, words, prepare, least):
     tried = 0
     prepare()
     for call, count in calls_of(words).items():
-        if call in ("execve", "exit_group") or (not os.environ.get("MCDS_TEST_FULL") and call not in FEW):
+        if call in ("execve", "exit_group") or (not FULL and call not in FEW):
             continue
-        full = bool(os.environ.get("MCDS_TEST_FULL"))
+        full = FULL
         for nth in range(1, count + 1 if full else min(count, 4) + 1):
             for name in ("SIGTERM", "SIGINT") if full else ("SIGTERM",):
                 prepare()

@@ -16,12 +16,11 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from checks import check, finish
+from checks import FULL, check, finish
 
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
 ROUNDS = os.environ.get("MCDS_TEST_ROUNDS", "600")
 FOLDER = "build-fuzz/replay"
-FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 FLAGS = ["-std=c++20", "-O0", "-g1", "-I.", "-fpch-preprocess", "-D_GLIBCXX_ASSERTIONS",
          *(["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if FULL else [])]
 # ccache looks into a precompiled header only when told how much may differ.

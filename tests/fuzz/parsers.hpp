@@ -26,11 +26,11 @@
 #include "common/cluster/statistics.hpp"
 #include "common/cluster/wire/greeting.hpp"
 #include "common/journal/lines.hpp"
-#include "common/operations/move/ledger.hpp"
+#include "common/operations/move/move_journal.hpp"
 #include "common/operations/saved.hpp"
 #include "common/placement/pools/files.hpp"
 #include "common/placement/pools/pool.hpp"
-#include "common/primitives/in_use.hpp"
+#include "common/primitives/active_variants.hpp"
 #include "common/structures/cache/entry.hpp"
 #include "common/structures/counter/record.hpp"
 #include "common/structures/counter/sliding.hpp"
@@ -184,15 +184,15 @@ inline void read_login(std::string_view text) {
 inline void read_greeting(std::string_view text) {
   if (text.empty()) return;
   meta::Greeting greeting(static_cast<unsigned char>(text[0]));
-  Dialect dialect;
+  ServerProtocol protocol;
   std::size_t position = 0;
-  const auto step = greeting.read(text.substr(1), position, dialect);
+  const auto decision = greeting.read(text.substr(1), position, protocol);
   must(position < text.size());
-  if (step == meta::Greeting::Step::foreign) must(!greeting.complaint().empty());
-  for (const auto begin : {meta::Inquiry::Begin::greeting, meta::Inquiry::Begin::classic,
-                           meta::Inquiry::Begin::other_protocols}) {
-    meta::Inquiry inquiry(begin);
-    while (inquiry.next()) static_cast<void>(inquiry.read(text.substr(1), (text[0] & 1) != 0));
+  if (decision.action == meta::Decision::Action::refuse) must(!decision.failure.message.empty());
+  for (const auto begin : {meta::ProtocolProbe::Begin::greeting, meta::ProtocolProbe::Begin::classic,
+                           meta::ProtocolProbe::Begin::other_protocols}) {
+    meta::ProtocolProbe probe(begin);
+    while (probe.next()) static_cast<void>(probe.read(text.substr(1), (text[0] & 1) != 0));
   }
 }
 
@@ -213,29 +213,29 @@ inline void read_ring(std::string_view text) {
     static_cast<void>(shape->expiry_of(shape->chunk_of(WallTime(std::chrono::seconds(1'800'000'000)))));
   }
   if (const auto name = PartName::parse(text)) must(PartName::parse(name->text()) == name);
-  const auto conf = parse_in_use(text, WallTime{});
-  must(parse_in_use(in_use_value(conf), WallTime{}) == conf);
+  const auto conf = parse_active_variants(text, WallTime{});
+  must(parse_active_variants(active_variants_value(conf), WallTime{}) == conf);
 }
 
 // The journal of `ring move`, behind the line that names the move.
-inline void read_ledger(std::string_view text) {
-  using moving::Ledger;
+inline void read_move_journal(std::string_view text) {
+  using moving::MoveJournal;
   static const int file = memfd_create("journal", 0);
   static const std::string path = "/proc/self/fd/" + std::to_string(file);
   static const bool begun = [] {
-    Ledger(path, "move").write();
+    MoveJournal(path, "move").write();
     return true;
   }();
   must(file >= 0 && begun);
   constexpr off_t head = 64;
   must(ftruncate(file, head) == 0);
   must(pwrite(file, text.data(), text.size(), head) == static_cast<ssize_t>(text.size()));
-  Ledger ledger(path, "move");
-  for (std::size_t part = 0; part < ledger.parts(); ++part) {
-    ledger.load(part);
-    static_cast<void>(ledger.find(moving::hash_of("key")));
+  MoveJournal move_journal(path, "move");
+  for (std::size_t part = 0; part < move_journal.parts(); ++part) {
+    move_journal.load(part);
+    static_cast<void>(move_journal.find(moving::hash_of("key")));
   }
-  static_cast<void>(ledger.has_history());
+  static_cast<void>(move_journal.has_history());
 }
 
 // What a file of saved items holds, whole and in pieces.
@@ -266,7 +266,7 @@ constexpr std::array<void (*)(std::string_view), 29> parsers{
     [](std::string_view text) {
       static_cast<void>(parse_part_header(text, {29920568, 1}));
     },
-    [](std::string_view text) { static_cast<void>(shapes_in(parse_in_use(text, WallTime{}))); },
+    [](std::string_view text) { static_cast<void>(shapes_in(parse_active_variants(text, WallTime{}))); },
     read_cursor,
     read_journal,
     read_cache,
@@ -290,7 +290,7 @@ constexpr std::array<void (*)(std::string_view), 29> parsers{
     read_greeting,
     read_sliding,
     read_ring,
-    read_ledger,
+    read_move_journal,
     read_saved,
 };
 

@@ -1,8 +1,6 @@
 // libFuzzer: no bytes of a server may crash the reply reader, nor be read differently when they come in
-// pieces.
-// The first byte chooses the requests, from 8 on those of the classic protocol, and from 16 on adds before
-// gets, which are
-// quiet from 24 on; the second the size of the pieces.
+// pieces. The first byte chooses the requests, from 8 on those of the classic protocol, and from 16 on adds
+// before gets, which are quiet from 24 on; the second the size of the pieces.
 //
 // sources: common/cluster/wire/parse.cpp common/cluster/wire/encode.cpp common/cluster/request.cpp common/cluster/transport.cpp common/base/bytes.cpp common/base/text.cpp common/base/units.cpp common/base/clock.cpp -lnettle -lz
 #include <cstdint>

@@ -19,7 +19,7 @@ struct Reading {
   meta::ReplyReader::Step last = meta::ReplyReader::Step::need_more;
 };
 
-// Reads the replies to `requests`, as a lane does, from `answer` that arrives in pieces of `piece` bytes.
+// Reads the replies to `requests`, as a connection does, from `answer` in pieces of `piece` bytes.
 inline Reading read_replies(std::span<const Request> requests, std::string_view answer, std::size_t piece,
                             bool in_meta = true, bool quiet = false) {
   using Step = meta::ReplyReader::Step;
@@ -34,15 +34,17 @@ inline Reading read_replies(std::span<const Request> requests, std::string_view 
   std::vector<meta::Command> commands;
   std::string sent;
   for (std::size_t next = 0; next < requests.size(); next += commands.back().count) {
-    commands.push_back(meta::encode(asked, next, sent, {.meta = in_meta, .stamps = quiet, .quiet = quiet}));
+    commands.push_back(
+        meta::encode(asked, next, sent, {.meta = in_meta, .shows_cas = quiet, .quiet = quiet}));
   }
   meta::ReplyReader reader;
   std::size_t command = 0;
   for (std::size_t arrived = 0; command < commands.size() && arrived < answer.size();) {
     arrived = std::min(answer.size(), arrived + piece);
     while (command < commands.size()) {
-      result.last = reader.read(commands[command], asked, replies, answer.substr(0, arrived), result.position,
-                                in_meta ? Dialect::Words::meta : Dialect::Words::classic);
+      result.last =
+          reader.read(commands[command], asked, replies, answer.substr(0, arrived), result.position,
+                      in_meta ? ServerProtocol::CommandSet::meta : ServerProtocol::CommandSet::classic);
       if (result.position > arrived) std::abort();
       if (result.last == Step::need_more) break;
       if (result.last == Step::progress) continue;

@@ -11,11 +11,11 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from checks import check, finish
-from hostile import SANITIZED, Server, execute, judged, plain_environment, sealed
+from checks import FULL, check, finish
+from hostile import Server, execute, judged, plain_environment, sealed
 
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
-COUNT = int(os.environ.get("MCDS_TEST_MUTATIONS", "100" if SANITIZED else "120"))
+COUNT = int(os.environ.get("MCDS_TEST_MUTATIONS", "100" if FULL else "60"))
 FILE = "cursor"  # in the directory of the run
 
 # What writes the records, and what is then run on the mutated ones.

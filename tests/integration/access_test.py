@@ -198,7 +198,7 @@ def certificates_that_end(directory, ca):
         done = run("-s", f"{a.tls},{b.tls},{c.plain}", *patience, "--tls-ca", ca.file, "servers")
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         check(["certificate_ends_at" in line for line in lines] == [True, True, False], f"certificates that end: {done}")
-        check(done.stderr.count("certificate ends") == 1 and f"127.0.0.1:{a.port}" in done.stderr, f"certificates that end: {done}")
+        check(done.stderr.count("certificate expires") == 1 and f"127.0.0.1:{a.port}" in done.stderr, f"certificates that end: {done}")
         check("in 12 days" in done.stderr and done.returncode == 0, f"certificates that end: {done}")
 
 

@@ -15,9 +15,9 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import proxy as proxies
 import real_servers
-from checks import check, finish
+from checks import FULL, check, finish
 
-WORKERS, VALUES, AT_ONCE = 16, 10_000 if os.environ.get("MCDS_TEST_FULL") else 3_000, 500
+WORKERS, VALUES, AT_ONCE = 16, 10_000 if FULL else 3_000, 500
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
 
 

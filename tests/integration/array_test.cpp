@@ -23,7 +23,7 @@ using Protocol = ConnectOptions::Protocol;
 using Elements = std::vector<std::string>;
 
 constexpr std::size_t processes = 64;
-constexpr std::size_t most_steps = 20000;
+constexpr std::size_t max_steps = 20000;
 
 using Client = test::RealClient;
 
@@ -31,7 +31,7 @@ enum class State : std::uint8_t { not_begun, begun, acknowledged, unknown, refus
 
 // What each step of each process came to. Step i adds its element and removes that of step i - kept, at once.
 struct Steps {
-  std::atomic<State> of[processes][most_steps];
+  std::atomic<State> of[processes][max_steps];
   std::atomic<std::uint64_t> acknowledged, unknown, refused, compactions;
   std::atomic<bool> done;
 };
@@ -63,7 +63,7 @@ std::string element(std::size_t process, std::size_t step, std::size_t padding) 
 void write(const Pool& pool, const Load& load, std::size_t process, SteadyTime end, Steps& steps) {
   Client client(pool, load.protocol, 200ms);
   Array array(client.context(), "x");
-  for (std::size_t i = 0; i < most_steps && client.clock.steady() < end; ++i) {
+  for (std::size_t i = 0; i < max_steps && client.clock.steady() < end; ++i) {
     std::atomic<State>& state = steps.of[process][i];
     state = State::begun;
     Elements old;
@@ -97,7 +97,7 @@ void compact_meanwhile(const Pool& pool, const Load& load, SteadyTime end, Steps
 
 // How often each step of each process is there.
 std::vector<std::vector<int>> counted(const Elements& elements) {
-  std::vector<std::vector<int>> counts(processes, std::vector<int>(most_steps));
+  std::vector<std::vector<int>> counts(processes, std::vector<int>(max_steps));
   for (const std::string& quoted : elements) {
     const std::string text = unquote_bytes(quoted).value();
     const auto dot = text.find('.');
@@ -131,7 +131,7 @@ Violations check(const Elements& elements, const Snapshot& before, const Snapsho
       found.refused_but_there += is(i) == State::refused && count != 0 ? 1 : 0;
       if (is(i) != State::acknowledged) continue;  // may come late, after its removal
       found.removed_but_there += was(i + kept) == State::acknowledged && count != 0 ? 1 : 0;
-      found.half_changes += count != 0 && counts[process][std::min(i + kept, most_steps - 1)] != 0 ? 1 : 0;
+      found.half_changes += count != 0 && counts[process][std::min(i + kept, max_steps - 1)] != 0 ? 1 : 0;
     }
   }
   return found;

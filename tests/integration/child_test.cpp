@@ -46,7 +46,7 @@ Done run(std::vector<std::string> command, std::optional<std::string> input = st
   std::signal(SIGPIPE, SIG_IGN);
   Done done;
   SystemClock clock;
-  const Guardian guardian;
+  const CleanupProcess cleanup;
   const HeldSignals held;
   ChildOptions options{.command = std::move(command)};
   options.input = std::move(input);
@@ -54,7 +54,7 @@ Done run(std::vector<std::string> command, std::optional<std::string> input = st
   options.environment = {{"CHILD_TEST", "a b"}};
   Collected collected;
   options.output = &collected;
-  done.result = run_child(options, clock, guardian, held);
+  done.result = run_child(options, clock, cleanup, held);
   done.output = std::move(collected.output);
   done.errors = std::move(collected.errors);
   return done;
@@ -102,9 +102,9 @@ TEST_CASE("child: an exception of ours ends it") {
   Broken broken;
   options.output = &broken;
   SystemClock waiting;
-  const Guardian guardian;
+  const CleanupProcess cleanup;
   const HeldSignals held;
-  CHECK_THROWS_AS(run_child(options, waiting, guardian, held), std::runtime_error);
+  CHECK_THROWS_AS(run_child(options, waiting, cleanup, held), std::runtime_error);
   CHECK(clock.steady() - start < std::chrono::seconds(10));
 }
 
@@ -113,12 +113,12 @@ TEST_CASE("child: output that nobody wants ends it as a closed pipe does") {
   Refused refused;
   options.output = &refused;
   SystemClock clock;
-  const Guardian guardian;
+  const CleanupProcess cleanup;
   const HeldSignals held;
-  CHECK(run_child(options, clock, guardian, held).signal == SIGPIPE);
+  CHECK(run_child(options, clock, cleanup, held).signal == SIGPIPE);
 }
 
-TEST_CASE("child: what cannot be run is told apart") {
+TEST_CASE("child: what cannot be run is distinguished") {
   CHECK(run({"no-such-command"}).result.exit_code() == 127);
   CHECK(run({"/"}).result.exit_code() == 126);
 }

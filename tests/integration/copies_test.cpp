@@ -1,6 +1,6 @@
 // Real servers, killed and restarted empty one at a time under many clients, with a healing read between
 // kills.
-// MCDS_COPIES_SECONDS sets how long it goes on, MCDS_COPIES_CLIENTS how many there are.
+// MCDS_COPIES_SECONDS sets how many seconds it runs, MCDS_COPIES_CLIENTS how many there are.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -21,15 +21,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t most_clients = 32;
-constexpr std::size_t most_rounds = 4096;
-constexpr auto longest_ttl = 1s;
+constexpr std::size_t max_clients = 32;
+constexpr std::size_t max_rounds = 4096;
+constexpr auto max_ttl = 1s;
 // What became of one write.
-enum class Fate : std::uint8_t { none, acknowledged, unknown };
+enum class Outcome : std::uint8_t { none, acknowledged, unknown };
 
 struct Record {
-  std::atomic<Fate> field[most_clients][most_rounds];
-  std::atomic<std::uint64_t> rounds[most_clients];
+  std::atomic<Outcome> field[max_clients][max_rounds];
+  std::atomic<std::uint64_t> rounds[max_clients];
   std::atomic<std::uint64_t> exact, exact_unknown, failures;
   std::atomic<std::int64_t> held_until;  // steady nanoseconds
   std::atomic<std::uint64_t> acquired, doubled;
@@ -57,20 +57,20 @@ struct CopiesClient {
 
 // Runs a write and says what became of it.
 template <typename Write>
-Fate fate_of(Record& record, Write write) {
+Outcome outcome_of(Record& record, Write write) {
   try {
     write();
-    return Fate::acknowledged;
+    return Outcome::acknowledged;
   } catch (const UnknownOutcome&) {
-    return Fate::unknown;
+    return Outcome::unknown;
   } catch (const Failure& failure) {
     ++record.failures;
-    return failure.code() == ErrorCode::unknown_outcome ? Fate::unknown : Fate::none;
+    return failure.code() == ErrorCode::unknown_outcome ? Outcome::unknown : Outcome::none;
   }
 }
 
 void take_lock(CopiesClient& client, Record& record) {
-  Lock lock(client.locked, "l", longest_ttl);
+  Lock lock(client.locked, "l", max_ttl);
   try {
     auto answer = lock.acquire({.ttl = 500ms, .holder = {}, .fence = true});
     if (!answer.lease) return;
@@ -91,12 +91,12 @@ void run_client(const std::vector<Server>& servers, std::size_t index, Record& r
   CopiesClient client(servers);
   Counter counter(client.context);
   Hash hash(client.context, "h");
-  for (std::size_t round = 0; round < most_rounds && !record.stop; ++round) {
+  for (std::size_t round = 0; round < max_rounds && !record.stop; ++round) {
     const std::string name = std::to_string(index) + '.' + std::to_string(round);
-    const Fate exact = fate_of(record, [&] { counter.incr("e", 1); });
-    if (exact == Fate::acknowledged) ++record.exact;
-    if (exact == Fate::unknown) ++record.exact_unknown;
-    record.field[index][round] = fate_of(record, [&] {
+    const Outcome exact = outcome_of(record, [&] { counter.incr("e", 1); });
+    if (exact == Outcome::acknowledged) ++record.exact;
+    if (exact == Outcome::unknown) ++record.exact_unknown;
+    record.field[index][round] = outcome_of(record, [&] {
       const auto result = hash.set(std::vector<Element>{{name, "v" + name}}).front();
       if (result.failure) throw Failure(*result.failure);
     });
@@ -139,7 +139,7 @@ void expect_all_answer(CopiesClient& client) {
 // Until all copies answer. On a busy machine, or right behind a restart, a server may not answer in time: of
 // two copies a read then rests on the other alone, makes nothing whole, and calls an element of which neither
 // copy answers unreachable, which is not complete though nothing is lost.
-Found heal(CopiesClient& client) {
+Found repair(CopiesClient& client) {
   for (int attempt = 0;; ++attempt) {
     try {
       expect_all_answer(client);
@@ -152,12 +152,12 @@ Found heal(CopiesClient& client) {
   }
 }
 
-std::size_t missing(const std::atomic<Fate> (&fates)[most_clients][most_rounds],
+std::size_t missing(const std::atomic<Outcome> (&outcomes)[max_clients][max_rounds],
                     const std::set<std::string>& found) {
   std::size_t count = 0;
-  for (std::size_t client = 0; client < most_clients; ++client) {
-    for (std::size_t round = 0; round < most_rounds; ++round) {
-      if (fates[client][round] == Fate::acknowledged &&
+  for (std::size_t client = 0; client < max_clients; ++client) {
+    for (std::size_t round = 0; round < max_rounds; ++round) {
+      if (outcomes[client][round] == Outcome::acknowledged &&
           !found.contains(std::to_string(client) + '.' + std::to_string(round)))
         ++count;
     }
@@ -167,7 +167,7 @@ std::size_t missing(const std::atomic<Fate> (&fates)[most_clients][most_rounds],
 
 // Until every client has met the servers as they are now.
 void let_all_notice(const Clock& clock, Record& record, std::size_t clients, CopiesClient& client) {
-  std::array<std::uint64_t, most_clients> seen{};
+  std::array<std::uint64_t, max_clients> seen{};
   for (std::size_t i = 0; i < clients; ++i) seen[i] = record.rounds[i];
   const SteadyTime until = clock.steady() + 30s;
   for (std::size_t i = 0; i < clients; ++i) {
@@ -178,7 +178,7 @@ void let_all_notice(const Clock& clock, Record& record, std::size_t clients, Cop
 }  // namespace
 
 TEST_CASE("copies: servers killed one at a time lose no acknowledged write and double no lock") {
-  const std::size_t clients = std::min(test::amount("MCDS_COPIES_CLIENTS", 8), most_clients);
+  const std::size_t clients = std::min(test::amount("MCDS_COPIES_CLIENTS", 8), max_clients);
   const auto length = std::chrono::seconds(test::amount("MCDS_COPIES_SECONDS", 3));
   std::vector<std::unique_ptr<test::MemcachedProcess>> processes;
   for (int i = 0; i < 4; ++i) processes.push_back(std::make_unique<test::MemcachedProcess>());
@@ -198,11 +198,11 @@ TEST_CASE("copies: servers killed one at a time lose no acknowledged write and d
     client.context.clock.sleep_for(std::chrono::milliseconds(client.context.random.below(100)));
     processes[victim]->restart();
     let_all_notice(clock, *record, clients, client);
-    heal(client);
+    repair(client);
   } while (clock.steady() < end);
   record->stop = true;
   CHECK(children.wait_all() == 0);
-  const Found found = heal(client);
+  const Found found = repair(client);
   const std::size_t fields = missing(record->field, found.fields);
   MESSAGE(kills, " kills; exact ", found.exact, " of ", record->exact.load(), " + ",
           record->exact_unknown.load(), " unknown; fields ", found.fields.size(), " lost ", fields,

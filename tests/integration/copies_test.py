@@ -14,12 +14,11 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from checks import check, finish
+from checks import FULL, check, finish
 from copies_verbs import VERBS
 from real_servers import items, start_memcached
 
 DEADLINE_S = 60
-FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 
 

@@ -74,7 +74,7 @@ def silent_pipes(directory, server):
     for words in (["lock", "run", "l", "--report", fifo, "--", "true"], ["counter", "incr", "c", "--errors", fifo],
                   ["item", "remove", "--prefix", "p:", "--yes", "--audit", fifo]):
         done, _ = run(words, server, deadline="30s")
-        check(done.returncode == 73 and "nobody reads it" in done.stderr, f"a pipe that nobody reads, {' '.join(words)}: {done}")
+        check(done.returncode == 73 and "no process reads the pipe" in done.stderr, f"a pipe that nobody reads, {' '.join(words)}: {done}")
     # A writer that comes later, and one that is gone before the end is read, are waited for.
     for delay in ("0", "0.3"):
         with subprocess.Popen(["sh", "-c", f"sleep {delay}; printf text > {fifo}"]):

@@ -101,7 +101,7 @@ def elements(pool, what, structure, name, size, count):
           there + state["missing"] >= acknowledged or lost)
     check(f"{what}: {structure} check adds up: {state}", state["count"] + state["missing"] == state["listed"])
     check(f"{what}: a fetch says in one line what is missing: {read.stderr[:200]}",
-          state["missing"] == 0 or read.stderr.count("are not there: removed, expired or evicted") == 1)
+          state["missing"] == 0 or read.stderr.count("no longer exist, because they were removed, expired or evicted") == 1)
 
 
 def counters(pool, what, count):

@@ -21,6 +21,7 @@ CONSUMER = 'while read -r line; do echo "$line" >> "$SEEN"; test "$line" != "$PO
 DIES = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/types.h>

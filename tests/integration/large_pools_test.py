@@ -50,7 +50,7 @@ def what_does_not_fit_says_so(servers):
     lines = done.stderr.splitlines()
     check(done.returncode == 69, f"more servers than may be reached: {done.returncode}")
     check(0 < len(done.stdout.splitlines()) < 2000, "the servers that are reached answer")
-    check(len(lines) <= 10 and any(f"only {FEW} files" in line and "ulimit -Hn" in line for line in lines),
+    check(len(lines) <= 10 and any(f"the limit of {FEW} open files" in line and "ulimit -Hn" in line for line in lines),
           f"the limit is named: {done.stderr[:500]}")
 
 

@@ -14,7 +14,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import real_servers
-from checks import check, finish
+from checks import FULL, check, finish
 
 RECIPES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recipes")
 
@@ -128,7 +128,7 @@ def worker(world):
 
 def workers_that_are_killed(world):
     """Five workers, of which one is killed again and again: no job is lost, and none runs at the same time twice."""
-    count, kills = (10_000, 50) if os.environ.get("MCDS_TEST_FULL") else (80, 6)
+    count, kills = (10_000, 50) if FULL else (80, 6)
     jobs = [f"job{number}" for number in range(count)]
     world.run("mcds", "table", "add", "jobs", "-", text="".join(job + "\n" for job in jobs))
     do_job = os.path.join(world.directory, "do-job")

@@ -19,8 +19,8 @@ from sockets import own_address
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 
-NO_LIST = "its keys cannot be listed: listing keys is switched off; start the server without -X, or give a file of keys instead"
-NO_WATCH = "its keys cannot be watched: watching is switched off; start the server without -W"
+NO_LIST = "the server's keys cannot be listed: listing keys is switched off; start the server without -X, or give a file of keys instead"
+NO_WATCH = "the server's keys cannot be watched: watching is switched off; start the server without -W"
 # What is run, which server refuses it, why, and a field of the lines that the other answers with.
 REFUSED = [
     (["item", "list"], "-X", NO_LIST, "key"),

@@ -217,6 +217,9 @@ def nothing_stays(before):
     done = rehearse(ADDRESSES, daemon, before=before, env={**os.environ, "TMPDIR": where})
     check(done.returncode == 3, f"a daemon left behind: {done.returncode} {done.stderr}")
     check(gone(mark, where) == ([], []), f"a daemon stays: {gone(mark, where)}")
+    # What is left of the command's own group is ended, and nobody but the guardian is there to reap it.
+    done = rehearse(ADDRESSES, "sleep 99 & sleep 0.01; exit 3", before=before, env={**os.environ, "TMPDIR": where})
+    check(done.returncode == 3, f"an orphan of the command's group: {done.returncode} {done.stderr}")
     for round_ in range(24):
         process = subprocess.Popen([*before, mcds, "-s", ADDRESSES, "sandbox", "--rehearse", "--", "sh", "-c",
                                     f"setsid sleep {mark} & exec sleep {mark}"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -18,11 +18,10 @@ import time
 from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from checks import check, failures, finish
+from checks import FULL, check, failures, finish
 from real_servers import connected, Servers
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 ITEMS = int(sys.argv[2]) if len(sys.argv) > 2 else 200000 if FULL else 4000
 KILLS = 10 if FULL else 4
 TTL_TOLERANCE_S = 2
@@ -115,7 +114,7 @@ class Application:
         with open(record, encoding="utf-8") as file:
             *acknowledged, wrong = map(json.loads, file)
         check(acknowledged != [], f"{where}: a writer wrote nothing")
-        check(wrong == [], f"{where}: by the old list: {wrong[:3]}")
+        check(wrong == [], f"{where}: by the old list: {str(wrong)[:500]}")
         for batch in acknowledged:
             self.items.update(batch)
 
@@ -233,11 +232,13 @@ def change(old, new, journal, where):
     structured = threading.Thread(target=structures.go_on, args=(stop,))
     structured.start()
     move = old.command("ring", "move", "--to", new.options[1], "--as-to", new.profile, "--journal", journal, "--list")
-    first = summary_of(f"{where}: move", killed_at_random(move, KILLS))
+    try:
+        first = summary_of(f"{where}: move", killed_at_random(move, KILLS))
+    finally:
+        stop.set()
+        structured.join()
     check(first.get("copied", 0) + first.get("already", 0) > ITEMS // 10, f"{where}: little was moved: {first}")
     check(first.get("locks") == 1, f"{where}: the lock: {first}")
-    stop.set()
-    structured.join()
     for writer, record in zip(writers, records):
         writer.join()
         check(writer.exitcode == 0, f"{where}: a writer ended with {writer.exitcode}")
@@ -267,17 +268,34 @@ def change(old, new, journal, where):
     structures.verify(where, new)
 
 
+def crashed(profile, before, after, names):
+    """Tries a change of pools. Returns what was found if a server crashed meanwhile."""
+    known = len(failures)
+    with ExitStack() as stack:
+        servers = stack.enter_context(Servers(names, "-m", "128"))
+        directory, where = servers.directory, f"{profile}, {len(before)} to {len(after)}, seed {SEED}"
+        try:
+            change(Pool(before, directory, profile), Pool(after, directory, profile), os.path.join(directory, "journal"), where)
+        except (KeyError, IndexError, TypeError, ValueError, OSError) as error:  # of an answer that is not there: what was found before says why
+            check(False, f"{where}: {error!r}")
+        if all(process.poll() is None for process in servers.processes):
+            return []
+    return failures[known:]
+
+
 def main():
     names = ["m1", "m2", "m3", "m4"]
     for profile in ("ketama", "gomemcache"):
         for before, after in ((names[:3], names), (names, names[:3])):
-            with ExitStack() as stack:
-                directory = stack.enter_context(Servers(names, "-m", "128")).directory
-                where = f"{profile}, {len(before)} to {len(after)}, seed {SEED}"
-                try:
-                    change(Pool(before, directory, profile), Pool(after, directory, profile), os.path.join(directory, "journal"), where)
-                except (KeyError, IndexError) as error:  # of an answer that is not there: what was found before says why
-                    check(False, f"{where}: {error!r}")
+            # Some releases of memcached can crash when a client leaves at the end of a dump, as a killed move does.
+            for _ in range(3):
+                found = crashed(profile, before, after, names)
+                if not found:
+                    break
+                print(f"a server crashed; {profile}, {len(before)} to {len(after)} is tried again")
+                del failures[-len(found):]
+            else:
+                failures.extend(found)
 
 
 if __name__ == "__main__":

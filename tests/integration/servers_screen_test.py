@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""servers --every on a terminal is one screen: redrawn in place, no server's name cut, more columns on a wider one, `q` ends it.
+"""servers --every on a terminal is one screen: redrawn in place, no server's name cut, more columns on a wider one, filled to its height, with keys.
 
 Usage: servers_screen_test.py BUILD_DIR
 """
@@ -45,7 +45,8 @@ class Terminal:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         self.before = termios.tcgetattr(slave)
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_", "NO_COLOR"))}
+        environment["TERM"] = "xterm"
 
         def session():
             os.setsid()
@@ -138,6 +139,8 @@ def main():
             processes[2].wait()
             frame = screen_at_dead(servers, load)
             check(any(line.startswith("m3") and "down: " in line for line in frame), "dead:\n" + "\n".join(frame))
+            keys_change_it(servers, load)
+            fills_its_height(servers, load)
             for number in (signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM, signal.SIGABRT, signal.SIGTERM, signal.SIGSYS, signal.SIGRTMIN):
                 ends_by(number, servers)
             for number in (signal.SIGTSTP, signal.SIGSTOP):
@@ -153,10 +156,75 @@ def main():
 
 def screen_at_dead(servers, load):
     terminal = Terminal(["-s", servers, "servers", "--every", "200ms"], 80)
-    terminal.read_until(lambda: load() or len(terminal.frames()) >= 4)
+    terminal.read_until(lambda: load() or (b"\x1b[31mdown: " in terminal.seen and len(terminal.frames()) >= 4))
     status, _ = terminal.end()
     check(status == 2, f"one is down: ends with {status}")
+    check(b"\x1b[31mdown: " in terminal.seen, "a server that is down is not red")
+    rows = [line.split(" ")[0] for line in terminal.frames()[2][1:5]]
+    check(rows == ["server", "all", "m3", "m1"], f"the sum is not first, then what is down: {rows}")
     return terminal.frames()[2]
+
+
+def keys_change_it(servers, load):
+    terminal = Terminal(["-s", servers, "servers", "--every", "200ms"], 80)
+
+    def whole():
+        """The last one may have come in part."""
+        return [frame for frame, raw in zip(terminal.frames(), terminal.seen.split(HOME)[2:]) if b"\x1b[J" in raw]
+
+    def shown(wanted):
+        seen = len(whole())
+        return terminal.read_until(lambda: load() or any(wanted("\n".join(frame)) for frame in whole()[seen:]))
+
+    def press(keys):
+        os.write(terminal.master, keys)
+
+    check(shown(lambda text: "\nm1 " in text and "h: help" in text), "no screen")
+    press(b"h")
+    check(shown(lambda text: "sort by trouble" in text), "h shows no help")
+    press(b"h")
+    check(shown(lambda text: "sort by trouble" not in text), "h does not hide the help")
+    press(b"s")
+    check(shown(lambda text: ", by get/s" in text), "s does not sort")
+    press(b"/m2")
+    check(shown(lambda text: "/m2_" in text and "\nm2 " in text and "\nm1 " not in text and "\nall " in text), "/ does not filter")
+    press(b"q")
+    check(shown(lambda text: "/m2q_" in text and "\nm2 " not in text), "what is typed is not the filter")
+    press(b"\x7f\r")
+    check(shown(lambda text: "/m2 " in text), "Enter does not end the filter")
+    press(b"/\x1b")
+    check(shown(lambda text: "\nm1 " in text and "/m2" not in text), "Esc does not clear the filter")
+    press(b"p")
+    check(shown(lambda text: "  paused" in text), "p does not pause")
+    time.sleep(1.5)  # one that goes on shows a later time
+    press(b"h")
+    check(shown(lambda text: "sort by trouble" in text), "no key means anything while it is paused")
+    press(b"h")
+    check(shown(lambda text: "sort by trouble" not in text), "h does not hide the help while it is paused")
+    titles = {frame[0] for frame in whole() if "  paused" in frame[0]}
+    check(len(titles) == 1, f"it goes on while it is paused: {titles}")
+    press(b"p")
+    check(shown(lambda text: "paused" not in text), "p does not go on")
+    status, restored = terminal.end()
+    check(status == 2 and restored, f"q after all keys: {status}, {restored}")
+
+
+def fills_its_height(servers, load):
+    path = servers.split("unix:")[1].split(",")[0]
+    for width, height in ((80, 24), (120, 40)):
+        terminal = Terminal(["-s", servers, "servers", "--every", "500ms", "--hot"], width, height)
+        with connected(path) as file:
+            def reads():
+                load()
+                file.write(b"".join(b"get hot:%d\r\n" % number for number in range(60)))
+                file.flush()
+                for _ in range(60):
+                    file.readline()
+            filled = terminal.read_until(lambda: reads() or any(len(frame) == height and all(frame[7:]) for frame in terminal.frames()[2:-1]))
+        terminal.end()
+        check(filled, f"{width}x{height} is not filled:\n" + "\n".join(terminal.frames()[-2]))
+        rates = [line.index("/s  ") for line in terminal.frames()[-2][8:] if "/s  " in line]
+        check(rates and len(set(rates)) == 1, f"rates are not aligned: {rates}")
 
 
 def ends_by(number, servers):

@@ -13,13 +13,12 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from checks import check, finish
+from checks import FULL, check, finish
 from real_servers import Servers
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 HANGS_S = 30
 AT_ONCE = 6
-FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 ALL = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 # A sandbox takes a third of a second of the processor: the other signals are for full runs.
 USUAL_OF_SANDBOX = {(), (signal.SIGCHLD,), (signal.SIGPIPE,), (signal.SIGTERM,), (signal.SIGINT,), tuple(ALL)}

@@ -18,10 +18,17 @@ REFUSED = 76
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 
 
+def largest_chunk(kib):
+    """As many bytes; memcached 1.6.38 has the option in kilobytes, and refuses so many."""
+    option = f"slab_chunk_max={kib << 10}"
+    refused = subprocess.run(["memcached", "-o", option, "-h"], capture_output=True, check=False).returncode
+    return f"slab_chunk_max={kib}" if refused else option
+
+
 class Servers:
     def __init__(self, directory, kib):
         paths = [os.path.join(directory, name) for name in "abc"]
-        self.processes = [start_memcached(path, "-I", f"{kib}k", "-o", f"slab_chunk_max={kib << 10}") for path in paths]
+        self.processes = [start_memcached(path, "-I", f"{kib}k", "-o", largest_chunk(kib)) for path in paths]
         self.names = ",".join(f"unix:{path}" for path in paths)
 
     def end(self):

@@ -45,6 +45,14 @@ def expect(what, count, least):
     check(least <= count <= least + INDEX, f"{what}: {count}, at least {least}")
 
 
+def first_member(paths):
+    """Of a table that was just found missing, no part is appended to before it is created: that would be a trip each."""
+    before = counted(paths)
+    subprocess.run([mcds, "-s", ",".join("unix:" + path for path in paths), "table", "add", "first", "x", "-q"], check=True, timeout=60)
+    writes = counted(paths)[1] - before[1]
+    check(writes == 5, f"the first member of a table: {writes} writes; replace, shard, manifest, member and the shard's mark are 5")
+
+
 def come_and_go(path):
     """200,000 members, each in the table once."""
     def run(*words, lines=None):
@@ -73,6 +81,7 @@ def main():
         subprocess.run([mcds, "-s", ",".join("unix:" + path for path in paths), "--copies", "2", "table", "add", "old", "x", "-q"], check=True)
         expect("two copies, a table that was there: reads", added(paths, "old", 2)[0], 2 * FIRST + LINES - FIRST)
         expect("two copies, again: reads", added(paths, "old", 2)[0], 2 * LINES)
+        first_member(paths)
         come_and_go(paths[0])
     finish()
 

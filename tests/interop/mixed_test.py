@@ -13,11 +13,10 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from checks import check, finish
+from checks import FULL, check, finish
 from servers import Memcacheds
 from structures import Mcds, Reference
 
-FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 OPERATIONS = 3000 if FULL else 600
 ROUNDS = 200 if FULL else 40  # more would not fit the server: what it evicts is no difference
 NAMES = ["one", "two"]

@@ -30,7 +30,7 @@ CASES = (
     (MEMCACHE, {"memcache.session_redundancy": 3, "memcache.hash_function": "fnv"}),
     (MEMCACHE, {"memcache.session_redundancy": 20}),
     (MEMCACHE, {"memcache.hash_strategy": "standard"}),
-    (MEMCACHE, {"memcache.hash_strategy": "standard", "memcache.hash_function": "fnv"}),
+    (MEMCACHE, {"memcache.hash_strategy": "Standard", "memcache.hash_function": "FNV"}),
     (MEMCACHE, {"memcache.session_prefix_static_key": "app_"}),
 )
 

@@ -17,11 +17,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from checks import check, finish
+from checks import FULL, check, finish
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 SEED = int(os.environ.get("MCDS_TEST_SEED") or random.randrange(1 << 30))
 HASHES = ["MD5", "CRC", "FNV1_64", "FNV1A_64", "FNV1_32", "FNV1A_32", "MURMUR", "JENKINS"]
 SERVERS = "--SERVER=10.0.0.1:11211/?1 --SERVER=cache-b.example:11212/?3 --SERVER=10.0.0.10 --SERVER=cache-a.example/?2 --SOCKET=\"/run/m.sock\""
@@ -203,6 +202,11 @@ def of_environment(text):
     return found
 
 
+def calls_of_library():
+    with open(os.path.join(HERE, "../../common/cluster/libmemcached/library.hpp"), encoding="utf-8") as source:
+        return re.findall(r"MCDS_LOADED\(\w+, (\w+)\)", source.read())
+
+
 def with_bad_library(folder):
     """One that never ends or crashes, while it parses and while it places."""
     path = os.path.join(folder, "bad-library")
@@ -211,9 +215,7 @@ def with_bad_library(folder):
         int memcached_server_count(void) { return 1; } const char* memcached_server_name(void) { return "10.0.0.1"; }
         unsigned short memcached_server_port(void) { return 11211; } void* memcached_server_instance_by_position(void) { return ""; }
         int memcached_generate_hash_value(void) { return 1; }\n"""
-    with open(os.path.join(HERE, "../../common/cluster/libmemcached/library.hpp"), encoding="utf-8") as source:
-        calls = re.findall(r"MCDS_LOADED\(\w+, (\w+)\)", source.read())
-    good += "".join(f"long {name}(void) {{ return 0; }}\n" for name in calls if f" {name}(" not in good and name not in ("memcached", "memcached_generate_hash"))
+    good += "".join(f"long {name}(void) {{ return 0; }}\n" for name in calls_of_library() if f" {name}(" not in good and name not in ("memcached", "memcached_generate_hash"))
     hang, crash, leave, far = "for (;;);", "*(volatile char*)0 = 0;", "_exit(0);", "return 7;"
     for parse, place in ((hang, hang), (crash, crash), (leave, leave), ('return "";', crash), ('return "";', leave), ('return "";', far), ('return "";', hang)):
         code = good + f"#include <unistd.h>\nvoid* memcached(void) {{ {parse} }} int memcached_generate_hash(void) {{ {place} }}\n"
@@ -222,6 +224,29 @@ def with_bad_library(folder):
                               capture_output=True, text=True, timeout=30, check=False)
         check(done.returncode == 78 and "did not answer" in done.stderr, f"a library that does {parse} {place}: {done}")
         check(not of_environment(path), f"{parse} {place}: a process is left")
+
+
+def beside_profiles(folder):
+    """The installed library agrees with every profile that it can be set to; one that puts all keys on the first server does not."""
+    path = os.path.join(folder, "other-library")
+    os.mkdir(path)
+    code = """
+        void* memcached_create(void* into) { return ""; } const char* memcached_server_name(void* server) { return "10.0.0.1"; }
+        unsigned short memcached_server_port(void* server) { return 11211; } void* memcached_server_instance_by_position(void) { return ""; }
+        const char* memcached_lib_version(void) { return "9.9"; }\n"""
+    code += "".join(f"long {name}(void) {{ return 0; }}\n" for name in calls_of_library() if f" {name}(" not in code)
+    subprocess.run(["cc", "-w", "-shared", "-fPIC", "-x", "c", "-", "-o", os.path.join(path, "libmemcached.so.11")], input=code, text=True, check=True)
+    listed = subprocess.run([MCDS, "where", "--profiles"], env=CLEAN, capture_output=True, text=True, check=True).stdout
+    profiles = [line["profile"] for line in map(json.loads, listed.splitlines()) if line.get("client") == "libmemcached"]
+    set_here = 0
+    for profile in profiles:
+        for pool in ("10.0.0.1,10.0.0.2,10.0.0.3", "10.0.0.3/?2,10.0.0.1:11212/?3,cache-a.example/?1,unix:/run/m.sock"):
+            for env in (CLEAN, CLEAN | {"LD_LIBRARY_PATH": path}):
+                done = subprocess.run([MCDS, "-s", pool, "--as", profile, "ring", "check"], env=env, capture_output=True, text=True, timeout=60, check=False)
+                differs = [line for line in done.stdout.splitlines() if "installed_differs" in line]
+                check(not differs or env != CLEAN, f"{profile} of {pool}: {differs}")
+                set_here += env != CLEAN and any("libmemcached 9.9 places" in line and f"the profile {profile}, made" in line for line in differs)
+    check(set_here >= len(profiles), f"only {set_here} of {len(profiles)} profiles were compared")
 
 
 def from_files(folder):
@@ -252,6 +277,7 @@ def main():
         namespaces()
         without_library(folder)
         with_bad_library(folder)
+        beside_profiles(folder)
         from_files(folder)
     finish(20)
 

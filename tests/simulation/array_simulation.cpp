@@ -1,5 +1,5 @@
-// Arrays under every interleaving and fault: a fetch is some serial order of changes, each whole or not at
-// all, that no compaction drops.
+// Arrays under every interleaving and fault: a fetch shows some serial order of changes, each whole or not at
+// all, and no compaction drops one.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,12 +20,12 @@ using namespace std::chrono_literals;
 
 using Elements = std::vector<std::string>;
 
-// Items of one or two dozen lines, so that roots get full and segments are many.
+// Items hold one or two dozen lines, so that roots fill up and there are many segments.
 constexpr std::size_t item_size = 1800;
-const Journal::Options small_segments{.segment_size = 500, .largest_padding = 1024};
+const Journal::Options small_segments{.segment_size = 500, .max_padding = 1024};
 const std::string key = "array:x";
 
-// How the array is changed and compacted: ours, or with one mistake.
+// Changes and compacts the array: correctly, or with one mistake.
 struct Algorithm {
   std::optional<ArrayEncoding> encoding;
   Journal::Options options = small_segments;
@@ -42,20 +42,20 @@ struct Algorithm {
   Array::Contents fetch(Context& context) const { return array(context).fetch(encoding); }
 };
 
-// A chain is what one client does: its step k adds the element k and removes the one before, at once. So,
-// once the first step is acknowledged, every view shows exactly one element of it.
+// A chain is one client's sequence of steps: step k adds the element k and removes the previous one, in one
+// change. So once the first step is acknowledged, every view shows exactly one element of the chain.
 struct Step {
   std::uint64_t begun = 0;
   std::optional<std::uint64_t> acknowledged{};
-  bool refused = false;  // the client was told that nothing was done
+  bool refused = false;  // the client got the answer that no change was made
 };
 
 struct Chain {
   std::vector<Step> steps;
-  std::size_t seen = 0;  // at least this step was visible to a fetch that has ended
+  std::size_t seen = 0;  // a fetch that has ended saw at least this step
   bool was_seen = false;
 
-  // The last step acknowledged before `when`.
+  // Returns the last step that was acknowledged before `when`.
   std::optional<std::size_t> acknowledged_before(std::uint64_t when) const {
     for (std::size_t k = steps.size(); k-- > 0;) {
       if (steps[k].acknowledged && *steps[k].acknowledged < when) return k;
@@ -68,7 +68,7 @@ using View = std::map<std::string, std::size_t>;  // the visible step of each ch
 
 struct History {
   std::map<std::string, Chain> chains;
-  std::uint64_t now = 0;  // grows with everything that happens
+  std::uint64_t now = 0;  // increases with every event
   bool losses = false;
   std::optional<std::string> violation;
 
@@ -85,7 +85,7 @@ std::string element(const std::string& chain, std::size_t step, std::size_t padd
   return quote_bytes(chain + '.' + std::to_string(step) + '.' + std::string(padding, 'x'));
 }
 
-// One element of each chain, each of a step that was begun and not refused.
+// Reads a view: one element of each chain, of a step that was begun and not refused.
 bool History::read(const Elements& elements, View& view) {
   for (const std::string& quoted : elements) {
     const std::string text = unquote_bytes(quoted).value();
@@ -99,14 +99,14 @@ bool History::read(const Elements& elements, View& view) {
       violated("element " + text + " is there although its client was told it is not");
     } else if (const auto [seen, first] = view.emplace(name, step);
                !first && !(losses && seen->second != step)) {
-      // (After a loss a late request may bring a step back whose removal was lost.)
+      // After a loss, a late request may restore a step whose removal was lost.
       violated("two elements of chain " + name + ": half of a change, or one made twice");
     }
   }
   return !violation;
 }
 
-// `before`: as the chains were when the fetch began.
+// Checks a view. `before` is the state of the chains when the fetch began.
 void History::check(const View& view, const std::map<std::string, Chain>& before, std::uint64_t begun) {
   for (const auto& [name, chain] : before) {
     const auto seen = view.find(name);
@@ -125,7 +125,7 @@ void History::check(const View& view, const std::map<std::string, Chain>& before
   }
 }
 
-// What was acknowledged before a visible step began is visible too.
+// Checks that every step acknowledged before a visible step began is visible too.
 void History::check_prefix(const View& view) {
   for (const auto& [name, step] : view) {
     for (const auto& [other, chain] : chains) {
@@ -154,7 +154,7 @@ void write_chain(Algorithm& algorithm, History& history, Context& context, Simul
       history.chains[name].steps[step].acknowledged = history.tick();
       last = next;
     } catch (const UnknownOutcome&) {
-      last.clear();  // whatever became of it, the chain ends here
+      last.clear();  // with any outcome, the chain ends here
     } catch (const Failure&) {
       history.chains[name].steps[step].refused = true;
     }
@@ -241,8 +241,7 @@ bool caught(const Setting& setting) {
   });
 }
 
-// Replacements: whatever a view shows is one of them, whole, and none that was replaced before the fetch
-// began.
+// Replacements: a view shows one of them as a whole, and none that was replaced before the fetch began.
 std::optional<std::string> replacements(std::uint64_t seed, Algorithm& algorithm) {
   struct Replacement {
     std::uint64_t begun;
@@ -311,7 +310,7 @@ struct CompactionWithoutCas final : Algorithm {
   }
 };
 
-// By cas, but what it drops is forgotten, so that a late repetition brings it back.
+// Compacts by cas but forgets what it drops, so that a late repetition restores it.
 struct ForgetfulCompaction final : Algorithm {
   void compact(Context& context) override {
     cas_update(context, key, [&](const Observed& observed) -> std::optional<Write> {
@@ -360,7 +359,7 @@ struct BlindRepetition final : Algorithm {
   }
 };
 
-// The article's array under a lock that may expire before the value is set.
+// The array of published articles, with a lock that may expire before the value is set.
 struct GetAndSet final : Algorithm {
   GetAndSet() { encoding = ArrayEncoding::json; }
   void change(Context& context, const Elements& add, const Elements& remove) override {
@@ -387,7 +386,7 @@ TEST_CASE("array: rival compactions lose nothing") {
                   0.1);
 }
 
-TEST_CASE("array: what is lost is told, and nothing comes twice") {
+TEST_CASE("array: what is lost is reported, and nothing comes twice") {
   check_schedules([](std::uint64_t seed) { return ours(seed, {.faults = Faults::all()}); }, 0.15);
 }
 
@@ -400,8 +399,8 @@ TEST_CASE("array: a replacement is whole, and what it replaced does not come bac
       [](std::uint64_t seed) {
         Algorithm algorithm;
         if (seed % 4 == 0) algorithm.encoding = ArrayEncoding::json;
-        // Too large for one append: written as segments, one line in each.
-        if (seed % 2 == 1) algorithm.options.largest_change = algorithm.options.segment_size = 50;
+        // Changes that are too large for one append are written as segments, one line in each.
+        if (seed % 2 == 1) algorithm.options.max_change = algorithm.options.segment_size = 50;
         return replacements(seed, algorithm);
       },
       0.08);

@@ -1,5 +1,4 @@
-// Many callers of one entry, some of which invalidate it, under every fault: one rebuild at a time, and no
-// invalidation undone.
+// Callers and invalidations of one entry, under every fault: one rebuild at a time, no invalidation undone.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,16 +22,16 @@ struct Held {
   Duration until;
 };
 
-// The source the command reads, and what was promised about it.
+// The source that the command reads, and the guarantees about it.
 struct World {
   std::uint64_t version = 1;      // of the source
-  std::uint64_t invalidated = 0;  // the newest version whose predecessors were invalidated, acknowledged
-  std::uint64_t stored = 0;       // the newest version stored, acknowledged
+  std::uint64_t invalidated = 0;  // the newest version with an acknowledged invalidation of its predecessors
+  std::uint64_t stored = 0;       // the newest version whose storing was acknowledged
   std::vector<Held> held;
-  WallTime fresh_until{};     // of what is surely stored; 0 while somebody changes it
-  std::uint64_t changes = 0;  // begun, and invalidations ended
-  int invalidations = 0;      // under way: whoever stands still in one may carry it out later
-  bool needless = false;      // rebuilt though it was fresh: what ghosts and failures may bring about
+  WallTime fresh_until{};     // of what is certainly stored; 0 while a change is under way
+  std::uint64_t changes = 0;  // changes begun, plus invalidations ended
+  int invalidations = 0;      // under way: a client that pauses in one may carry it out later
+  bool needless = false;      // rebuilt although it was fresh: delayed requests and failures may cause it
   std::string violation;
 };
 
@@ -44,7 +43,7 @@ std::uint64_t version_of(const CacheRecord& record) {
   return parse_u64(record.out).value_or(0);
 }
 
-// Spoils the requests on their way, to see that the simulation would notice.
+// Changes requests in flight, to check that the simulation detects the mistake.
 class Spoiled final : public Cluster {
  public:
   using Spoil = void (*)(Request&);
@@ -57,12 +56,12 @@ class Spoiled final : public Cluster {
     auto replies = inner_.execute(requests);
     const auto failed = [](const Reply& reply) { return reply.failed(); };
     if (requests.front().op == Op::add && test::is_entry(requests.front())) {
-      const bool told = fresh_until == world_.fresh_until && std::ranges::none_of(replies, failed);
-      fresh_at_claim_ = told ? fresh_until : WallTime{};
+      const bool reported = fresh_until == world_.fresh_until && std::ranges::none_of(replies, failed);
+      fresh_at_claim_ = reported ? fresh_until : WallTime{};
     }
     return replies;
   }
-  // Until when the entry was fresh when its rebuild was claimed last.
+  // Returns until when the entry was fresh when its rebuild was last claimed.
   WallTime fresh_at_claim() const { return fresh_at_claim_; }
   const Placement& placement() const override { return inner_.placement(); }
 
@@ -165,7 +164,7 @@ class Caller {
     world_.held.push_back({client_.index(), now() + left});
   }
 
-  // Our lease, unless it was lost.
+  // Extends our lease, unless it was lost.
   void hold(Duration left) {
     for (Held& held : world_.held) {
       if (held.client == client_.index() && held.until > now()) held.until = now() + left;
@@ -189,7 +188,7 @@ class Caller {
 struct Setup {
   Faults faults = {};
   bool exclusive = true;  // one rebuild at a time
-  bool needed = false;    // none while it is fresh
+  bool needed = false;    // no rebuild while it is fresh
   Spoiled::Spoil spoil = nullptr;
 };
 
@@ -222,7 +221,7 @@ bool finds(const Setup& setup) {
   return finds_violation([&](std::uint64_t seed) { return schedule(seed, setup); });
 }
 
-// Nobody's view of the servers differs from another's.
+// Returns faults after which all clients see the servers alike.
 Faults calm() {
   Faults faults = Faults::none();
   faults.pauses = faults.late_ticks = true;

@@ -1,6 +1,6 @@
-// Counters with several copies under every interleaving and fault. While servers lose everything, one after
-// the other, nothing is lost that is healed in time. With three copies, while clients are cut off from single
-// servers, whoever is answered is told of everything that was acknowledged before.
+// Counters with several copies under every interleaving and fault. If servers lose everything one after the
+// other, nothing is lost that a read repair restores in time. With three copies, while clients are cut off
+// from single servers, every answer includes all increments that were acknowledged before.
 #include <doctest/doctest.h>
 
 #include "common/structures/counter/counter.hpp"
@@ -24,13 +24,13 @@ struct History {
     DueWrites::Id write;
     bool refused = false;  // certainly not counted
     bool down = false;     // a decrement
-    bool whole = false;    // which certainly did not stop at 0
+    bool whole = false;    // a decrement that certainly did not stop at 0
   };
   DueWrites writes;
   std::vector<Increment> increments;
   std::vector<DueWrites::Id> sets;  // one after the other; the n-th is of value_of_set(n)
   std::optional<std::string> violation;
-  bool majority = false;  // has what was acknowledged
+  bool majority = false;  // a majority has every acknowledged write
 
   template <typename Counts>
   std::uint64_t sum(bool down, const Counts& counts) const {
@@ -41,14 +41,14 @@ struct History {
   std::uint64_t added() const {
     return sum(false, [](const Increment& one) { return !one.refused; });
   }
-  static constexpr std::uint64_t step = 1000;  // of sets: what is added and subtracted does not bridge it
+  static constexpr std::uint64_t step = 1000;  // of sets; increments and decrements never add up to it
   static std::uint64_t value_of_set(std::size_t n) { return step * (n + 1) + step / 2; }
-  // Of each set, whether the one before was in every copy when it began, and a copy that it reached had not
-  // lost that: otherwise each may have reached another copy, and of two copies either counts. Who reaches
-  // only a copy that forgot cannot know which number to take, so that its set counts:
+  // For each set: the previous one was in every copy when this one began, and a copy that it reached had not
+  // lost it. Otherwise each of the two may have reached another copy, and of two copies either may win. A
+  // client that reaches only a copy that lost its data cannot know which number to use for its set to win;
   // see counter/replicated.hpp.
   std::vector<bool> follows;
-  // The last set that is due, from 1; 0: none.
+  // Returns the last set that is due, counted from 1, or 0 if there is none.
   std::size_t last_set() const {
     std::size_t last = 0;
     for (std::size_t n = 0; n < sets.size(); ++n) {
@@ -62,7 +62,7 @@ struct History {
       violation = "set " + std::to_string(least) + " was undone: " + std::to_string(value);
     if (value / step > sets.size()) violation = std::to_string(value) + " was never set";
   }
-  // What cannot be lost any more, of increments and of decrements that did not stop at 0.
+  // Sums that can no longer be lost: of increments, and of decrements that did not stop at 0.
   struct Sums {
     std::uint64_t up, down;
   };
@@ -70,7 +70,7 @@ struct History {
     return {sum(false, [this](const Increment& one) { return writes.due(one.write); }),
             sum(true, [this](const Increment& one) { return one.whole && writes.due(one.write); })};
   }
-  // Of a read since `before`, and until now.
+  // Bounds for a read that began at `before` and ends now.
   std::uint64_t least(const Sums& before) const {
     const std::uint64_t up = std::min(before.up, due().up);
     return up - std::min(up, sum(true, [](const Increment& one) { return !one.refused; }));
@@ -85,11 +85,11 @@ struct History {
 };
 
 struct Setting {
-  bool sets = false;  // one client does
+  bool sets = false;  // one client sets
   std::size_t copies = 2;
   bool cuts = false;  // clients are cut off from single servers, instead of losses
   test::Spoiled::Spoil spoil{};
-  bool believes = false;  // that a write that failed was done
+  bool believes = false;  // treats a failed write as done
 };
 
 void set(Context& context, History& history) {
@@ -134,8 +134,8 @@ void add(Context& context, const Setting& setting, History& history) {
   }
 }
 
-// An exact counter's copies are equal.
-bool heal(Context& context) {
+// Reads the counter and repairs its copies. Returns true if all copies are equal.
+bool repair(Context& context) {
   const CounterAnswer reading = test::reading_of(context, "n");
   if (reading.failure) return false;
   if (!reading.done) return all_written(reading.copies);
@@ -143,7 +143,7 @@ bool heal(Context& context) {
                      [&](const CopyOutcome& copy) { return !copy.failure && copy.number == reading.value; });
 }
 
-// What a client sees that is cut off from a server now and then, or believes what it should not.
+// A client's view: sometimes cut off from a server, or mistaking failed writes for stored ones.
 class Sight final : public Decorator {
  public:
   using Cluster::execute;
@@ -219,7 +219,7 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
   simulation.client([&](Context& single, SimulatedClient& client) {
     Context context = single;
     context.copies = setting.copies;
-    if (!setting.cuts) lose_servers(context, client, history.writes, 3, [&] { return heal(context); });
+    if (!setting.cuts) lose_servers(context, client, history.writes, 3, [&] { return repair(context); });
   });
   if (setting.sets) {
     Context before = simulation.observer();
@@ -240,7 +240,7 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
     history.check(history.least(due), counted, history.most(due));
   };
   look();
-  // Healed by that look: whichever copy goes now, the others have all.
+  // That read repaired all copies, so any one of them may be lost now.
   for (std::size_t server = 0; server < setting.copies; ++server) {
     simulation.servers().restart(server);
     look();
@@ -248,13 +248,13 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
   return history.violation;
 }
 
-// Whatever is there when it is written, seen or not.
+// Cancels the whole stored value when it is written, including increments that the client did not read.
 void take_away_everything(Request& request) {
   auto record = CounterRecord::parse(request.value);
-  if (!record || record->base.kind != CounterRecord::Base::Kind::set) return;
-  record->base.kind = CounterRecord::Base::Kind::begun;
+  if (!record || record->base.kind != CounterRecord::Epoch::Kind::set) return;
+  record->base.kind = CounterRecord::Epoch::Kind::begun;
   record->base.value = 0;
-  for (auto& [name, life] : record->lives) life.taken = life.made;
+  for (auto& [name, incarnation] : record->incarnations) incarnation.taken = incarnation.made;
   request.value = record->text();
 }
 

@@ -1,5 +1,5 @@
 // Counters under every interleaving and fault: acknowledged increments <= value <= acknowledged + unknown,
-// and what takes answered plus what is left is what was added.
+// and the results of take plus the remaining value equal the sum of the increments.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What a history of one counter must add up to.
+// The totals that one counter's history must match.
 struct Ledger {
   std::uint64_t acknowledged = 0;
   std::uint64_t unknown = 0;
@@ -36,11 +36,11 @@ struct Ledger {
   }
 };
 
-// Adds 1 … 4 and says what the caller was told.
+// Adds 1 … 4 and records the outcome.
 template <typename Increment>
 void add(Ledger& ledger, Context& context, Increment increment) {
   const std::uint64_t delta = 1 + context.random.below(4);
-  // Until an answer comes, and for ever if this client dies, it is unknown.
+  // The outcome is unknown until an answer arrives, and stays unknown if this client dies.
   ledger.unknown += delta;
   try {
     increment(delta);
@@ -89,8 +89,7 @@ std::optional<std::string> increments(std::uint64_t seed, Kind kind, bool takes)
   return ledger.violation(value_left(simulation));
 }
 
-// A counter that data may be lost from: values are never above what was added since its creation at the
-// earliest.
+// Checks a counter that may lose its data: its value never exceeds the sum of all increments.
 std::optional<std::string> increments_with_loss(std::uint64_t seed, Kind kind) {
   Simulation simulation(seed, {.faults = Faults::all()});
   Ledger ledger;
@@ -112,7 +111,7 @@ std::optional<std::string> increments_with_loss(std::uint64_t seed, Kind kind) {
 }
 
 std::optional<std::string> limits(std::uint64_t seed) {
-  Simulation simulation(seed, {.largest_skew = std::chrono::milliseconds(0)});
+  Simulation simulation(seed, {.max_skew = std::chrono::milliseconds(0)});
   std::map<std::int64_t, std::uint64_t> allowed;
   constexpr std::uint64_t max = 5;
   for (int i = 0; i < 3; ++i) {
@@ -135,7 +134,7 @@ std::optional<std::string> limits(std::uint64_t seed) {
   return std::nullopt;
 }
 
-// Mutations: the same history with an increment done wrong.
+// Mutations: the same history with a wrong increment.
 using BrokenIncrement = void (*)(Context& context, std::uint64_t delta);
 
 std::optional<std::string> broken(std::uint64_t seed, BrokenIncrement increment) {

@@ -1,6 +1,5 @@
-// Tables and hashes with two copies under every interleaving the seeds reach, while one server after the
-// other loses everything, with a healing read between: what is acknowledged by all copies stays, what is
-// removed stays away.
+// Tables and hashes with two copies, while one server after the other loses everything, with a read repair in
+// between: data that all copies acknowledged survives, and removed elements stay removed.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,7 +20,7 @@ constexpr std::size_t servers = 3;
 enum class Mistake { none, healing_without_tombstones };
 
 struct History {
-  // What the only writer of a name last left, and all copies acknowledged.
+  // For each name, what its only writer last wrote, if all copies acknowledged it.
   std::map<std::string, std::optional<std::string>> settled;
   std::optional<std::string> violation;
 };
@@ -63,14 +62,14 @@ class Writer {
     const bool all = std::none_of(result.copies.begin(), result.copies.end(),
                                   [](const auto& copy) { return copy.failure; });
     const bool prompt = client_.simulation().time().elapsed() - begun < 4s;
-    // What did not reach every copy, or took as long as a healing read waits, may be lost with the next
-    // server, and what got no reply may still be executed.
-    if (!all || result.failure) doubtful_ = true;
-    if (!doubtful_ && prompt) history_.settled[name] = choice == 1 ? std::nullopt : std::optional(value);
+    // A write that did not reach every copy, or took as long as a read repair waits, may be lost with the
+    // next server. A write without a reply may still be executed.
+    if (!all || result.failure) uncertain_ = true;
+    if (!uncertain_ && prompt) history_.settled[name] = choice == 1 ? std::nullopt : std::optional(value);
   }
 
-  // While a batch of one that is new is on its way, taken for new as well; it is written when another is
-  // listed.
+  // Sets an element while a batch with a new element is in flight, so that it is assumed to be new as well.
+  // It is written when a third element is being listed.
   ElementResult set_behind_another(const Element& element) {
     const std::string own = "fresh" + std::to_string(client_.index()) + ' ' + std::to_string(fresh_++);
     const Element first{own + 'a', "1"}, second{own + 'b', "1"}, third{own + 'c', "1"};
@@ -108,12 +107,12 @@ class Writer {
   Mistake mistake_;
   History& history_;
   Elements elements_;
-  bool doubtful_ = false;
+  bool uncertain_ = false;
   int fresh_ = 0;
 };
 
-// Whether every copy has everything now.
-bool healed(const Elements& elements) {
+// Returns true if every copy has everything now.
+bool repaired(const Elements& elements) {
   try {
     const auto listing = elements.fetch([](Elements::Found&) {});
     return listing.complete() && listing.copies_whole;
@@ -127,9 +126,9 @@ void lose_servers(Context& context, SimulatedClient& client) {
   for (int i = 0; i < 3; ++i) {
     client.sleep_for(std::chrono::milliseconds(context.random.below(8000)));
     client.simulation().servers().restart(context.random.below(servers));
-    // What was on its way then has arrived, or is not acknowledged in time.
+    // Requests that were in flight have arrived by then, or are not acknowledged in time.
     client.sleep_for(5s);
-    for (int attempt = 0; !healed(elements); ++attempt) {
+    for (int attempt = 0; !repaired(elements); ++attempt) {
       if (attempt == 10) return;
       client.sleep_for(1s);
     }
@@ -139,7 +138,7 @@ void lose_servers(Context& context, SimulatedClient& client) {
 std::optional<std::string> schedule(std::uint64_t seed, Mistake mistake) {
   Simulation simulation(
       seed,
-      {.servers = servers, .faults = {.ghosts = false}, .largest_skew = 3s, .server = {.item_size = 16384}});
+      {.servers = servers, .faults = {.ghosts = false}, .max_skew = 3s, .server = {.item_size = 16384}});
   History history;
   for (int i = 0; i < 2; ++i) {
     simulation.client([&](Context& context, SimulatedClient& client) {

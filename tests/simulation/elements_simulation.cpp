@@ -1,5 +1,5 @@
-// Tables and hashes under every interleaving the seeds reach: what is acknowledged is listed, what is present
-// is listed, a client reads what it wrote, and a lost part of the index is told.
+// Tables and hashes under every simulated interleaving: acknowledged elements are listed, present elements
+// are listed, a client reads its own writes, and a lost part of the index is reported.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A few names of few shards, so that clients meet; one of each client's own is added to them.
+// A few names in few shards, so that clients meet. Each client adds a name of its own.
 const std::vector<std::string> shared_names{"a", "b", "c"};
 
 enum class Mistake {
@@ -29,7 +29,7 @@ enum class Mistake {
   never_listed_again
 };
 
-// Before each add, a long time passes: as long as the grace is meant for.
+// Lets a long time pass before each add, as long as the grace period allows.
 class SlowAdds final : public Cluster {
  public:
   SlowAdds(Cluster& inner, SimulatedClient& client, Random& random)
@@ -102,15 +102,15 @@ void compact_wrongly(Context& context, Elements& elements, bool with_cas) {
 
 struct History {
   std::map<std::string, std::optional<std::string>>
-      settled;                              // own names: what the last acknowledged operation left
-  std::map<std::string, SteadyTime> ended;  // … and when that has surely expired
+      settled;                              // own names: left by the last acknowledged operation
+  std::map<std::string, SteadyTime> ended;  // … and when that has certainly expired
   std::optional<std::string> violation;
 };
 
 struct Scenario {
   Mistake mistake = Mistake::none;
   bool slow = false;         // long pauses between listing and adding
-  bool lose_shards = false;  // somebody removes index shards
+  bool lose_shards = false;  // a client removes index shards
 };
 
 class Client {
@@ -120,7 +120,7 @@ class Client {
         client_(client),
         scenario_(scenario),
         history_(history),
-        elements_(context, "hash", "h", {.least_dead = 0}),
+        elements_(context, "hash", "h", {.min_dead = 0}),
         own_("own" + std::to_string(client.index())) {}
 
   void run() {
@@ -157,7 +157,7 @@ class Client {
     const auto failure = set_by_scenario(element);
     if (!own) return;
     settle(failure, element.value);
-    // Servers may stand still before they see that the time is over.
+    // Servers may pause before they notice that the time is over.
     if (ttl_ && history_.settled.contains(own_)) history_.ended[own_] = client_.steady() + *ttl_ + 60s;
   }
 
@@ -180,8 +180,8 @@ class Client {
     }
   }
 
-  // While a batch of one that is new is on its way, taken for new as well; it is written when another is
-  // listed.
+  // Sets an element while a batch with a new element is in flight, so that it is assumed to be new as well.
+  // It is written when a third element is being listed.
   std::optional<Failure> set_behind_another(const Element& element) {
     const Element first{own_ + " first " + std::to_string(fresh_), "1"};
     const Element second{own_ + " second " + std::to_string(fresh_), "1"};
@@ -199,21 +199,21 @@ class Client {
   void remove(const std::string& name, bool own) {
     if (own) forget_own();
     const auto result = elements_.remove(std::span(&name, 1)).front();
-    // Names that it has removed itself are dropped though they are young.
+    // Names that the client has removed itself are dropped from the index although they are young.
     if (scenario_.mistake == Mistake::none && context_.random.below(2) == 0) elements_.compact_removed();
     if (own) settle(result.failure, std::nullopt);
   }
 
-  // What was lost on its way may still be executed, whenever: then nobody knows any more.
+  // Records an outcome. A lost request may be executed at any time, so the state is then unknown.
   void settle(const std::optional<Failure>& failure, const std::optional<std::string>& value) {
     if (failure) {
-      doubtful_ = doubtful_ || failure->code() == ErrorCode::unknown_outcome;
-    } else if (!doubtful_) {
+      uncertain_ = uncertain_ || failure->code() == ErrorCode::unknown_outcome;
+    } else if (!uncertain_) {
       history_.settled[own_] = value;
     }
   }
 
-  // Own elements are what this client left them, for get and fetch alike.
+  // Checks that the client's own element is as it left it, with get and with fetch.
   void look() {
     const auto expected = history_.settled.find(own_);
     if (expected == history_.settled.end()) return;
@@ -243,16 +243,16 @@ class Client {
   History& history_;
   Elements elements_;
   std::string own_;
-  bool doubtful_ = false;
+  bool uncertain_ = false;
   int fresh_ = 0;
   std::optional<Duration> ttl_;
 };
 
-// What the header says of faults in each scenario.
+// Returns the faults that the header allows in each scenario.
 Faults faults_of(const Scenario& scenario, bool reachable) {
-  // Executed later than the grace: has finds it, fetch does not.
+  // An add that is executed after the grace period is found by has, but not by fetch.
   if (scenario.slow) return {.unreachable = !reachable, .ghosts = false};
-  // Created, not named, and then lost: nobody can tell.
+  // An element that was created, not listed, and then lost cannot be detected.
   if (scenario.lose_shards)
     return {.unreachable = false,
             .lost_requests = false,
@@ -274,7 +274,7 @@ std::optional<std::string> check(Simulation& simulation, const History& history,
   });
   if (twice) return "fetch told " + *twice + " twice";
   for (const auto& [name, left] : history.settled) {
-    // Some time after all clients ended, and all requests on their way.
+    // This is some time after all clients and all requests in flight have ended.
     const auto value = history.ended.contains(name) ? std::nullopt : left;
     const auto got = elements.get(std::span(&name, 1)).front();
     if (got.yes != value.has_value() || (value && got.value != *value))
@@ -285,7 +285,7 @@ std::optional<std::string> check(Simulation& simulation, const History& history,
   if (!listing.complete())
     return scenario.lose_shards ? std::nullopt
                                 : std::optional<std::string>("a loss was told and nothing was lost");
-  // Whoever dies after a slow add has not listed it again, and not acknowledged it.
+  // A client that dies after a slow add has neither listed the element again nor acknowledged it.
   if (scenario.slow) return std::nullopt;
   std::vector<std::string> names = shared_names;
   for (int i = 0; i < 4; ++i) names.push_back("own" + std::to_string(i));
@@ -307,10 +307,10 @@ void lose_shards(Context& context, SimulatedClient& client) {
 
 std::optional<std::string> schedule(std::uint64_t seed, const Scenario& scenario) {
   const bool reachable = seed % 2 == 0;
-  // Clocks up to 28 s apart: below half the grace.
+  // Clocks differ by up to 28 s, less than half of the grace period.
   Simulation simulation(seed, {.servers = 2,
                                .faults = faults_of(scenario, reachable),
-                               .largest_skew = 14s,
+                               .max_skew = 14s,
                                .server = {.item_size = 16384}});
   History history;
   for (int i = 0; i < 3; ++i) {
@@ -339,7 +339,7 @@ TEST_CASE("elements: an add that is slower than the grace is still listed") {
   check_schedules([](std::uint64_t seed) { return schedule(seed, {.slow = true}); }, 0.3);
 }
 
-TEST_CASE("elements: a lost shard is told, or nothing is missing") {
+TEST_CASE("elements: a lost shard is reported, or nothing is missing") {
   check_schedules([](std::uint64_t seed) { return schedule(seed, {.lose_shards = true}); }, 0.2);
 }
 

@@ -1,5 +1,5 @@
-// Event logs under every interleaving the seeds reach: fetch returns each acknowledged event of the promised
-// window once, a cursor delivers each exactly once, and what is lost is reported as a gap.
+// Event logs under every simulated interleaving: fetch returns each acknowledged event of the promised window
+// once, a cursor delivers each exactly once, and lost events are reported as a gap.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 const RingShape shape{10, 4};
 constexpr auto kept = 40s;
 
-// How events are put and read: ours, or with one mistake.
+// Puts and reads events: correctly, or with one mistake.
 struct Algorithm {
   virtual ~Algorithm() = default;
   virtual void put(Context& context, const std::string& text, WallTime at) {
@@ -37,7 +37,7 @@ struct Algorithm {
 struct Event {
   WallTime time;
   Duration begun;
-  std::optional<Duration> acknowledged;  // when; nullopt: perhaps put
+  std::optional<Duration> acknowledged;  // nullopt: may have been put
 };
 
 struct Delivery {
@@ -74,7 +74,7 @@ void write(Algorithm& algorithm, History& history, Context& context, SimulatedCl
   }
 }
 
-// Every event acknowledged before and still promised must be among the texts, each once.
+// Checks that every event acknowledged before and still promised is among the texts exactly once.
 void check_fetch(History& history, Duration begun, WallTime ended, const CollectingSink& sink) {
   std::map<std::string, int> times;
   for (const auto& text : sink.texts()) ++times[text];
@@ -108,8 +108,7 @@ void deliver_once(Algorithm& algorithm, History& history, Context& context, cons
   CollectingSink sink;
   const Duration begun = time.elapsed();
   algorithm.deliver(context, state, sink);
-  // Written out and the cursor saved: one step here; what may happen between is the integration tests'
-  // business.
+  // Output and saving the cursor are one step here. The integration tests cover a crash in between.
   history.cursor = CursorState::parse(state.text(), "cursor");
   for (const auto& text : sink.texts()) ++history.delivered[text];
   history.deliveries.push_back({begun, time.elapsed(), context.clock.wall(), sink.gaps});
@@ -131,7 +130,7 @@ void deliver_sometimes(Algorithm& algorithm, History& history, Context& context,
   }
 }
 
-// Whether a delivery that ended after `since` reported a gap at the event's time.
+// Returns true if a delivery that ended after `since` reported a gap at the event's time.
 bool covered(const Event& event, const std::vector<Delivery>& deliveries, Duration since) {
   for (const Delivery& delivery : deliveries) {
     if (delivery.done < since) continue;
@@ -142,10 +141,10 @@ bool covered(const Event& event, const std::vector<Delivery>& deliveries, Durati
   return false;
 }
 
-// Delivered at most once; and delivered, or reported, if a delivery came while the event was promised.
+// Checks that each event is delivered at most once, and delivered or reported while it is promised.
 std::optional<std::string> check_deliveries(const History& history) {
   for (const auto& [text, times] : history.delivered) {
-    // A writer without a reply finds its event evicted and puts it again: delivered twice, with a gap in
+    // A writer without a reply that finds its event evicted puts it again: two deliveries, with a gap
     // between.
     const bool evicted_between = covered(history.events.at(text), history.deliveries, Duration(0));
     if (times > 1 && !evicted_between)
@@ -175,7 +174,7 @@ void evict_parts(Simulation& simulation, Context& context, SimulatedClient& clie
   }
 }
 
-// With items of a few hundred bytes a directory may have no room for a withdrawn name.
+// Returns true if a directory may lack room for a withdrawn name, as with items of a few hundred bytes.
 bool has_full_directory(Simulation& simulation) {
   for (std::size_t server = 0; server < simulation.servers().size(); ++server) {
     for (const auto& [key, item] : simulation.servers().server(server).items()) {
@@ -190,12 +189,12 @@ struct Setting {
   bool evictions = false;
   bool fetches = true;
   bool no_false_gaps = false;
-  bool anything_lost = false;  // directories too: then only that nothing comes twice
+  bool anything_lost = false;  // directories too: then the only guarantee is that no event comes twice
 };
 
 std::optional<std::string> schedule(std::uint64_t seed, Algorithm& algorithm, const Setting& setting) {
-  SimulationOptions options{.servers = 2, .faults = setting.faults, .largest_skew = 2400ms};
-  // Small items on some schedules: chunks then continue in parts.
+  SimulationOptions options{.servers = 2, .faults = setting.faults, .max_skew = 2400ms};
+  // Some schedules use small items, so that chunks continue in further parts.
   if (seed % 2 == 1) options.server.item_size = 500;
   Simulation simulation(seed, options);
   History history;
@@ -215,7 +214,7 @@ std::optional<std::string> schedule(std::uint64_t seed, Algorithm& algorithm, co
   }
   if (setting.evictions) {
     simulation.client([&](Context& context, SimulatedClient& client) {
-      // True losses: not at the mercy of the faults that this client suffers itself.
+      // These are real losses, so the faults of this client must not affect them.
       evict_parts(simulation, context, client);
     });
   }
@@ -251,7 +250,7 @@ bool caught(const Setting& setting) {
   });
 }
 
-// A ring as the articles have it: line by line, without a directory.
+// A ring as published articles describe it: line by line, without a directory.
 struct PlainRing : Algorithm {
   virtual std::string key(std::int64_t chunk) const { return "r:" + std::to_string(chunk); }
   virtual Exptime exptime(Context& context, std::int64_t chunk) const {
@@ -344,7 +343,7 @@ struct NoDirectory final : Algorithm {
   }
 };
 
-// Counts bytes, but does not ask whether it is still the same part.
+// Counts bytes without checking that it is still the same part.
 struct CursorWithoutIncarnation final : Algorithm {
   void deliver(Context& context, CursorState& state, CollectingSink& sink) override {
     EventLog log(context, "x", shape);

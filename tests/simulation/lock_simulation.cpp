@@ -1,4 +1,4 @@
-// Many clients of one lock, under every fault: never two holders, fences strictly grow.
+// Many clients of one lock, under every fault: never two holders, and fences strictly grow.
 #include <doctest/doctest.h>
 
 #include "common/base/errors.hpp"
@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration longest_ttl = milliseconds(3500);
+constexpr Duration max_ttl = milliseconds(3500);
 
 struct Tenure {
   Duration from, until;  // true time
@@ -25,7 +25,7 @@ struct Tenure {
 struct History {
   std::vector<Tenure> tenures;
   std::string violation;
-  bool exclusive = true;  // not to be expected where servers lose data
+  bool exclusive = true;  // cannot be expected where servers lose data
 
   std::size_t begin(Tenure tenure) {
     for (const Tenure& other : tenures) {
@@ -47,7 +47,7 @@ Duration some(Random& random, Duration longest) {
   return Duration(static_cast<Duration::rep>(random.below(static_cast<std::uint64_t>(longest.count()))));
 }
 
-// Holds for a while, renewing now and then, and gives back or not.
+// Holds the lock for a while, renews it now and then, and finally releases it or not.
 void hold(Context& context, SimulatedClient& client, Lock& lock, Lease lease, History& history, Duration ttl,
           Duration asked) {
   const auto now = [&] { return client.simulation().time().elapsed(); };
@@ -74,14 +74,15 @@ std::optional<std::string> schedule(std::uint64_t seed, const Faults& faults, bo
       test::Spoiled spoiled(honest.cluster, spoil);
       Context context{spoiled, honest.clock, honest.random, honest.key_prefix, copies};
       const Duration ttl = milliseconds(500 + 1500 * context.random.below(3));
-      Lock lock(context, "l", longest_ttl);
-      // Until the servers are old enough to vote.
+      Lock lock(context, "l", max_ttl);
+      // The servers are old enough to vote after this.
       if (copies > 1) context.clock.sleep_for(seconds(12));
       for (int round = 0; round < 3; ++round) {
-        Lock::Wish wish{.ttl = ttl, .holder = {}, .fence = true, .wait = some(context.random, seconds(6))};
+        Lock::AcquireOptions acquire_options{
+            .ttl = ttl, .holder = {}, .fence = true, .wait = some(context.random, seconds(6))};
         const Duration asked = client.simulation().time().elapsed();
         try {
-          if (auto answer = lock.acquire(wish); answer.lease)
+          if (auto answer = lock.acquire(acquire_options); answer.lease)
             hold(context, client, lock, *answer.lease, history, ttl, asked);
         } catch (const Failure&) {
           context.clock.sleep_for(some(context.random, seconds(2)));
@@ -106,14 +107,14 @@ TEST_CASE("lock: fences strictly grow over restarts, between tenures a second ap
   check_schedules([&](std::uint64_t seed) { return schedule(seed, faults, false); }, 0.3);
 }
 
-// Every restart forgets locks, fences and sentinels: the servers that remain must be enough.
+// Every restart loses locks, fences and sentinels, so the remaining servers must suffice.
 TEST_CASE("lock copies: never two holders, fences strictly grow, under every fault and restarts") {
   Faults faults;
   faults.restarts = true;
   check_schedules([&](std::uint64_t seed) { return schedule(seed, faults, true, nullptr, 3); }, 0.3);
 }
 
-// What the rule about uptimes is for.
+// Breaks the rule about uptimes.
 void believe_every_server(Request& request) {
   if (request.op == Op::add && request.key.starts_with("lockserver:")) request.value[1] = '1';
 }

@@ -1,4 +1,4 @@
-// Many clients of one lock with slots, under every fault: never more holders than slots, fences grow in each.
+// A lock with slots, under every fault: never more holders than slots, and fences grow in each slot.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ struct Plan {
   Faults faults = {};
   test::Spoiled::Spoil spoil = nullptr;
   std::size_t copies = 1;
-  bool agreed = true;  // on the number of slots, which is 2
+  bool agreed = true;  // all clients use the right number of slots, 2
 };
 
 std::optional<std::string> schedule(std::uint64_t seed, const Plan& plan) {
@@ -76,7 +76,7 @@ std::optional<std::string> schedule(std::uint64_t seed, const Plan& plan) {
       test::Spoiled spoiled(honest.cluster, plan.spoil);
       Context context{spoiled, honest.clock, honest.random, honest.key_prefix, plan.copies};
       const Duration ttl = milliseconds(500 + 1500 * context.random.below(3));
-      // Until the servers are old enough to vote.
+      // The servers are old enough to vote after this.
       if (plan.copies > 1) context.clock.sleep_for(seconds(12));
       for (int round = 0; round < 3; ++round) {
         LockSlots slots(context, "l", plan.agreed ? 2 : 1 + context.random.below(2), milliseconds(3500));

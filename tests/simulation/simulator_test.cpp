@@ -1,5 +1,4 @@
-// The simulator itself: that a seed repeats a run, that its faults happen, and that it finds well-known
-// races.
+// Tests the simulator itself: a seed repeats a run, its faults occur, and it finds well-known races.
 #include <doctest/doctest.h>
 
 #include "common/base/bytes.hpp"
@@ -10,7 +9,7 @@ namespace mcds::simulator_test {
 
 namespace {
 
-// Increments of one key by several clients, done in the right or a wrong way.
+// Increments of one key by several clients, done in a right or a wrong way.
 using Increment = bool (*)(Context& context);
 
 bool incr_or_create(Context& context) {
@@ -121,13 +120,13 @@ TEST_CASE("simulation: a dead client's cleanup reaches no server") {
     }
     return std::nullopt;
   };
-  // A kill may also precede the set.
+  // A kill may precede the set.
   std::size_t gone = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) gone += schedule(seed) ? 1 : 0;
   CHECK(gone < 200);
 }
 
-TEST_CASE("simulation: who never ends is told") {
+TEST_CASE("simulation: who never ends is reported") {
   const auto endless = [](std::uint64_t seed) -> std::optional<std::string> {
     Simulation simulation(seed, {.faults = Faults::none(), .largest_step_count = 1000});
     simulation.client([](Context& context, SimulatedClient&) {

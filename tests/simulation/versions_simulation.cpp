@@ -1,6 +1,6 @@
-// Hashes with two and three copies whose servers lose nothing, but are not always reached: what was
-// acknowledged last, by whichever copies, is what everybody reads who reaches all of them; and a fetch that
-// calls the copies whole left it in each.
+// Hashes with two and three copies, whose servers lose nothing but are not always reachable: a client that
+// reaches all copies reads the value that was acknowledged last, by whichever copies. A fetch that reports
+// the copies as whole leaves that value in each.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class Careless final : public Decorator {
 
  private:
   void spoil(Request& request) const {
-    // As who says one copy, and asks for the keys of two.
+    // This client assumes one copy, but uses the keys of two.
     if (mistake_ == Mistake::another_number && request.key.starts_with("hash:")) request.key.insert(4, "2");
     if (!is_element(request.key) || (request.op != Op::cas && request.op != Op::add)) return;
     if (mistake_ == Mistake::version_not_raised) request.flags = (request.flags & removed_flag) | 1;
@@ -58,20 +58,20 @@ class Careless final : public Decorator {
   bool reader_;
 };
 
-using Value = std::optional<std::string>;  // nullopt: there is none
+using Value = std::optional<std::string>;  // nullopt: no value
 
 struct History {
-  // What the only writer of a name was last told, unless it does not know.
-  std::map<std::string, Value> told;
-  // What it was not told the outcome of: that may be done at any time from then on.
+  // The value that the only writer of a name last got acknowledged, unless its outcome is unknown.
+  std::map<std::string, Value> reported;
+  // Values with an unknown outcome, which may be stored at any later time.
   std::map<std::string, std::set<Value>> unknown;
   std::map<std::string, std::uint64_t> changes;         // begun
-  std::map<std::string, std::set<std::size_t>> missed;  // the servers that did not get what was told last
+  std::map<std::string, std::set<std::size_t>> missed;  // servers that missed the last acknowledged write
   std::set<std::string> undecided;
   std::optional<std::string> violation;
 
   bool may_be(const std::string& name, const Value& value) {
-    return told.at(name) == value || unknown[name].contains(value);
+    return reported.at(name) == value || unknown[name].contains(value);
   }
 };
 
@@ -109,7 +109,7 @@ class Client {
   }
 
   void change(const std::string& name, const Value& value) {
-    history_.told.erase(name);
+    history_.reported.erase(name);
     ++history_.changes[name];
     const bool new_value = history_.unknown[name].insert(value).second;
     ElementResult result;
@@ -122,21 +122,21 @@ class Client {
     const std::set<std::size_t> missed = missed_by(result);
     const std::set<std::size_t> before = std::exchange(history_.missed[name], missed);
     if (result.failure) return;
-    // With two copies, one each: nothing tells which was later, until one reaches both. A copy that got the
-    // element but not its line in the index counts as missed as well, so of two that were missed it is not
-    // known which has it.
+    // With two copies that each got one of two writes, no copy shows which write was later until a write
+    // reaches both. A copy that got the element but not its line in the index counts as missed as well, so if
+    // both were missed it is not known which has the element.
     const bool same_copy = missed == before && missed.size() == 1;
     if (result.copies.size() == 2 && !missed.empty() && !before.empty() && !same_copy)
       history_.undecided.insert(name);
     if (missed.empty()) history_.undecided.erase(name);
     if (history_.undecided.contains(name)) return;
-    history_.told[name] = value;
+    history_.reported[name] = value;
     if (new_value) history_.unknown[name].erase(value);
   }
 
-  // What nobody changed meanwhile.
+  // Checks the value of a name that no client changes meanwhile.
   void look(const std::string& name) {
-    if (!history_.told.contains(name)) return;
+    if (!history_.reported.contains(name)) return;
     const std::uint64_t changes = history_.changes[name];
     const auto got = elements_.get(std::span(&name, 1)).front();
     if (got.failure || !missed_by(got).empty() || history_.changes[name] != changes) return;
@@ -157,7 +157,7 @@ struct Setting {
 
 using Fetched = std::map<std::string, std::string>;
 
-// Whichever server of it is asked alone.
+// Returns true if each server that holds a copy has the fetched value.
 bool in_each_copy(Simulation& simulation, const Context& observer, const std::string& name,
                   const Fetched& fetched) {
   const std::string key = Elements(observer, "hash", "h").key_of(name);
@@ -170,7 +170,7 @@ bool in_each_copy(Simulation& simulation, const Context& observer, const std::st
 }
 
 std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) {
-  Simulation simulation(seed, {.servers = servers, .faults = {.ghosts = false}, .largest_skew = 3s});
+  Simulation simulation(seed, {.servers = servers, .faults = {.ghosts = false}, .max_skew = 3s});
   History history;
   for (int i = 0; i < 2; ++i) {
     simulation.client([&](Context& honest, SimulatedClient& client) {
@@ -189,7 +189,7 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
   const auto listing = Elements(observer, "hash", "h").fetch([&](Elements::Found& found) {
     fetched[found.name] = found.value;
   });
-  for (const auto& [name, expected] : history.told) {
+  for (const auto& [name, expected] : history.reported) {
     const auto found = fetched.find(name);
     if (!history.may_be(name, found == fetched.end() ? std::nullopt : Value(found->second)))
       return name + " is not what was acknowledged last";

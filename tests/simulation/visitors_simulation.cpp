@@ -1,5 +1,5 @@
-// Visitors under every interleaving the seeds reach: each acknowledged hit of a period is in its value for as
-// long as anyone's clock is in the period after it, and nothing is counted twice.
+// Visitors under every simulated interleaving: each acknowledged hit of a period is in its value as long as
+// any client's clock is in the following period, and nothing is counted twice.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -19,9 +19,9 @@ constexpr auto period = 10s;
 
 struct Algorithm {
   virtual ~Algorithm() = default;
-  // The start of the period it counted in.
+  // Counts a hit. Returns the start of its period.
   virtual WallTime hit(Context& context) = 0;
-  // The last full period and its value.
+  // Returns the last full period and its value.
   virtual std::pair<WallTime, std::uint64_t> value(Context& context) = 0;
 };
 
@@ -35,7 +35,7 @@ struct Ours final : Algorithm {
   }
 };
 
-// The same with one mistake: which key, and until when.
+// The algorithm with one mistake, in the key or in the expiry.
 struct Broken final : Algorithm {
   enum class Mistake { two_alternating_keys, exptime_from_the_hit, no_guard } mistake;
   explicit Broken(Mistake which) : mistake(which) {}
@@ -76,7 +76,7 @@ struct History {
   };
   std::vector<Hit> acknowledged;
   std::vector<Read> reads;
-  std::map<WallTime, std::uint64_t> tried;  // counted or perhaps counted, by period
+  std::map<WallTime, std::uint64_t> tried;  // hits that were or may have been counted, by period
 };
 
 void hit_sometimes(Algorithm& algorithm, History& history, Context& context, SimulatedClient& client) {
@@ -103,7 +103,7 @@ void read_sometimes(Algorithm& algorithm, History& history, Context& context, Si
     const auto before = client.wall().time_since_epoch() / period;
     try {
       const auto [started, value] = algorithm.value(context);
-      // Standing still until its own clock has left the period is the reader's fault, not the algorithm's.
+      // A reader that pauses until its own clock has left the period is not the algorithm's fault.
       if (client.wall().time_since_epoch() / period == before)
         history.reads.push_back({started, begun, value});
     } catch (const Failure&) {
@@ -127,8 +127,8 @@ std::optional<std::string> check(History& history) {
 }
 
 std::optional<std::string> schedule(std::uint64_t seed, Algorithm& algorithm) {
-  // Half a period is 5 s: clocks up to 2.4 s off either way are less than that apart.
-  Simulation simulation(seed, {.servers = 2, .largest_skew = 2400ms});
+  // Half a period is 5 s. Clocks that are up to 2.4 s off either way differ by less than that.
+  Simulation simulation(seed, {.servers = 2, .max_skew = 2400ms});
   History history;
   for (int i = 0; i < 3; ++i) {
     simulation.client([&](Context& context, SimulatedClient& client) {
@@ -149,7 +149,7 @@ std::optional<std::string> schedule(std::uint64_t seed, Algorithm& algorithm) {
   return check(history);
 }
 
-// Visitors with ids: nobody counts twice, every acknowledged one counts.
+// Visitors with ids: no id is counted twice, and every acknowledged one is counted.
 std::optional<std::string> id_schedule(std::uint64_t seed) {
   Simulation simulation(seed, {.servers = 2, .faults = {.client_skew = false}});
   std::map<std::string, int> counted;

@@ -1,4 +1,4 @@
-// The backends a contract holds for, by name: real servers through each protocol, and servers in memory.
+// The backends on which a contract is tested: real servers through each protocol, and in-memory servers.
 #pragma once
 
 #include <memory>
@@ -15,21 +15,21 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual Cluster& cluster() = 0;
-  // Another client of the same servers.
+  // Returns another client of the same servers.
   virtual Cluster& rival() = 0;
-  // Lets the servers' clocks pass this time.
+  // Advances the servers' clocks by `time`.
   virtual void pass(std::chrono::seconds time) = 0;
   virtual void restart(std::size_t server) = 0;
 };
 
-// "classic", "meta", "automatic", "old" (automatic, and the server answers ERROR to meta commands), "memory".
+// "classic", "meta", "automatic", "old" (automatic, with ERROR to meta commands), "memory".
 const std::vector<std::string>& backend_names();
-// `arguments` go to memcached; "memory" knows none of them.
+// Makes a backend. `arguments` are passed to memcached; "memory" ignores them.
 std::unique_ptr<Backend> make_backend(const std::string& name, std::size_t servers = 1,
                                       std::vector<std::string> arguments = {});
 
 ConnectOptions::Protocol protocol_named(const std::string& name);
-// Short timeouts, for tests that wait for them.
+// Returns options with a short timeout, for tests that wait for it.
 ConnectOptions options_of(const std::string& protocol, std::chrono::milliseconds timeout);
 std::shared_ptr<const Placement> placement_over(const std::vector<Server>& servers);
 

@@ -1,4 +1,4 @@
-// Forked processes of a test, and memory they share with it.
+// Runs forked processes for a test, and shares memory with them.
 #pragma once
 
 #include <sys/mman.h>
@@ -15,7 +15,7 @@
 
 namespace mcds::test {
 
-// A value-initialised T that parent and children see. T must be trivially destructible.
+// A value-initialised T in memory shared by parent and children. T must be trivially destructible.
 template <typename T>
 class Shared {
  public:
@@ -32,7 +32,7 @@ class Shared {
   T* value_;
 };
 
-// Killed and reaped by the destructor.
+// Child processes. The destructor kills and reaps them.
 class Children {
  public:
   Children() = default;
@@ -43,7 +43,7 @@ class Children {
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
-  // Runs `body` in a child, which then ends with status 0; 1 if an exception leaves the body.
+  // Runs `body` in a child, which ends with status 0, or with 1 if `body` throws.
   template <typename Body>
   std::size_t spawn(Body body) {
     const pid_t pid = fork();
@@ -71,7 +71,7 @@ class Children {
     pids_.erase(pids_.begin() + static_cast<std::ptrdiff_t>(index));
   }
 
-  // How many did not end with status 0.
+  // Waits for all children. Returns how many did not end with status 0.
   std::size_t wait_all() {
     std::size_t failed = 0;
     for (const pid_t pid : pids_) {
@@ -87,7 +87,7 @@ class Children {
   std::vector<pid_t> pids_;
 };
 
-// An amount of work that the environment may raise or lower.
+// Returns an amount of work, which an environment variable may override.
 inline std::size_t amount(const char* variable, std::size_t usual) {
   const char* text = std::getenv(variable);
   return text == nullptr ? usual : static_cast<std::size_t>(std::strtoul(text, nullptr, 10));

@@ -1,4 +1,4 @@
-// Decorators for tests: count trips, fail on purpose, let a rival act between two trips.
+// Decorators for tests: count trips, inject failures, let a concurrent writer act between two trips.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace mcds::test {
 
-// Counts calls of execute(): each is one round trip to every server involved.
+// Counts calls of execute(). Each is one round trip to every server involved.
 class TripCounter final : public Decorator {
  public:
   using Cluster::execute;
@@ -25,7 +25,7 @@ class TripCounter final : public Decorator {
   }
   std::size_t trips() const { return trips_; }
   std::size_t requests() const { return requests_; }
-  // The trips `action` costs.
+  // Returns the number of trips that `action` makes.
   template <typename Action>
   std::size_t trips_of(Action&& action) {
     const std::size_t before = trips_;
@@ -38,7 +38,7 @@ class TripCounter final : public Decorator {
   std::size_t requests_ = 0;
 };
 
-// Which servers left requests unanswered, which answered some.
+// Records which servers left requests unanswered, and which answered some.
 class Listening final : public Decorator {
  public:
   using Cluster::execute;
@@ -47,7 +47,7 @@ class Listening final : public Decorator {
   std::set<std::size_t> silent, answered;
 };
 
-// Changes requests on their way, to see whether a simulation would notice.
+// Changes requests in flight, to check that a simulation detects the mistake.
 class Spoiled final : public Decorator {
  public:
   using Cluster::execute;
@@ -73,11 +73,11 @@ class ScriptedFaults final : public Decorator {
   using Decorator::Decorator;
   using Chooser = std::function<std::optional<Mishap>(const Request&)>;
 
-  // Asked for every request, until it is replaced.
+  // Sets a function that is called for every request until it is replaced.
   void choose(Chooser chooser) { chooser_ = std::move(chooser); }
-  // The `skip`-th next request with this operation (0: the next one), once.
+  // Fails one request: the `skip`-th next request with this operation (0: the next one).
   void once(Op op, Mishap mishap, std::size_t skip = 0);
-  // Every request with this probability; any of `mishaps`.
+  // Fails every request with this probability, by one of `mishaps`.
   void randomly(Random& random, double probability, std::vector<Mishap> mishaps);
   void none() { chooser_ = nullptr; }
   std::size_t injected() const { return injected_; }
@@ -89,14 +89,14 @@ class ScriptedFaults final : public Decorator {
   std::size_t injected_ = 0;
 };
 
-// Runs something before chosen trips: what another client does in between.
+// Runs an action before chosen trips, as a concurrent writer would.
 class Rival final : public Decorator {
  public:
   using Cluster::execute;
   using Decorator::Decorator;
-  // Before trip `trip` of this decorator, counted from 0.
+  // Sets the action before trip `trip` of this decorator, counted from 0.
   void before(std::size_t trip, std::function<void()> action) { actions_[trip] = std::move(action); }
-  // Before every trip.
+  // Sets an action before every trip.
   void always(std::function<void()> action) { always_ = std::move(action); }
   std::size_t trips() const { return trips_; }
   std::vector<Reply> execute(std::span<const Request> batch) override;

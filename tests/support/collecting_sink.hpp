@@ -8,7 +8,7 @@
 
 namespace mcds {
 
-// Keeps what a read of an event log finds.
+// Collects what a read of an event log finds.
 class CollectingSink final : public LogSink {
  public:
   struct Event {

@@ -1,4 +1,4 @@
-// A counter's answers, one at a time: what is kept in one of several is thrown.
+// Returns a counter's answers one at a time, and throws the failure that a batch would store in an answer.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// One run: its clients, its servers, its beginning and end.
+// Sets up one run: its clients, its servers, its beginning and end.
 #include "tests/support/exploration.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ Exploration::Inside::Inside(const Bounds& given)
     : bounds(given),
       cluster(time, given.servers, given.server),
       faults_left(given.faults),
-      pauses_left(given.most_pauses),
+      pauses_left(given.max_pauses),
       observer(cluster, time, 0xb5e) {
   for (std::size_t i = 0; i < cluster.size(); ++i) cluster.server(i).options().reports_cas = given.native;
 }
@@ -43,7 +43,7 @@ void Exploration::Inside::give_up() {
 
 std::uint64_t Exploration::Inside::digest() {
   std::uint64_t sum = 0;
-  for (const std::string& one : told) sum = digest_of(one + '|', sum);
+  for (const std::string& one : reported) sum = digest_of(one + '|', sum);
   for (std::size_t server = 0; server < cluster.size(); ++server) {
     std::vector<std::string> keys;
     for (const auto& [key, item] : cluster.server(server).items()) keys.push_back(key);
@@ -122,8 +122,8 @@ bool ExploredClient::operation(const std::string& name, const std::function<std:
   inside_->ended = all.steps;
   inside_->in_operation = false;
   inside_->ended_now = inside_->has_begun;
-  all.tell([&] { return all.who(*inside_) + " answers: " + shortened(result); });
-  all.told[inside_->index] += result + ';';
+  all.report([&] { return all.who(*inside_) + " answers: " + shortened(result); });
+  all.reported[inside_->index] += result + ';';
   return !failed;
 }
 
@@ -148,7 +148,7 @@ SteadyTime ExploredClient::steady() const {
 void ExploredClient::sleep_for(Duration duration) {
   if (inside_->dying) return;
   inside_->slept += duration;
-  if (inside_->slept < shortest_sleep) {
+  if (inside_->slept < min_sleep) {
     inside_->backs_off = true;
     ++inside_->back_offs;
     return;
@@ -168,7 +168,7 @@ void Exploration::client(std::function<void(Context&, ExploredClient&)> body) {
   auto& clients = inside_->clients;
   clients.push_back(
       std::unique_ptr<ExploredClient>(new ExploredClient(*this, clients.size(), std::move(body))));
-  inside_->told.resize(clients.size());
+  inside_->reported.resize(clients.size());
 }
 
 void Exploration::check(std::function<std::optional<std::string>(Context&)> check) {

@@ -1,4 +1,4 @@
-// What may happen next in a run.
+// Lists the possible next steps of a run.
 #include <algorithm>
 
 #include "tests/support/exploration_inside.hpp"
@@ -19,7 +19,7 @@ std::vector<Transition> Exploration::Inside::enabled() const {
       Transition wake;
       wake.kind = one.stands ? Transition::Kind::resume : Transition::Kind::wake;
       wake.client = static_cast<int>(one.index);
-      wake.process = wake.client * lanes_per_client + lanes_per_client - 1;
+      wake.process = wake.client * connections_per_client + connections_per_client - 1;
       all.push_back(wake);
     }
   }
@@ -33,8 +33,8 @@ std::vector<Transition> Exploration::Inside::enabled() const {
     ghost.index = i;
     all.push_back(ghost);
   }
-  // What is lost when nobody is left to see it ends the run, as an equal loss before somebody's last step
-  // may.
+  // Losses are also offered after the clients' last step. A run with such a loss before a last step that it
+  // does not affect is equal to this one.
   if (all.empty() && !ended && faults_left > 0 && (bounds.kinds.evictions || bounds.kinds.restarts)) {
     Transition end;
     end.kind = Transition::Kind::end;
@@ -45,7 +45,7 @@ std::vector<Transition> Exploration::Inside::enabled() const {
   return all;
 }
 
-// Whether a client that backed off may: see Bounds::hasty_attempts.
+// Returns true if a client that backed off may continue; see Bounds::hasty_attempts.
 bool Exploration::Inside::may_go_on(const ExploredClient::Inside& client) const {
   const auto hasty = [&](const ExploredClient::Inside& one) {
     return !one.held || (one.changed && one.back_offs <= *bounds.hasty_attempts);
@@ -57,7 +57,7 @@ bool Exploration::Inside::may_go_on(const ExploredClient::Inside& client) const 
   });
 }
 
-// See Bounds::prompt.
+// Returns true if a client that sleeps may wake; see Bounds::prompt.
 bool Exploration::Inside::may_wake(const ExploredClient::Inside& client) const {
   return !bounds.prompt || std::none_of(clients.begin(), clients.end(), [&](const auto& other) {
     const auto& one = *other->inside_;
@@ -72,7 +72,7 @@ void Exploration::Inside::offer(std::vector<Transition>& all, const ExploredClie
   const Request& request = client.batch[lane.requests[lane.position]];
   Transition one;
   one.client = static_cast<int>(client.index);
-  one.process = one.client * lanes_per_client + static_cast<int>(lane.server);
+  one.process = one.client * connections_per_client + static_cast<int>(lane.server);
   one.index = index;
   const auto add = [&](bool allowed, Variant variant) {
     one.variant = static_cast<int>(variant);
@@ -84,7 +84,7 @@ void Exploration::Inside::offer(std::vector<Transition>& all, const ExploredClie
   const bool more = std::any_of(lane.requests.begin() + static_cast<std::ptrdiff_t>(lane.position) + 1,
                                 lane.requests.end(), [&](std::size_t i) { return !reads(client.batch[i]); });
   add(bounds.kinds.lost, Variant::lost);
-  // Applied late, but before anything else, is the same to everybody.
+  // A request that is applied late, but before any other step, has the same effect.
   const bool covered = bounds.kinds.delayed && bounds.reduced;
   add(bounds.kinds.reply_lost && writes && (more || !covered), Variant::reply_lost);
   add(bounds.kinds.reply_lost && more && !covered, Variant::reply_lost_rest_delayed);

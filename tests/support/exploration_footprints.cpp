@@ -1,4 +1,4 @@
-// What steps touch, and which of them may be exchanged; how a request is told.
+// Determines what steps touch and which of them may be exchanged, and formats requests for the story.
 #include <algorithm>
 
 #include "tests/support/exploration_inside.hpp"
@@ -22,12 +22,12 @@ bool dependent(const Footprint& a, const Footprint& b) {
   using Scope = Footprint::Scope;
   if ((a.begins && b.ends) || (a.ends && b.begins)) return true;
   if ((a.kills || b.kills) && a.client == b.client) return true;
-  // Time: whoever goes on looks at the clock, even if its request went nowhere.
+  // A client that continues reads the clock, even if its request went nowhere.
   if (a.scope == Scope::everything || b.scope == Scope::everything) return true;
   if (a.scope <= Scope::clock || b.scope <= Scope::clock) return false;
   if (a.server != b.server) return false;
   if (a.scope == Scope::item && b.scope == Scope::item) return a.item == b.item && (a.writes || b.writes);
-  // A restart, and anything there; what else asks a server asks how long it has been up.
+  // A restart conflicts with any step at the server, because other server requests read its uptime.
   return (a.scope == Scope::server && a.writes) || (b.scope == Scope::server && b.writes);
 }
 
@@ -38,7 +38,7 @@ std::string shortened(std::string_view text) {
   return some;
 }
 
-std::string told_request(const Request& request) {
+std::string reported_request(const Request& request) {
   std::string text = std::string(name_of(request.op)) + ' ' + (asks_server(request) ? "" : request.key);
   if (!request.value.empty()) text += " \"" + shortened(request.value) + '"';
   return text;

@@ -1,4 +1,4 @@
-// The exploration's parts, shared by its sources only.
+// The parts of the exploration, shared only by its sources.
 #pragma once
 
 #include <set>
@@ -11,11 +11,11 @@
 
 namespace mcds {
 
-// Unwinds the stack of a client that died, or whose run is given up. Only `catch (...)` sees it.
+// Unwinds the stack of a client that died, or whose run is abandoned. Only `catch (...)` catches it.
 struct ExplorationOver {};
 
 enum class Variant : std::uint8_t {
-  none,  // goes well
+  none,  // no fault
   lost,
   reply_lost,
   reply_lost_rest_delayed,
@@ -25,12 +25,12 @@ enum class Variant : std::uint8_t {
   death,
 };
 
-// What a step touches; see the rule of exchange in exploration.hpp.
+// What a step touches; the rule of exchange is in exploration.hpp.
 struct Footprint {
   enum class Scope : std::uint8_t { nothing, clock, item, server, everything } scope = Scope::nothing;
   bool writes = false;
-  bool begins = false;  // an operation's first
-  bool ends = false;    // an operation's last
+  bool begins = false;  // the first request of an operation
+  bool ends = false;    // the last request of an operation
   bool kills = false;
   int client = -1;
   int server = -1;
@@ -44,19 +44,19 @@ inline std::uint64_t item_at(std::string_view key, std::size_t server) {
   return digest_of(key, server + 1);
 }
 
-// For the story.
+// Text for the story.
 std::string shortened(std::string_view text);
-std::string told_request(const Request& request);
+std::string reported_request(const Request& request);
 std::string told_reply(const Reply& reply);
 
-// Process numbers: a client's lane to each server, its waking up, the environment, ghosts.
-constexpr int lanes_per_client = 16;
+// Process numbers of a client's lane to each server, of its waking up, of the environment, and of ghosts.
+constexpr int connections_per_client = 16;
 constexpr int first_environment = 1000;
 constexpr int last_process = 1999;
 constexpr int first_ghost = 2000;
 constexpr int trips_per_client = 1000;
 
-// One of the things that may happen next. Each process has at most one next step, in some variants.
+// A possible next step. Each process has at most one next step, in some variants.
 struct Transition {
   enum class Kind : std::uint8_t {
     request,
@@ -69,9 +69,9 @@ struct Transition {
     restart
   } kind = Kind::request;
   int process = 0;
-  int variant = 0;  // a Variant, or which pause, item, server
+  int variant = 0;  // a Variant, or the index of the pause, item or server
   int client = -1;
-  std::size_t index = 0;  // of the lane, the ghost
+  std::size_t index = 0;  // index of the lane or the ghost
   std::string key = {};
   bool is_environment() const { return kind >= Kind::pause; }
   bool is_fault() const {
@@ -79,13 +79,13 @@ struct Transition {
   }
 };
 
-// What was executed.
+// An executed step.
 struct Executed {
   Footprint footprint;
   int client = -1;
   int process = 0;
   std::size_t trip = 0;
-  int born = -1;  // a ghost's: the step that left it
+  int born = -1;  // for a ghost: the step that left it
 };
 
 struct Lane {
@@ -95,7 +95,7 @@ struct Lane {
   bool open = true;
 };
 
-struct GhostLane {
+struct GhostConnection {
   int client;
   int process;
   int born;
@@ -116,22 +116,22 @@ struct ExploredClient::Inside {
   std::unique_ptr<Context> context;
   std::chrono::microseconds skew{0};
   bool dying = false;
-  // Waiting for replies, or for a time.
+  // The client waits for replies, or for a time.
   std::span<const Request> batch;
   std::vector<Reply> replies;
   std::vector<Lane> lanes;
   std::optional<Duration> wakes;
-  bool stands = false;  // has its replies and did not go on yet
+  bool stands = false;  // has its replies but has not continued yet
   std::size_t trip = 0;
   std::vector<MemoryConnection> connections;
-  // Backing off.
-  Duration slept{0};       // since the last sleep that passed time
-  int back_offs = 0;       // of the operation that runs
-  bool backs_off = false;  // since its last request
-  bool held = false;       // so that its next waits
-  bool changed = false;    // what it looked at before that
+  // The state of a back-off.
+  Duration slept{0};       // since the last sleep that advanced time
+  int back_offs = 0;       // in the current operation
+  bool backs_off = false;  // slept since its last request
+  bool held = false;       // its next request waits
+  bool changed = false;    // an item that it read has changed since
   std::set<std::uint64_t> looked_at = {};
-  // The operation that runs.
+  // The current operation.
   std::string operation;
   bool in_operation = false;
   bool has_begun = false;
@@ -143,7 +143,7 @@ struct ExploredClient::Inside {
 struct Exploration::Inside {
   explicit Inside(const Bounds& bounds);
   std::vector<Transition> enabled() const;
-  Executed execute(const Transition& transition, bool telling);
+  Executed execute(const Transition& transition, bool representative_reply);
   void start();
   void give_up();
   std::uint64_t digest();
@@ -152,7 +152,7 @@ struct Exploration::Inside {
   VirtualTime time;
   MemoryCluster cluster;
   std::vector<std::unique_ptr<ExploredClient>> clients;
-  std::vector<GhostLane> ghosts;
+  std::vector<GhostConnection> ghosts;
   std::function<std::optional<std::string>(Context&)> check;
   std::optional<std::string> violation;
   std::size_t steps = 0;
@@ -160,15 +160,15 @@ struct Exploration::Inside {
   int pauses_left = 0;
   bool lost_data = false;
   bool ended = false;
-  std::vector<std::string> told;   // by each client's operations
-  std::vector<std::string> story;  // of a run that is told
-  bool telling = false;
+  std::vector<std::string> reported;  // results of the clients' operations
+  std::vector<std::string> story;     // filled if `representative_reply` is true
+  bool representative_reply = false;
   Observer observer;
 
-  // `line`: made only when somebody listens.
+  // Adds a line to the story. `line` is called only if the story is recorded.
   template <typename Line>
-  void tell(const Line& line) {
-    if (telling) story.push_back(line());
+  void report(const Line& line) {
+    if (representative_reply) story.push_back(line());
   }
   std::string who(const ExploredClient::Inside& client) const;
 

@@ -1,4 +1,4 @@
-// What each step of a run does.
+// Executes the steps of a run.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace mcds {
 
 Executed Exploration::Inside::execute(const Transition& transition, bool tells) {
-  telling = tells;
+  representative_reply = tells;
   Executed done;
   done.client = transition.client;
   done.process = transition.process;
@@ -24,7 +24,7 @@ Executed Exploration::Inside::execute(const Transition& transition, bool tells) 
       client.inside_->wakes.reset();
       done.trip = ++client.inside_->trip;
       done.footprint.scope = Footprint::Scope::everything;
-      tell([&] { return who(*client.inside_) + " goes on after a sleep"; });
+      report([&] { return who(*client.inside_) + " goes on after a sleep"; });
       go_on(client, done);
       break;
     }
@@ -45,7 +45,7 @@ Executed Exploration::Inside::execute(const Transition& transition, bool tells) 
       --pauses_left;
       time.advance(length);
       done.footprint.scope = Footprint::Scope::everything;
-      tell([&] { return format_duration(length) + " pass"; });
+      report([&] { return format_duration(length) + " pass"; });
       break;
     }
     case Transition::Kind::evict:
@@ -55,7 +55,7 @@ Executed Exploration::Inside::execute(const Transition& transition, bool tells) 
       done.footprint.server = static_cast<int>(transition.index);
       done.footprint.item = item_at(transition.key, transition.index);
       done.footprint.writes = true;
-      tell([&] { return "the server evicts " + transition.key; });
+      report([&] { return "the server evicts " + transition.key; });
       break;
     case Transition::Kind::restart:
       cluster.server(transition.index).restart();
@@ -63,7 +63,7 @@ Executed Exploration::Inside::execute(const Transition& transition, bool tells) 
       done.footprint.scope = Footprint::Scope::server;
       done.footprint.server = static_cast<int>(transition.index);
       done.footprint.writes = true;
-      tell([&] { return "server " + std::to_string(transition.index + 1) + " restarts, empty"; });
+      report([&] { return "server " + std::to_string(transition.index + 1) + " restarts, empty"; });
   }
   note_change(done);
   return done;
@@ -89,17 +89,17 @@ void Exploration::Inside::execute_request(const Transition& transition, Executed
   one.looked_at.insert(item_at(request.key, lane.server));
   if (variant == Variant::death) return die(client, done);
   if (variant == Variant::unreachable) {
-    tell([&] { return who(one) + ": " + told_request(request) + " -> nothing sent, no connection"; });
+    report([&] { return who(one) + ": " + reported_request(request) + " -> nothing sent, no connection"; });
     fail_rest(one, lane, ReplyFailure::Kind::unreachable, "connection refused");
   } else if (variant == Variant::lost || variant == Variant::delayed) {
-    tell([&] {
-      return who(one) + ": " + told_request(request) +
+    report([&] {
+      return who(one) + ": " + reported_request(request) +
              (variant == Variant::lost ? " -> lost" : " -> delayed; no reply");
     });
     if (variant == Variant::delayed) leave_ghost(one, lane, lane.position, static_cast<int>(steps) - 1);
     fail_rest(one, lane, ReplyFailure::Kind::unknown, "no reply in time");
   } else if (variant == Variant::refused) {
-    tell([&] { return who(one) + ": " + told_request(request) + " -> SERVER_ERROR"; });
+    report([&] { return who(one) + ": " + reported_request(request) + " -> SERVER_ERROR"; });
     one.replies[index] =
         Reply::failed_with(ReplyFailure::Kind::refused, "SERVER_ERROR out of memory", lane.server);
     ++lane.position;
@@ -109,8 +109,8 @@ void Exploration::Inside::execute_request(const Transition& transition, Executed
     if (connection.incarnation != server.incarnation()) connection = {server.incarnation(), {}};
     Reply reply = connection.execute(server, lane.server, request);
     touch(done.footprint, request, lane.server, reply);
-    tell([&] {
-      return who(one) + ": " + told_request(request) + " -> " + told_reply(reply) +
+    report([&] {
+      return who(one) + ": " + reported_request(request) + " -> " + told_reply(reply) +
              (variant == Variant::none ? "" : "; the reply is lost");
     });
     if (variant == Variant::none) {
@@ -132,8 +132,7 @@ void Exploration::Inside::execute_request(const Transition& transition, Executed
   }
 }
 
-// A request that changed nothing is a look; one that never changes anything, whatever is there, not even
-// that.
+// Records what a request touched: a read if it changed nothing, nothing if it never can change anything.
 void Exploration::Inside::touch(Footprint& touched, const Request& request, std::size_t server,
                                 const Reply& reply) {
   if (cluster.server(server).never_fits(request)) return;
@@ -151,18 +150,19 @@ void Exploration::Inside::fail_rest(ExploredClient::Inside& client, Lane& lane, 
   client.connections[lane.server] = {};
 }
 
-// What is looked at concerns nobody any more.
+// Keeps the requests that will still be applied. Reads are dropped: no client waits for them any more.
 void Exploration::Inside::leave_ghost(const ExploredClient::Inside& client, const Lane& lane,
                                       std::size_t from, int born) {
-  GhostLane ghost{static_cast<int>(client.index),
-                  first_ghost +
-                      (static_cast<int>(client.index) * trips_per_client + static_cast<int>(client.trip)) *
-                          lanes_per_client +
-                      static_cast<int>(lane.server),
-                  born,
-                  lane.server,
-                  cluster.server(lane.server).incarnation(),
-                  {}};
+  GhostConnection ghost{
+      static_cast<int>(client.index),
+      first_ghost +
+          (static_cast<int>(client.index) * trips_per_client + static_cast<int>(client.trip)) *
+              connections_per_client +
+          static_cast<int>(lane.server),
+      born,
+      lane.server,
+      cluster.server(lane.server).incarnation(),
+      {}};
   const MemoryConnection& connection = client.connections[lane.server];
   for (std::size_t i = from; i < lane.requests.size(); ++i) {
     const Request& request = client.batch[lane.requests[i]];
@@ -174,19 +174,19 @@ void Exploration::Inside::leave_ghost(const ExploredClient::Inside& client, cons
 }
 
 void Exploration::Inside::execute_ghost(const Transition& transition, Executed& done) {
-  GhostLane& ghost = ghosts[transition.index];
+  GhostConnection& ghost = ghosts[transition.index];
   const Request& request = ghost.requests[ghost.position++];
   const Reply reply = cluster.server(ghost.server).execute(request);
   touch(done.footprint, request, ghost.server, reply);
   done.born = ghost.born;
-  tell([&] {
-    return "client " + std::to_string(ghost.client + 1) + "'s delayed " + told_request(request) +
+  report([&] {
+    return "client " + std::to_string(ghost.client + 1) + "'s delayed " + reported_request(request) +
            " arrives -> " + told_reply(reply);
   });
 }
 
 void Exploration::Inside::die(ExploredClient& client, Executed& done) {
-  tell([&] { return who(*client.inside_) + " dies"; });
+  report([&] { return who(*client.inside_) + " dies"; });
   done.footprint.kills = true;
   client.inside_->lanes.clear();
   client.inside_->dying = true;

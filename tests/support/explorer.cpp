@@ -1,4 +1,4 @@
-// The search: which runs are made, and which need not be. exploration.hpp has the rule of exchange.
+// Decides which runs are made and which can be skipped. exploration.hpp has the rule of exchange.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -11,11 +11,11 @@ namespace mcds {
 
 namespace {
 
-constexpr std::uint64_t shortest_search = 500'000;  // steps, for each number of faults and preemptions
-constexpr int most_preemptions = 4;
-constexpr std::size_t longest_story = 60;  // lines; the rest of who spins is the same again
+constexpr std::uint64_t min_search = 500'000;  // steps for each number of faults and preemptions
+constexpr int max_preemptions = 4;
+constexpr std::size_t max_story_length = 60;  // lines; the rest of a loop is the same again
 
-// Steps of a run.
+// A set of steps of a run.
 class StepSet {
  public:
   void add(std::size_t step) { words_[step / 64] |= std::uint64_t{1} << (step % 64); }
@@ -35,12 +35,12 @@ struct Done {
   Footprint footprint;
 };
 
-// A state on the way, and what was chosen there.
+// A state of the run, and the choice made there.
 struct Node {
   std::vector<Transition> enabled;
   std::vector<int> backtrack;  // processes to be tried here
-  std::vector<Done> sleep;     // what need not be: an equal run was made
-  std::vector<Done> done;      // tried here
+  std::vector<Done> sleep;     // steps that can be skipped: an equal run was made
+  std::vector<Done> done;      // steps already tried here
   std::size_t chosen = 0;
   Executed executed;
   StepSet before;  // the steps that this one had to follow
@@ -74,7 +74,7 @@ class Explorer {
     const std::clock_t started = std::clock();
     do {
       run(false);
-    } while (!verdict_.violation && verdict_.schedules + verdict_.pruned < bounds_.most_schedules &&
+    } while (!verdict_.violation && verdict_.schedules + verdict_.pruned < bounds_.max_schedules &&
              steps_ < bounds_.effort && advance());
     verdict_.complete = !verdict_.violation && nodes_.empty();
     if (verdict_.violation) run(true);
@@ -83,16 +83,16 @@ class Explorer {
   }
 
  private:
-  // Follows the choices made so far, then the first ones that are left.
-  void run(bool telling) {
+  // Repeats the choices made so far, then makes the first remaining ones.
+  void run(bool representative_reply) {
     Exploration exploration(bounds_);
     Exploration::Inside& inside = *exploration.inside_;
-    inside.telling = telling;
+    inside.representative_reply = representative_reply;
     scenario_(exploration);
     inside.start();
     std::size_t depth = 0;
     while (!inside.violation) {
-      if (depth == bounds_.most_steps) {
+      if (depth == std::min(bounds_.max_steps, StepSet::capacity)) {
         exploration.violated("no end after " + std::to_string(depth) + " steps: somebody spins");
         break;
       }
@@ -100,7 +100,7 @@ class Explorer {
       Node& node = nodes_[depth];
       const Transition& transition = node.enabled[node.chosen];
       const bool fresh = depth + 1 == nodes_.size() && !replayed(depth);
-      const Executed executed = inside.execute(transition, telling);
+      const Executed executed = inside.execute(transition, representative_reply);
       if (fresh) {
         node.executed = executed;
         examined_ = depth + 1;
@@ -109,7 +109,7 @@ class Explorer {
       ++depth;
     }
     steps_ += depth;
-    if (telling) {
+    if (representative_reply) {
       verdict_.story = std::move(inside.story);
       return;
     }
@@ -129,7 +129,7 @@ class Explorer {
 
   bool replayed(std::size_t depth) const { return depth < examined_; }
 
-  // A new state; false: the run ends here.
+  // Enters a new state. Returns false if the run ends here.
   bool enter(std::vector<Transition> enabled) {
     if (enabled.empty()) return false;
     Node node;
@@ -158,7 +158,7 @@ class Explorer {
     return true;
   }
 
-  // The client that went on last goes on: a run without a need reads like one.
+  // Returns the first transition to try. The last client continues if it can, to avoid needless switches.
   std::size_t first_awake(const Node& node) const {
     std::size_t first = node.enabled.size();
     for (std::size_t i = 0; i < node.enabled.size(); ++i) {
@@ -179,7 +179,7 @@ class Explorer {
       for (const Done& one : *list) {
         if (one.process == step.process || dependent(one.footprint, before.executed.footprint)) continue;
         node.sleep.push_back(one);
-        // The last of a client's requests that are on their way may end its operation.
+        // The last of a client's requests in flight may end its operation.
         if (one.footprint.client >= 0 && one.footprint.client == step.client)
           node.sleep.back().footprint.ends = true;
       }
@@ -192,8 +192,8 @@ class Explorer {
                        [&](const Transition& one) { return one.client == node.last_client; });
   }
 
-  // What the step had to follow; and for each earlier step that it might have preceded, that order is to be
-  // tried too.
+  // Records the steps that this one had to follow. For each earlier step that it could have preceded, marks
+  // the reverse order to be tried as well.
   void order(std::size_t step) {
     if (!bounds_.reduced) return;
     Node& node = nodes_[step];
@@ -213,8 +213,8 @@ class Explorer {
     races_.clear();
   }
 
-  // The steps between that need not follow the earlier one, then the later: one that can begin them must be
-  // tried there.
+  // Marks, at the earlier step, a process with which the reverse order can begin: that of the later step, or
+  // of a step in between that need not follow the earlier one.
   void reverse(std::size_t earlier, std::size_t later) {
     Node& node = nodes_[earlier];
     StepSet kept;
@@ -246,7 +246,7 @@ class Explorer {
     return false;
   }
 
-  // To the next choice that was not made yet. False: all were.
+  // Moves to the next choice that was not made yet. Returns false if all were made.
   bool advance() {
     while (!nodes_.empty()) {
       Node& node = nodes_.back();
@@ -272,7 +272,7 @@ class Explorer {
       if (!contains(node.backtrack, one.process) || listed(node.done, one) || listed(node.sleep, one))
         continue;
       if (bounds_.preemptions && node.preemptions + preempts(node, one) > *bounds_.preemptions) continue;
-      // All variants of one process in a row.
+      // All variants of one process are tried in a row.
       if (found == node.enabled.size() || one.process == process || node.enabled[found].process != process)
         found = i;
     }
@@ -281,7 +281,7 @@ class Explorer {
 
   const Scenario& scenario_;
   Bounds bounds_;
-  std::uint64_t steps_ = 0;  // in all
+  std::uint64_t steps_ = 0;  // in total
   std::vector<Node> nodes_;
   std::vector<std::size_t> races_;
   std::size_t examined_ = 0;  // nodes whose step was examined in an earlier run
@@ -292,16 +292,16 @@ class Explorer {
 Verdict explore(const Scenario& scenario, const Bounds& bounds) {
   Verdict verdict = Explorer(scenario, bounds).search();
   if (!verdict.violation) return verdict;
-  for (int cost = 0; cost <= bounds.faults + bounds.most_pauses; ++cost) {
-    for (int preemptions = 0; preemptions <= most_preemptions; ++preemptions) {
-      for (int pauses = 0; pauses <= std::min(cost, bounds.most_pauses); ++pauses) {
+  for (int cost = 0; cost <= bounds.faults + bounds.max_pauses; ++cost) {
+    for (int preemptions = 0; preemptions <= max_preemptions; ++preemptions) {
+      for (int pauses = 0; pauses <= std::min(cost, bounds.max_pauses); ++pauses) {
         if (cost - pauses > bounds.faults) continue;
         Bounds small = bounds;
         small.reduced = false;
         small.faults = cost - pauses;
-        small.most_pauses = pauses;
+        small.max_pauses = pauses;
         small.preemptions = preemptions;
-        small.effort = shortest_search;
+        small.effort = min_search;
         const Verdict shortest = Explorer(scenario, small).search();
         if (!shortest.violation) continue;
         verdict.violation = shortest.violation;
@@ -313,9 +313,9 @@ Verdict explore(const Scenario& scenario, const Bounds& bounds) {
   return verdict;
 }
 
-std::string Bounds::told() const {
+std::string Bounds::reported() const {
   std::string text = "faults " + std::to_string(faults);
-  if (most_pauses != 0) text += ", pauses " + std::to_string(most_pauses);
+  if (max_pauses != 0) text += ", pauses " + std::to_string(max_pauses);
   if (mortal) text += ", of client " + std::to_string(*mortal + 1);
   if (prompt) text += ", no time passes in the midst of an operation";
   if (hasty_attempts) text += ", hasty back-offs " + std::to_string(*hasty_attempts);
@@ -324,11 +324,11 @@ std::string Bounds::told() const {
   return text;
 }
 
-std::string Verdict::told() const {
+std::string Verdict::reported() const {
   std::string text = violation.value_or("no violation");
-  for (const std::string& line : std::span(story).first(std::min(story.size(), longest_story)))
+  for (const std::string& line : std::span(story).first(std::min(story.size(), max_story_length)))
     text += "\n  " + line;
-  return text + (story.size() > longest_story ? "\n  …" : "");
+  return text + (story.size() > max_story_length ? "\n  …" : "");
 }
 
 std::string Verdict::line() const {

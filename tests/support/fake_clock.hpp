@@ -1,11 +1,11 @@
-// Time that moves only when told to.
+// A clock whose time advances only on request.
 #pragma once
 
 #include "common/base/clock.hpp"
 
 namespace mcds {
 
-// True time, shared by fake clocks and in-memory servers: what a perfect clock would show.
+// The true time, shared by fake clocks and in-memory servers: the time that a perfect clock shows.
 class VirtualTime {
  public:
   Duration elapsed() const { return elapsed_; }
@@ -23,7 +23,7 @@ class VirtualTime {
   Duration elapsed_{0};
 };
 
-// A clock for tests without interleaving: sleeping is instantaneous and advances the time of everybody.
+// A clock for tests without interleaving. Sleeping returns at once and advances the time of all clients.
 class FakeClock final : public Clock {
  public:
   WallTime wall() const override { return time_.wall() + skew_; }
@@ -33,7 +33,7 @@ class FakeClock final : public Clock {
   }
 
   void advance(Duration duration) { time_.advance(duration); }
-  // How far wall() is ahead of the true time.
+  // Sets how far wall() is ahead of the true time.
   void set_skew(std::chrono::microseconds skew) { skew_ = skew; }
   const VirtualTime& time() const { return time_; }
 

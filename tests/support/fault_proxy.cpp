@@ -34,16 +34,16 @@ bool send_all(int fd, std::string_view bytes) {
   return true;
 }
 
-// A client's connection and the server's that belongs to it.
+// A client's connection and the server's connection that belongs to it.
 struct Link {
   int client = -1;
   int server = -1;
   Fault fault = Fault::none;
-  bool answered = true;  // the next bytes of the client begin a trip
-  bool mute = false;     // nothing goes to the client in this trip any more
+  bool answered = true;  // the client's next bytes begin a trip
+  bool mute = false;     // the client gets nothing more in this trip
   bool over = false;
-  std::string held;    // for the client, not yet due
-  std::string unread;  // no_meta: of the client, not yet a whole command
+  std::string held;    // bytes for the client that are not due yet
+  std::string unread;  // no_meta: bytes of the client before a whole command
   Now due{};
 
   ~Link() {
@@ -71,7 +71,7 @@ class FaultProxy::Loop {
     close(wake_);
   }
 
-  // Settings change between two steps of the loop.
+  // Changes settings between two steps of the loop.
   template <typename Change>
   void change(Change&& change) {
     {
@@ -232,7 +232,7 @@ class FaultProxy::Loop {
     }
   }
 
-  // The first whole command of `bytes`, its data block included; 0: not there yet.
+  // Returns the size of the first command of `bytes` with its data block, or 0 if it is incomplete.
   static std::size_t command_size(std::string_view bytes) {
     const std::size_t line = bytes.find('\n') + 1;
     if (line == 0) return 0;
@@ -243,8 +243,7 @@ class FaultProxy::Loop {
     return size <= bytes.size() ? size : 0;
   }
 
-  // One command after the other: meta lines get ERROR, the rest goes to the server and its answer to the
-  // client.
+  // Answers each meta line with ERROR, and forwards other commands and their answers one by one.
   static void answer_as_of_old(Link& link) {
     link.answered = true;
     while (const std::size_t size = command_size(link.unread)) {

@@ -1,9 +1,9 @@
-// A server that stands before a real one and lies: loses, delays, cuts, corrupts and drips replies, answers
-// garbage, refuses, falls silent. Also counts the round trips it sees.
+// A proxy in front of a real server that injects faults: it loses, delays, cuts, corrupts and drips replies,
+// answers garbage, refuses, or stops answering. It also counts the round trips it sees.
 //
-// One fault is chosen per round trip: when a client sends something after its last reply. (While a client
-// still sends a large pipeline the server may already answer, so a pipeline above some 100 KiB may count as
-// several trips.)
+// One fault is chosen per round trip, which begins when a client sends bytes after its last reply. A server
+// may answer while a client still sends a large pipeline, so a pipeline above some 100 KiB may count as
+// several trips.
 #pragma once
 
 #include <chrono>
@@ -23,12 +23,12 @@ enum class Fault {
   lose_reply,      // the server executes it; the reply is swallowed
   cut_request,     // half of it reaches the server, then both connections close
   cut_reply,       // half of the reply, then both connections close
-  truncate_reply,  // half of the reply, then silence
-  corrupt_reply,   // one byte of the reply is another
+  truncate_reply,  // half of the reply, then nothing more
+  corrupt_reply,   // one byte of the reply is changed
   delay_reply,     // by delay()
   drip_reply,      // one byte every delay()
   hang_up,         // closed when the request arrives; the server does not see it
-  no_meta,         // a server of old: ERROR to each meta line
+  no_meta,         // an old server: ERROR to each meta line
   answer_garbage,  // garbage() instead of the server's answer; the server does not see the request
 };
 
@@ -39,7 +39,7 @@ class FaultProxy {
   FaultProxy(const FaultProxy&) = delete;
   FaultProxy& operator=(const FaultProxy&) = delete;
 
-  // Where clients connect.
+  // Returns the address for clients.
   const Server& server() const;
 
   void always(Fault fault);                    // every trip from now on; none: an honest proxy again
@@ -48,14 +48,14 @@ class FaultProxy {
   void delay(std::chrono::milliseconds delay);
   void garbage(std::string reply);
 
-  void refuse(bool on);  // connections are refused (those that exist stay)
-  void silent(bool on);  // connections are taken by the kernel, nobody ever reads
-  void cut();            // all connections, now
+  void refuse(bool on);  // connections are refused; open ones stay
+  void silent(bool on);  // the kernel accepts connections, and no bytes are read
+  void cut();            // closes all connections now
 
   std::size_t trips() const;
-  std::size_t connections() const;  // ever accepted
-  std::size_t faults() const;       // trips that were not honest
-  std::string received() const;     // everything clients sent, up to 1 MiB
+  std::size_t connections() const;  // accepted in total
+  std::size_t faults() const;       // trips with a fault
+  std::string received() const;     // all bytes that clients sent, up to 1 MiB
 
  private:
   class Loop;

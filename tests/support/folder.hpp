@@ -1,11 +1,11 @@
-// Where the tests' data files are.
+// Locates the tests' data files.
 #pragma once
 
 #include <string>
 
 namespace mcds::test {
 
-// The absolute path of a folder below tests/.
+// Returns the absolute path of a folder below tests/.
 std::string folder(const std::string& name);
 
 }  // namespace mcds::test

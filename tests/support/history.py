@@ -58,7 +58,7 @@ class Op:
             return None
         if self.exit not in DOCUMENTED or self.exit in (64, 70, 71):
             return f"exit {self.exit}"
-        if "a bug in mcds" in self.err or "Sanitizer" in self.err:
+        if "please report this" in self.err or "Sanitizer" in self.err:
             return "says that it has a bug"
         return None
 

@@ -31,7 +31,7 @@ constexpr auto startup_limit = std::chrono::seconds(20);
 std::mutex living_mutex;
 std::set<const MemcachedProcess*> living;
 
-// Shows what living servers printed as soon as an assertion fails.
+// Shows the output of running servers as soon as an assertion fails.
 struct OutputShower : doctest::IReporter {
   explicit OutputShower(const doctest::ContextOptions&) {}
   void log_assert(const doctest::AssertData& data) override {
@@ -64,7 +64,7 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-// In the child between fork and exec: only async-signal-safe calls.
+// Runs in the child between fork and exec, so it makes only async-signal-safe calls.
 [[noreturn]] void become(char* const* argv, const char* output_path, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
@@ -156,7 +156,7 @@ void MemcachedProcess::start() {
   }
 }
 
-// memcached writes `TCP INET: 37123` once it listens on a port of the kernel's choice.
+// Reads the port from memcached's file, which has `TCP INET: 37123` once it listens.
 void MemcachedProcess::learn_port() {
   if (server_.is_unix() || server_.port) return;
   const std::string text = read_file(directory_.path() + "/port");
@@ -179,7 +179,7 @@ std::string MemcachedProcess::address() const {
 
 void MemcachedProcess::stop() {
   ::kill(pid_, SIGSTOP);
-  // Only then is none of its threads at work any more.
+  // None of its threads works after this wait.
   waitpid(pid_, nullptr, WUNTRACED);
 }
 void MemcachedProcess::resume() {

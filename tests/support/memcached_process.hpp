@@ -1,8 +1,8 @@
-// A real memcached of our own: on a unix socket in a fresh directory, or on a TCP port the kernel chose.
+// Runs a real memcached, on a unix socket in a new directory or on a TCP port that the kernel chooses.
 //
-// Ready when the constructor returns; killed and reaped by the destructor, and by the kernel should the test
-// die. (The kernel's promise hangs on the starting thread: start servers in the thread that lives as long as
-// they do.) What the server printed is shown when an assertion fails.
+// The server is ready when the constructor returns. The destructor kills and reaps it; if the test dies, the
+// kernel kills it when the starting thread ends, so start a server in a thread that lives as long as the
+// server. The server's output is shown when an assertion fails.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 
 namespace mcds::test {
 
-// A fresh directory in $TMPDIR, removed with all it holds.
+// A new directory in $TMPDIR, removed with its contents.
 class TempDirectory {
  public:
   TempDirectory();
@@ -30,7 +30,7 @@ class TempDirectory {
 class MemcachedProcess {
  public:
   enum class Listen { unix_socket, tcp };
-  // `arguments` are added to the command line: {"-m", "1"}, {"-o", "…"}.
+  // Starts memcached. `arguments` are added to the command line: {"-m", "1"}, {"-o", "…"}.
   explicit MemcachedProcess(std::vector<std::string> arguments = {}, Listen listen = Listen::unix_socket);
   ~MemcachedProcess();
   MemcachedProcess(const MemcachedProcess&) = delete;
@@ -42,10 +42,10 @@ class MemcachedProcess {
   bool running() const { return pid_ > 0; }
   std::string output() const;
 
-  void stop();     // SIGSTOP, and it has stopped: connections stay, nothing is answered
+  void stop();     // SIGSTOP, until it has stopped: connections stay open, no request is answered
   void resume();   // SIGCONT
-  void kill();     // SIGKILL and reaped; the address stays ours
-  void restart();  // kill, if it runs, and start again on the same address
+  void kill();     // SIGKILL and reaped; the address stays reserved
+  void restart();  // kills it if it runs, and starts it again on the same address
 
  private:
   void start();
@@ -59,7 +59,7 @@ class MemcachedProcess {
   pid_t pid_ = -1;
 };
 
-// The pool of these servers, named `m1`, `m2`, …: placement is then the same in every run.
+// Returns the pool of these servers, named `m1`, `m2`, …, so that placement is the same in every run.
 Pool pool_of(const std::vector<Server>& servers);
 
 }  // namespace mcds::test

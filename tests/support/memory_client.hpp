@@ -1,4 +1,4 @@
-// What clients of in-memory servers have in common, whoever decides what happens when.
+// Parts that all clients of in-memory servers share, under any scheduler.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace mcds {
 
-// One client's connection to one server.
+// A client's connection to one server.
 struct MemoryConnection {
-  std::uint64_t incarnation = 0;                            // of the server it leads to; 0: there is none
-  std::unordered_map<std::string, CasUnique> uniques = {};  // fetched on it; others compare as another's
+  std::uint64_t incarnation = 0;                            // server start that it leads to; 0: not connected
+  std::unordered_map<std::string, CasUnique> uniques = {};  // cas tokens fetched on it; others never match
 
   bool allows(const Request& request) const;
   Reply execute(MemoryServer& server, std::size_t index, const Request& request);
 };
 
-// Sees all servers as they are, at once; its sleep is everybody's.
+// A client that sees all servers as they are, at once. Its sleep advances the time of all clients.
 class Observer {
  public:
   Observer(MemoryCluster& cluster, VirtualTime& time, std::uint64_t seed)

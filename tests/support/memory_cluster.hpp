@@ -9,8 +9,7 @@
 
 namespace mcds {
 
-// Servers named m1, m2 …; a key lives on the one at crc32(key) modulo their number, its copies on the next
-// ones.
+// Servers named m1, m2 …. A key is on server crc32(key) modulo their number, its copies on the next ones.
 std::shared_ptr<const Placement> make_test_placement(std::size_t servers);
 
 class MemoryCluster final : public Cluster {
@@ -19,8 +18,8 @@ class MemoryCluster final : public Cluster {
   MemoryCluster(const VirtualTime& time, std::shared_ptr<const Placement> placement,
                 MemoryServerOptions options = {});
 
-  // Everything applied at once. A stopped server's requests are `unknown` and applied when it continues; a
-  // killed server's are `unreachable`.
+  // Applies everything at once. Requests to a stopped server are `unknown` and are applied when it continues;
+  // requests to a killed server are `unreachable`.
   std::vector<Reply> execute(std::span<const Request> batch) override;
   using Cluster::execute;
   const Placement& placement() const override { return *placement_; }
@@ -31,10 +30,10 @@ class MemoryCluster final : public Cluster {
 
   bool evict(std::string_view key) { return server_for(key).evict(key); }
   void restart(std::size_t server);
-  // SIGSTOP and SIGCONT.
+  // Stop and continue a server, like SIGSTOP and SIGCONT.
   void stop(std::size_t server) { states_.at(server) = State::stopped; }
   void proceed(std::size_t server);
-  // SIGKILL; restart() brings it back.
+  // Kills a server, like SIGKILL; restart() brings it back.
   void kill(std::size_t server);
 
  private:

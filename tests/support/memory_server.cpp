@@ -14,19 +14,19 @@ namespace {
 using std::chrono::floor;
 using std::chrono::seconds;
 
-constexpr std::int64_t longest_relative = 60 * 60 * 24 * 30;
-// What memcached adds so that a time of 0 can mean 'never'.
+constexpr std::int64_t max_relative = 60 * 60 * 24 * 30;
+// The offset that memcached adds so that a time of 0 can mean 'never'.
 constexpr std::int64_t first_second = 62;
-// Values above half the item limit's 1 MiB are stored in chunks and cannot be incremented.
-constexpr std::size_t largest_number_item = 512 * 1024;
+// Values above half of the item limit of 1 MiB are stored in chunks and cannot be incremented.
+constexpr std::size_t max_number_item_size = 512 * 1024;
 
 std::size_t item_bytes(const Request& request, std::size_t value_size) {
   return 48 + 8 + request.key.size() + 1 + value_size + 2 + (request.flags != 0 ? 4 : 0);
 }
 
-// memcached's safe_strtoull: leading spaces and a sign are taken, whatever follows a blank is ignored.
+// Parses like memcached's safe_strtoull: accepts leading spaces and a sign, ignores text after a blank.
 std::optional<std::uint64_t> parse_number(const std::string& value) {
-  if (value.empty() || value.size() > largest_number_item) return std::nullopt;
+  if (value.empty() || value.size() > max_number_item_size) return std::nullopt;
   const std::string text = value + "\r\n";
   char* end = nullptr;
   errno = 0;
@@ -81,7 +81,7 @@ std::int64_t MemoryServer::expiry_of(Exptime exptime) {
   const auto wire = static_cast<std::int32_t>(exptime.wire());  // as the server truncates it
   if (wire == 0) return 0;
   if (wire < 0) return 1;
-  if (wire <= longest_relative) return seconds() + wire;
+  if (wire <= max_relative) return seconds() + wire;
   return std::max<std::int64_t>(1, wire - started_wall_);
 }
 
@@ -106,7 +106,7 @@ bool MemoryServer::never_fits(const Request& request) const {
     case Op::cas:
     case Op::append:
     case Op::append_or_create: return too_large(request, request.value.size());
-    default:  // a set that is refused removes what was there
+    default:  // a refused set removes the old item
       return false;
   }
 }

@@ -1,6 +1,5 @@
-// One memcached in memory: the semantics of memcached 1.6.18 as far as mcds relies upon them, seen through
-// the requests of common/cluster/request.hpp. As true as the contract suite, which runs on it and on real
-// servers alike.
+// One memcached in memory: the semantics of memcached 1.6.18 as far as mcds depends on them, seen through the
+// requests of common/cluster/request.hpp. The contract suite runs on it and on real servers alike.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +15,10 @@ namespace mcds {
 
 struct MemoryServerOptions {
   Duration tick_phase{0};                   // where in a second the server's clock ticks, 0 … 1 s
-  std::chrono::microseconds clock_skew{0};  // of its wall clock: absolute exptimes
-  std::size_t item_size = 1 << 20;          // as memcached's -I
-  std::size_t memory_limit = 0;             // bytes; above it stores are refused, as under -M; 0: unlimited
-  bool reports_cas = true;                  // stores answer with the new cas unique, as meta commands do
+  std::chrono::microseconds clock_skew{0};  // of its wall clock, for absolute exptimes
+  std::size_t item_size = 1 << 20;          // maximum item size, as memcached's -I
+  std::size_t memory_limit = 0;             // bytes; above it stores are refused, as with -M; 0: unlimited
+  bool reports_cas = true;                  // stores answer with the new cas token, as meta commands do
 };
 
 struct MemoryItem {
@@ -34,24 +33,24 @@ class MemoryServer {
  public:
   MemoryServer(const VirtualTime& time, std::size_t index, MemoryServerOptions options);
 
-  // Applied at once and atomically, the composites too.
+  // Applies a request at once and atomically, including composites.
   Reply execute(const Request& request);
 
-  // All items are gone, cas uniques start at 1 again, open connections are dead.
+  // Drops all items. Cas tokens start at 1 again, and open connections are dead.
   void restart();
   void flush();
-  // Whether there was such an item.
+  // Returns true if the item existed.
   bool evict(std::string_view key);
-  // The clock's ticks come late by `lag`, below a second, from now on. When the lag ends, the clock jumps.
+  // Delays the clock's ticks by `lag`, less than a second, from now on. When the lag ends, the clock jumps.
   void set_tick_lag(Duration lag) { tick_lag_ = lag; }
 
-  // How often it was started: a connection belongs to one incarnation.
+  // Returns the number of server starts. A connection belongs to one of them.
   std::uint64_t incarnation() const { return incarnation_; }
-  // Whether it is refused whatever is there, and changes nothing.
+  // Returns true if the request is refused whatever the server holds, and changes nothing.
   bool never_fits(const Request& request) const;
-  // What a client would find, without touching it.
+  // Returns the item that a client would find, without touching it.
   std::optional<MemoryItem> peek(std::string_view key);
-  // Also those that have expired and were not looked at since.
+  // Returns all items, including expired ones that no request has touched since.
   const std::map<std::string, MemoryItem, std::less<>>& items() const { return items_; }
   MemoryServerOptions& options() { return options_; }
 

@@ -1,4 +1,4 @@
-// Requests that a careless client would have sent instead: what simulation and exploration must both notice.
+// Mistakes in requests that a careless client could make. Simulation and exploration must both detect them.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace mcds::test {
 
-// Whatever is compared with.
+// Writes over any cas token.
 inline void write_without_comparing(Request& request) {
   if (request.op == Op::cas) request.op = Op::set;
 }
@@ -19,7 +19,7 @@ inline void add_over_what_is_there(Request& request) {
   if (request.op == Op::add) request.op = Op::set;
 }
 
-// A lock's.
+// Lets a lock expire too early.
 inline void expire_with_the_ttl(Request& request) {
   const std::int64_t seconds = request.exptime.wire();
   if (seconds > 2) request.exptime = Exptime::after(std::chrono::seconds(seconds - 2), WallTime{});
@@ -33,7 +33,7 @@ inline void renew_without_comparing(Request& request) {
   if (request.op == Op::cas) request.op = Op::set;
 }
 
-// A cache's, whose entry is `k`.
+// Returns true for the entry of the cache `k`.
 inline bool is_entry(const Request& request) {
   return request.key == "cache:k";
 }
@@ -46,13 +46,13 @@ inline void lock_by_set(Request& request) {
   if (request.op == Op::add && !is_entry(request)) request.op = Op::set;
 }
 
-// A late one, or another's, is then taken for the one that was invalidated.
+// Hides a placeholder's owner: a late one, or another client's, is then mistaken for the invalidated one.
 inline void placeholder_of_nobody(Request& request) {
   if (request.op == Op::add && is_entry(request))
     request.value = "P1 0000000000000000 *" + checksum("P1 0000000000000000") + "\n";
 }
 
-// A copy's further parts by their own bytes: two copies then share a server.
+// Places the further parts of a copy by their own bytes, so that two copies share a server.
 inline auto guess_owner(const Placement& placement, std::size_t copies) {
   return [&placement, copies](Request& request) {
     if (request.with.empty() || !request.server) return;

@@ -1,4 +1,4 @@
-// What is moved from three servers in memory to four, by runs that may be killed.
+// Moves items from three in-memory servers to four, by runs that may be killed.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@
 
 namespace mcds::test {
 
-// A name in a folder of its own that goes with it.
+// A file name in a folder of its own, which is removed with it.
 struct TemporaryFile {
   TemporaryFile() {
     std::string folder = "/tmp/mcds-move-test-XXXXXX";
@@ -30,7 +30,7 @@ struct TemporaryFile {
   std::string folder, path;
 };
 
-// The run ends at this trip.
+// Thrown at the trip at which the run is killed.
 struct Killed {};
 
 class Killing final : public Decorator {
@@ -51,7 +51,7 @@ constexpr int never_killed = 1 << 30;
 struct MoveWorld : World {
   MoveWorld() : World(3) {}
 
-  std::vector<LeftItem> left;
+  std::vector<KeptItem> left;
   MemoryCluster after{clock.time(), 4};
   TemporaryFile journal;
 
@@ -71,7 +71,7 @@ struct MoveWorld : World {
     return results;
   }
 
-  // What a run does that is killed at its trip number `trips`; false: it was.
+  // Runs the move. Returns false if it was killed at trip number `trips`.
   bool run(bool again, int trips = never_killed) {
     left.clear();
     int trips_left = trips;
@@ -81,7 +81,7 @@ struct MoveWorld : World {
       Move move(old_context, to, {.journal = journal.path, .again = again});
       trips_left = trips;
       move.list([&](const TakeLiveKey& take) { return read(take); });
-      move.copy({[&](const LeftItem& item) { left.push_back(item); }, [](std::uint64_t) {}});
+      move.copy({[&](const KeptItem& item) { left.push_back(item); }, [](std::uint64_t) {}});
     } catch (const Killed&) {
       return false;
     }
@@ -95,7 +95,7 @@ struct MoveWorld : World {
     CHECK(memory.execute(request).outcome == Outcome::stored);
   }
 
-  // Of a key whose server changes.
+  // Returns a key whose server changes.
   std::string moving_key(int number) const {
     for (;; number += 1000) {
       const std::string key = "key" + std::to_string(number);

@@ -1,4 +1,4 @@
-// What a process has that works with real servers.
+// The parts of a client process that works with real servers.
 #pragma once
 
 #include <memory>

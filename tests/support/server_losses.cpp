@@ -18,12 +18,12 @@ void DueWrites::acknowledged(Id write, const std::vector<CopyOutcome>& copies) {
   Write& one = writes_[write];
   one.done = ++now_;
   one.acknowledged = true;
-  // Interrupted, it may have reached the lost server before the loss: then only the others have it.
+  // An interrupted write may have reached the lost server before the loss. Then only others have it.
   one.everywhere = all_written(copies) && !one.interrupted;
   one.excused = one.excused || (one.interrupted && !all_written(copies));
 }
 
-void DueWrites::healed(std::size_t since) {
+void DueWrites::repaired(std::size_t since) {
   whole_ = true;
   forgetful_.clear();
   for (Write& write : writes_) {
@@ -43,8 +43,8 @@ void DueWrites::server_lost(std::size_t server) {
 }
 
 void lose_servers(Context& context, SimulatedClient& client, DueWrites& writes, int losses,
-                  const Healing& healing) {
-  constexpr int most_attempts = 8;
+                  const RepairRun& repairing) {
+  constexpr int max_attempts = 8;
   MemoryCluster& servers = client.simulation().servers();
   for (int i = 0; i < losses; ++i) {
     client.sleep_for(std::chrono::milliseconds(context.random.below(4000)));
@@ -52,17 +52,17 @@ void lose_servers(Context& context, SimulatedClient& client, DueWrites& writes, 
     servers.restart(server);
     writes.server_lost(server);
     for (int attempt = 0;; ++attempt) {
-      const std::size_t since = writes.healing();
+      const std::size_t since = writes.repairing();
       bool whole = false;
       try {
-        whole = healing();
+        whole = repairing();
       } catch (const Failure&) {
       }
       if (whole) {
-        writes.healed(since);
+        writes.repaired(since);
         break;
       }
-      if (attempt == most_attempts) return;
+      if (attempt == max_attempts) return;
       client.sleep_for(std::chrono::milliseconds(context.random.below(1500)));
     }
   }

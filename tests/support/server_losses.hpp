@@ -1,5 +1,5 @@
-// For simulations of structures with copies: servers that lose everything one after the other, with a healing
-// read between, and what the writes of such a history may count on.
+// Simulates servers that lose everything one after the other, with read repair between, and the writes that
+// must survive.
 #pragma once
 
 #include <functional>
@@ -11,30 +11,31 @@
 
 namespace mcds {
 
-// A write is due, that is, must not be lost, from its acknowledgement on; unless a server was lost while the
-// write had not reached all copies, neither by itself nor by a healing read begun after it.
+// The writes of a simulation. A write is due, that is, must not be lost, from its acknowledgement on. It is
+// excused if a server was lost while the write was not yet in all copies, either by itself or through a read
+// repair that began after it.
 class DueWrites {
  public:
   using Id = std::size_t;
   Id begin();
   void acknowledged(Id write, const std::vector<CopyOutcome>& copies);
-  // It failed, or nobody knows.
+  // Records that the write failed, or that its outcome is unknown.
   void given_up(Id write) { writes_[write].done = ++now_; }
   bool due(Id write) const { return writes_[write].acknowledged && !writes_[write].excused; }
-  // Due, and no single loss can change that.
+  // Returns true if the write is due and no single loss can change that.
   bool everywhere(Id write) const { return due(write) && writes_[write].everywhere; }
 
-  // Due, on all copies, and no copy has lost anything since: any copy alone tells of it.
+  // Returns true if the write is due and in all copies, and none has lost data since: any copy shows it.
   bool visible(Id write) const { return whole_ && everywhere(write); }
 
-  // From a healing read's begin to its end, if it made all copies whole.
-  std::size_t healing() { return ++now_; }
-  void healed(std::size_t since);
+  // Record a read repair that made all copies whole: its beginning, and its end.
+  std::size_t repairing() { return ++now_; }
+  void repaired(std::size_t since);
   void server_lost(std::size_t server);
-  // No server was lost since the last read that made all copies whole.
+  // Returns true if no server was lost since the last read that made all copies whole.
   bool whole() const { return whole_; }
   const std::vector<std::size_t>& lost_servers() const { return lost_; }
-  // Those lost since then.
+  // Returns the servers lost since then.
   const std::set<std::size_t>& forgetful_servers() const { return forgetful_; }
 
  private:
@@ -42,7 +43,7 @@ class DueWrites {
     std::size_t done = 0;
     bool acknowledged = false;
     bool everywhere = false;
-    bool interrupted = false;  // a server was lost while it was on its way
+    bool interrupted = false;  // a server was lost while it was in flight
     bool excused = false;
   };
   std::vector<Write> writes_;
@@ -52,14 +53,14 @@ class DueWrites {
   std::set<std::size_t> forgetful_;
 };
 
-// Whether all copies are whole now.
-using Healing = std::function<bool()>;
+// Returns true if all copies are whole now.
+using RepairRun = std::function<bool()>;
 
-// Up to `losses` times: waits, restarts one of the servers and heals; ends when healing fails for long.
+// Waits, restarts one of the servers and repairs, `losses` times, or until the repair keeps failing.
 void lose_servers(Context& context, SimulatedClient& client, DueWrites& writes, int losses,
-                  const Healing& healing);
+                  const RepairRun& repairing);
 
-// Whether each copy was written, and none only perhaps.
+// Returns true if every copy was written, with no unknown outcome.
 bool all_written(const std::vector<CopyOutcome>& copies);
 
 }  // namespace mcds

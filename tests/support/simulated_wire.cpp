@@ -121,7 +121,7 @@ void SimulatedWire::advance(Trip& trip, Lane& lane) {
   close(trip, lane, ReplyFailure::Kind::unknown, "no reply in time");
 }
 
-// What has no reply yet will have none.
+// Fails the requests that have no reply yet, and closes the connection.
 void SimulatedWire::close(Trip& trip, Lane& lane, ReplyFailure::Kind kind, const char* message) {
   lane.open = false;
   if (kind == ReplyFailure::Kind::unknown) {
@@ -134,7 +134,7 @@ void SimulatedWire::close(Trip& trip, Lane& lane, ReplyFailure::Kind kind, const
   }
 }
 
-// What was sent and not applied yet will be, later.
+// Delays the requests that were sent but not applied yet, and closes the connection.
 void SimulatedWire::haunt(Trip& trip, Lane& lane, Duration due) {
   const MemoryConnection& connection = connections_[lane.server];
   for (std::size_t i = lane.position; i < lane.applied_to; ++i) {

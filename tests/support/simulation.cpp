@@ -29,7 +29,7 @@ std::uint64_t environment_number(const char* name, std::uint64_t fallback) {
 
 Simulation::Inside::Inside(std::uint64_t seed, const SimulationOptions& given)
     : options(given), random(seed), cluster(time, given.servers, given.server) {
-  // splitmix64 of neighbouring seeds is unrelated from the second number on.
+  // The first number after splitmix64 of neighbouring seeds is related, so it is dropped.
   random.bits();
   time.advance(between(0s, 3600s));
   draw_faults();
@@ -95,7 +95,7 @@ void Simulation::Inside::delay_tick(MemoryServer& server) {
 void Simulation::Inside::stall(MemoryServer& server) {
   for (std::size_t i = 0; i < cluster.size(); ++i) {
     if (&cluster.server(i) != &server) continue;
-    // Never shortened: the requests that wait for its end would be executed after later ones, as ghosts are.
+    // A stall is never shortened: waiting requests would be executed after later ones, like ghosts.
     const Duration end = now() + (chance(0.5) ? between(0ms, 5ms) : between(0s, 6s));
     stalled_until[i] = std::max(stalled_until[i], end);
   }
@@ -172,7 +172,7 @@ SimulatedClient::SimulatedClient(Simulation& simulation, std::size_t index,
   });
   inside_->wake = all.now() + all.between(0ms, 2ms);
   if (all.options.faults.client_skew) {
-    const auto widest = std::chrono::microseconds(all.options.largest_skew);
+    const auto widest = std::chrono::microseconds(all.options.max_skew);
     inside_->skew = std::chrono::microseconds(all.between(Duration(0), 2 * widest).count() / 1000) - widest;
   }
   inside_->steady_offset = all.between(0s, 1000s);

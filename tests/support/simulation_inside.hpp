@@ -1,4 +1,4 @@
-// The simulation's parts, shared by its two sources only.
+// The parts of the simulation, shared only by its two sources.
 #pragma once
 
 #include "common/base/fiber.hpp"
@@ -7,14 +7,13 @@
 
 namespace mcds {
 
-// Unwinds a dead client's stack. Not an exception of the program: only `catch (...)` sees it, and must let it
-// through.
+// Unwinds a dead client's stack. Not a std::exception: only `catch (...)` sees it, and must rethrow it.
 struct ClientKilled {};
 
-// A request that reaches its server when its client no longer waits for it.
+// A request that reaches its server after its client has stopped waiting for it.
 struct Ghost {
   Duration due;
-  std::uint64_t incarnation;  // of the server it was sent to: a restarted one never sees it
+  std::uint64_t incarnation;  // server start it was sent to: a restarted server never sees it
   Request request;
 };
 
@@ -26,7 +25,7 @@ struct Simulation::Inside {
   Duration between(Duration low, Duration high) {
     return low + Duration(random.below(static_cast<std::uint64_t>((high - low).count()) + 1));
   }
-  // How long a message takes: near each other's, so that every order occurs.
+  // Returns how long a message takes. The times are similar, so that every order occurs.
   Duration delay() { return between(std::chrono::microseconds(20), std::chrono::microseconds(300)); }
   void leave_ghost(const Request& request, std::size_t server, std::uint64_t incarnation, Duration due);
 
@@ -76,7 +75,7 @@ struct SimulatedClient::Inside {
   bool dying = false;
 };
 
-// One client's connections to all servers: requests travel, replies travel, either may get lost.
+// A client's connections to all servers. Requests and replies travel separately, and either may be lost.
 class SimulatedWire final : public Cluster {
  public:
   explicit SimulatedWire(SimulatedClient& client);
@@ -84,18 +83,18 @@ class SimulatedWire final : public Cluster {
   using Cluster::execute;
   const Placement& placement() const override;
 
-  // Lets the others run until `due`; throws ClientKilled when this client dies meanwhile.
+  // Lets other clients run until `due`. Throws ClientKilled if this client dies meanwhile.
   static void wait_until(SimulatedClient& client, Duration due);
 
  private:
-  // What goes to one server in one trip, in order.
+  // The requests to one server in one trip, in order.
   struct Lane {
     std::size_t server = 0;
     std::vector<std::size_t> requests;  // indices into the batch
     std::size_t position = 0;
     std::size_t answered_to = 0;  // replies from here on are lost
     std::size_t applied_to = 0;   // requests from here on are lost
-    bool late = false;            // what has no reply is applied when the client has given up
+    bool late = false;            // requests without a reply are applied after the client has given up
     bool open = true;
     Duration due{0};
   };
@@ -104,7 +103,7 @@ class SimulatedWire final : public Cluster {
     std::vector<Reply> replies;
     std::vector<Lane> lanes;
     Duration deadline{0};
-    bool silent = false;  // some reply never comes: the client waits for its timeout
+    bool silent = false;  // some reply never arrives: the client waits for its timeout
   };
 
   void plan(Trip& trip, Lane& lane);

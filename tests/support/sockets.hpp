@@ -9,13 +9,13 @@
 
 namespace mcds::test {
 
-// A blocking stream socket to a numeric address or unix path; -1 when nobody listens.
+// Returns a blocking stream socket to a numeric address or unix path, or -1 if no process listens.
 int connect_to(const Server& server);
-// A listening unix socket, non-blocking; throws std::runtime_error.
+// Returns a listening, non-blocking unix socket. Throws std::runtime_error.
 int listen_at(const std::string& path);
 
-// Sends `text` on a connection of its own and returns what comes back up to and including `end` (or up to the
-// connection's end, or `patience` of silence).
+// Sends `text` on a connection of its own. Returns the answer up to and including `end`, or up to the end of
+// the connection, or until nothing arrives for `patience`.
 std::string talk(const Server& server, std::string_view text, std::string_view end = "\r\n",
                  std::chrono::milliseconds patience = std::chrono::seconds(2));
 

@@ -1,4 +1,4 @@
-// What a structure runs on in the tests that need no server.
+// The environment of a structure in tests without servers.
 #pragma once
 
 #include "common/base/random.hpp"
@@ -9,8 +9,8 @@
 
 namespace mcds::test {
 
-// Servers in memory, a clock that moves when it is told to, chance that repeats. What is asked through
-// `context` is counted first; then the rival may act; then faults may meet it.
+// In-memory servers, a clock that advances only on request, and repeatable random numbers. Requests through
+// `context` are counted first; then the concurrent writer may act; then faults may hit them.
 struct World {
   explicit World(std::size_t servers = 3, std::size_t copies = 1, MemoryServerOptions options = {})
       : memory(clock.time(), servers, options),
@@ -18,7 +18,7 @@ struct World {
         others(memory, clock, random, {}, copies) {}
 
   Context with(std::size_t copies) { return {trips, clock, random, {}, copies}; }
-  // What is stored on a server; by default on the one that the key is placed on.
+  // Returns the value stored on a server, by default on the one where the key is placed.
   std::string stored(const std::string& key) { return value_on(memory.server_for(key), key); }
   std::string stored_on(std::size_t server, const std::string& key) {
     return value_on(memory.server(server), key);
@@ -31,7 +31,7 @@ struct World {
   Rival rival{faults};
   TripCounter trips{rival};
   Context context;
-  Context others;  // another client's, whom no fault meets
+  Context others;  // another client's, without faults
 
  private:
   static std::string value_on(MemoryServer& server, const std::string& key) {
@@ -40,7 +40,7 @@ struct World {
   }
 };
 
-// The keys of what has not expired, on all servers.
+// Returns the keys of all unexpired items, on all servers.
 inline std::vector<std::string> left_in(MemoryCluster& memory) {
   std::vector<std::string> keys;
   for (std::size_t server = 0; server < memory.size(); ++server) {

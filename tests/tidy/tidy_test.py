@@ -16,8 +16,9 @@ ROOMS = ("common/structures", "common/operations")
 # Two kinds of one structure; a lock, and one of several; a cache's entries, and what they hold and depend on.
 PUBLIC = {"cache": {"cache.hpp", "entry.hpp", "tags.hpp"}, "eventlog": {"eventlog.hpp", "event.hpp", "cursor.hpp"}, "elements": {"elements.hpp", "element.hpp", "table.hpp", "hash.hpp", "hash_watch.hpp"}, "lock": {"lock.hpp", "slots.hpp"},
           "doctor": {"checks.hpp", "examination.hpp", "gather.hpp", "live_keys.hpp"},
-          "move": {"move.hpp", "ledger.hpp"}}
+          "move": {"move.hpp", "move_journal.hpp", "server_starts.hpp"}}
 ARROWS = {("array", "lock"), ("cache", "lock"), ("move", "array"), ("capacity", "doctor")}
+CLANG_FORMAT = 14  # another version breaks some lines elsewhere
 TOP_LEVEL = {"tools", "common", "tests", "completions", "man", "meson.build", "README.md", "meson_options.txt", "LICENSE"}
 FORBIDDEN_IN_COMMON = {
     r"\bstd::c(?:out|err)\b|\bprintf\s*\(": "prints",
@@ -30,6 +31,16 @@ CLOCK_EXCEPTIONS = ("common/base/clock.cpp", "common/cluster/wire/")
 # The end of a child process is not that of the program.
 EXIT_EXCEPTIONS = ("common/base/process.cpp", "common/cluster/keys/live.cpp",
                    "common/cluster/libmemcached/library.cpp")
+# The library reads all JSON in one place, behind json_fault; as a tree, which rewrites numbers, only settings of other programs.
+JSON_USERS = {"nlohmann/json.hpp": {"common/base/json_reader.cpp", "common/placement/mcrouter/json_tree.hpp"},
+              "common/placement/mcrouter/json_tree.hpp": {"common/placement/mcrouter/builder.hpp", "common/placement/mcrouter/json_tree.cpp",
+                                                          "common/placement/pools/applications.cpp", "common/placement/pools/files.cpp"}}
+# Comments use the field's terms and have a subject: tombstone, incarnation, repair, unknown outcome; "a client that…".
+FORBIDDEN_WORDS = re.compile(r"\b(?:told|heard|whoever|rival|anew|in vain|in doubt|doubt|heal|vouch|perhaps|relied upon|taken for|so many|"
+                             r"stands still|goes on|by now|all the same|word of)\b", re.I)
+# So begins a clause, and not a sentence. The share of the tree's block comments that do is printed, and bounded.
+CLAUSE = re.compile(r"\W*(?:what|of|whether|those|who|which|from|with|without)\b", re.I)
+CLAUSES_ALLOWED = 0.05
 HEADINGS = ["Key layout", "Invariants", "Round trips", "When things fail", "Source"]
 
 
@@ -76,6 +87,30 @@ def check_includes(path, text):
     check(not wrong, f"{path}: imports upwards: {', '.join(wrong)}")
 
 
+def included_by(header, folder, seen):
+    """Adds to `seen` what a header includes, itself or by headers of the same folder."""
+    for include in re.findall(r'^#include ([<"][^>"]+[>"])', read(header), re.M):
+        inner = include[1:-1]
+        if include not in seen:
+            seen.add(include)
+            if os.path.dirname(inner) == folder and os.path.exists(inner):
+                included_by(inner, folder, seen)
+
+
+def check_repeated(path, text):
+    """A source does not repeat what a header of its folder includes."""
+    folder, there = os.path.dirname(path), set()
+    includes = re.findall(r'^#include ([<"][^>"]+[>"])', text, re.M)
+    for include in includes:
+        if os.path.dirname(include[1:-1]) == folder and include != f'"{path[:-4]}.hpp"':
+            included_by(include[1:-1], folder, there)
+    own = path[:-4] + ".hpp"
+    if os.path.exists(own):
+        included_by(own, folder, there)
+    repeated = [include for include in includes if include in there and include != f'"{own}"']
+    check(not repeated, f"{path}: a header of its folder includes {', '.join(repeated)} already")
+
+
 def room(path):
     parts = path.split("/")
     return parts[2] if "/".join(parts[:2]) in ROOMS and len(parts) > 3 else None
@@ -97,6 +132,10 @@ def check_rooms(path, text):
 
 
 def check_format(paths):
+    said = subprocess.run(["clang-format", "--version"], check=False, capture_output=True, text=True).stdout
+    if f"version {CLANG_FORMAT}." not in said:
+        print(f"not checked: the format, which is that of clang-format {CLANG_FORMAT}; this is {said.strip()}")
+        return
     done = subprocess.run(["clang-format", "--dry-run", "--Werror", *paths], check=False, capture_output=True, text=True)
     wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: error: code should be clang-formatted", done.stderr, re.M)))
     for path in paths:
@@ -110,8 +149,10 @@ def check_common(path, text):
         if path.startswith(CLOCK_EXCEPTIONS) or (path in EXIT_EXCEPTIONS and "exit" in what):
             continue
         check(not re.search(pattern, code), f"{path}: {what}")
-    heavy = re.findall(r"#include <(?:CLI/|nlohmann/|iostream)", text)
+    heavy = re.findall(r"#include <(?:CLI/|iostream)", text)
     check(not heavy, f"{path}: includes {heavy}")
+    for header, users in JSON_USERS.items():
+        check(bool(re.search(rf'#include [<"]{header}[>"]', text)) == (path in users), f"{path}: only {sorted(users)} include {header}")
 
 
 def check_structure_header(path, text):
@@ -133,6 +174,18 @@ def check_comments(path, text, names):
     wide = [number for number, line in enumerate(text.split("\n"), 1) if len(line) > 110 and
             (re.match(r" *//(?! sources:)", line) or not path.startswith("tests/"))]
     check(not wide, f"{path}: wider than 110 columns in the lines {wide}")
+
+
+def block_comments(text):
+    return re.findall(r"(?m)^ *// ?(\S.*(?:\n *//.*)*)", text)
+
+
+def check_words(path, text):
+    """Returns how many block comments there are, and how many open with a clause."""
+    private = sorted({found for comment in re.findall(r"(?:^|\s)// (.*)", text) for found in FORBIDDEN_WORDS.findall(comment)})
+    check(not private, f"{path}: comments with {private}; use the field's terms")
+    blocks = block_comments(text)
+    return len(blocks), sum(CLAUSE.match(block) is not None for block in blocks)
 
 
 def long_functions(text):
@@ -163,7 +216,7 @@ def main():
     sources = tracked("*.cpp", "*.hpp", "*.h", "*.c")
     check_format(sources)
     names = {os.path.basename(path) for path in sources}
-    between = []
+    between, blocks, clauses = [], 0, 0
     for path in sources:
         text = read(path)
         check_includes(path, text)
@@ -171,9 +224,13 @@ def main():
             between += check_rooms(path, text)
         check_public(path, text)
         check_comments(path, text, names)
+        counted = check_words(path, text)
+        blocks, clauses = blocks + counted[0], clauses + counted[1]
         if path.startswith(("common/", "tools/")):
             long = list(long_functions(text))
             check(not long, f"{path}: functions of more than 60 lines begin in the lines {long}")
+        if path.startswith(("common/", "tools/")) and path.endswith(".cpp"):
+            check_repeated(path, text)
         if path.startswith("common/"):
             check_common(path, text)
         if re.fullmatch(r"common/(?:structures/(\w+)/\1|operations/move/move)\.hpp", path) and room(path) != "elements" or path.endswith(("/table.hpp", "/hash.hpp", "/slots.hpp")):
@@ -182,6 +239,8 @@ def main():
             check("#pragma once" in text, f"{path}: no #pragma once")
             if path.startswith(("common/", "tools/")):
                 check_begin(path, text)
+    print(f"block comments: {blocks}, of which {clauses} open with a clause")
+    check(clauses <= CLAUSES_ALLOWED * blocks, "too many block comments open with a clause: begin with a verb or a noun")
     print(f"includes between the rooms of {' and '.join(ROOMS)}: {len(between)}, over {len(set(between))} arrows")
     finish()
 

@@ -9,6 +9,7 @@
 
 #include "common/base/random.hpp"
 #include "common/cluster/decorators.hpp"
+#include "common/structures/counter/record.hpp"
 #include "tests/support/mistakes.hpp"
 
 namespace mcds::test {
@@ -22,6 +23,10 @@ bool one_in(std::uint64_t times) {
 
 bool is_element(const Request& request) {
   return request.key.find(":v:") != std::string::npos;
+}
+
+bool is_index(const Request& request) {
+  return request.key.find(":i:") != std::string::npos;
 }
 
 // What the server would have said to what it was not sent.
@@ -52,14 +57,30 @@ class Planted final : public Decorator {
       return inner().execute(request);
     if (fault_ == "visitors" && request.op == Op::add && reply.outcome == Outcome::not_stored)
       return pretended(request, reply.server);
+    if (fault_ == "again" && request.op == Op::cas && reply.unknown()) return count_again(request);
     return reply;
   }
 
+  // Counts once more after a lost reply, without looking its id up.
+  Reply count_again(const Request& request) {
+    const std::size_t server = server_of(request);
+    const Reply now = inner().execute(Request::gets(request.key).on(server));
+    auto record = CounterRecord::parse(now.value);
+    if (now.outcome != Outcome::hit || !record) return now;
+    record->count(1, "again");
+    return inner().execute(
+        Request::compare_and_set(request.key, record->text(), request.exptime, now.cas).on(server));
+  }
+
   // A write that is acknowledged and never sent.
-  bool drops(const Request& request) const {
+  bool drops(const Request& request) {
     if (fault_ == "eventlog" || fault_ == "array") return appends(request) && one_in(20);
     if (fault_ == "hash") return is_element(request) && request.op == Op::replace && one_in(20);
     if (fault_ == "table") return is_element(request) && request.op == Op::remove && one_in(20);
+    if (fault_ == "unlisted") return appends(request) && is_index(request) && one_in(3);
+    // A new incarnation is written in one copy only.
+    if (fault_ == "incarnation" && request.op == Op::add && CounterRecord::parse(request.value))
+      return begun_on_.try_emplace(request.key, server_of(request)).first->second != server_of(request);
     // Of stores and of invalidations.
     if (fault_ == "cache") return request.op == Op::cas && one_in(5);
     return false;
@@ -77,6 +98,7 @@ class Planted final : public Decorator {
   }
 
   std::string fault_;
+  std::map<std::string, std::size_t> begun_on_;  // the server of a new counter's first copy
 };
 
 }  // namespace

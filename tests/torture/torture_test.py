@@ -11,10 +11,9 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
-from checks import check, finish
+from checks import FULL, check, finish
 from history import ANY, PRESENT, Step, linearizable
 
-FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 BUILD = os.path.abspath(sys.argv[1])
 
 

@@ -4,6 +4,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
+#include "common/primitives/seal.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::array_test {
@@ -29,6 +30,17 @@ struct World : test::World {
 using Texts = std::vector<std::string>;
 
 }  // namespace
+
+TEST_CASE("array: a line of an unknown form changes nothing and is reported") {
+  for (const char* line : {"! 2.5 x", "= 2.5 x", "+ 2.5", "- 2.5", "! 2.5.x", "? 2.5"}) {
+    World world;
+    world.add({"a", "b"});
+    world.memory.execute(Request::append("array:jobs", seal(line) + "\n"));
+    const auto fetched = world.jobs.fetch();
+    CHECK(fetched.elements == World::quoted({"a", "b"}));
+    CHECK(fetched.loss.unknown == 1);
+  }
+}
 
 TEST_CASE("array: added, removed, replaced, in the order of the changes") {
   World world;
@@ -99,23 +111,23 @@ TEST_CASE("array: past one item it goes on in segments and loses nothing") {
   CHECK(world.fetched() == World::quoted(all));
 }
 
-TEST_CASE("array: 20,000 values that come and go leave a bounded journal, whoever is told or reads") {
-  for (const bool told : {false, true}) {
-    CAPTURE(told);
+TEST_CASE("array: 20,000 values that come and go leave a bounded journal, whoever is reported or reads") {
+  for (const bool reported : {false, true}) {
+    CAPTURE(reported);
     World world;
     for (int i = 0; i < 200; ++i) {
       Texts batch;
       for (int j = 0; j < 100; ++j) batch.push_back(std::to_string(100 * i + j) + std::string(100, '.'));
       world.add(batch);
-      if (told)
-        CHECK(world.jobs.change_and_tell({}, World::quoted(batch)).deleted == World::quoted(batch));
+      if (reported)
+        CHECK(world.jobs.change_and_report({}, World::quoted(batch)).deleted == World::quoted(batch));
       else
         world.remove(batch);
     }
     CHECK(world.fetched().empty());
     const auto keys = world.jobs.keys();
-    CHECK(keys.size() <= (told ? 6 : 1));
-    CHECK(Journal(world.context, "array:jobs").read().lines.size() < (told ? 3 * 64 * 100 : 300));
+    CHECK(keys.size() <= (reported ? 6 : 1));
+    CHECK(Journal(world.context, "array:jobs").read().lines.size() < (reported ? 3 * 64 * 100 : 300));
   }
 }
 
@@ -169,7 +181,7 @@ TEST_CASE("array: what a compaction meets does not show in the fetch that began 
   }
 }
 
-TEST_CASE("array: who deletes is told, although the journal is compacted before it looks") {
+TEST_CASE("array: who deletes is reported, although the journal is compacted before it looks") {
   World world;
   Texts many;
   for (int i = 0; i < 2000; ++i) many.push_back(std::to_string(i));
@@ -182,7 +194,7 @@ TEST_CASE("array: who deletes is told, although the journal is compacted before 
     return std::optional<test::Mishap>();
   });
   Array slow({rival, world.clock, world.random, {}}, "jobs");
-  CHECK(slow.change_and_tell({}, World::quoted({"b"})).deleted == World::quoted({"b"}));
+  CHECK(slow.change_and_report({}, World::quoted({"b"})).deleted == World::quoted({"b"}));
   CHECK(compacted);
   CHECK(Journal(world.context, "array:jobs").read().lines.size() < 1500);
   CHECK(world.fetched() == World::quoted({"c"}));
@@ -205,7 +217,7 @@ TEST_CASE("array: it has one copy, whatever number of copies is configured") {
   CHECK(jobs.keys().front().key == "array:jobs");
 }
 
-TEST_CASE("array: a lost segment is told, never a silently shorter list") {
+TEST_CASE("array: a lost segment is reported, never a silently shorter list") {
   World world;
   for (int i = 0; i < 15; ++i) world.add({std::string(100000, 'x')});
   const auto keys = world.jobs.keys();
@@ -222,9 +234,9 @@ TEST_CASE("array: a foreign value is never taken for an empty array, and never o
   CHECK_THROWS_AS(world.fetched(), CorruptData);
   CHECK_THROWS_AS(world.jobs.drop(), CorruptData);
   CHECK(world.trips.execute(Request::get("array:jobs")).value == "[1,2]");
-  for (const char* name : {"a:json", "a:s:0123456789abcdef"})
+  for (const char* name : {"a:json", "a:s:0123456789abcdef", "a:s:other-client.1"})
     CHECK_THROWS_AS(Array(world.context, name), InvalidInput);
-  CHECK_NOTHROW(Array(world.context, "a:s:b"));
+  CHECK_NOTHROW(Array(world.context, "a:s:b:c"));
 }
 
 TEST_CASE("array: the JSON encoding is one JSON array") {

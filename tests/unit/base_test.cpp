@@ -55,7 +55,7 @@ TEST_CASE("times: a day and a minute are those of the local clock") {
 TEST_CASE("times: milliseconds of Unix time are refused with a hint") {
   CHECK_THROWS_WITH_AS(
       parse_time("1795234133945", {}, "--first"),
-      "--first: \"1795234133945\" is too large for a Unix time in seconds; are these milliseconds?",
+      "--first: '1795234133945' is too large for a Unix time in seconds; are these milliseconds?",
       InvalidInput);
 }
 

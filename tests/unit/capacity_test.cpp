@@ -1,4 +1,4 @@
-// Hit ratios of sizes that are not there, against a cache of each size that is kept by hand.
+// Estimated hit ratios, compared with a simulated cache of each size.
 #include "common/operations/capacity/capacity.hpp"
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ namespace mcds::capacity_estimates {
 
 namespace {
 
-// Drops what was used longest ago; every value is one byte.
+// A cache that drops the least recently used key; every value is one byte.
 class Cache {
  public:
   explicit Cache(std::size_t size) : size_(size) {}
@@ -60,7 +60,7 @@ TEST_CASE("capacity: from what one cache holds and a while of its requests, the 
     for (Cache& cache : caches) cache.get(key);
   }
   ReuseDistances distances(9000);
-  // Only what the second holds is known.
+  // The estimate knows only the contents of the second cache.
   for (auto key = caches[1].order().rbegin(); key != caches[1].order().rend(); ++key)
     distances.seed(*key, 1, ReuseDistances::never);
   std::vector<double> hits(sizes.size());

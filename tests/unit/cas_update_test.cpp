@@ -9,7 +9,7 @@ namespace mcds::test::cas_update_test {
 
 namespace {
 
-// Answers every store in these words and stores nothing.
+// Answers every store with this outcome and stores nothing.
 class Refusing final : public Decorator {
  public:
   Refusing(Cluster& inner, Outcome outcome) : Decorator(inner), outcome_(outcome) {}

@@ -109,7 +109,7 @@ TEST_CASE("config: later files win key by key, errors name file and line") {
   CHECK(config.pools["a"].profile == "gomemcache");
   CHECK(config.pools["b"].key_prefix == "b:");
   CHECK_THROWS_WITH_AS(read_config("\nserver = x\n", "f", config),
-                       "f:2: unknown key \"server\"; did you mean \"servers\"?", Failure);
+                       "f:2: unknown key 'server'; did you mean 'servers'?", Failure);
   CHECK_THROWS_WITH_AS(read_config("[pool a]\nservers = h:0\n", "f", config),
                        "f:2: server 'h:0': the port must be a number from 1 to 65535", Failure);
   CHECK_THROWS_AS(read_config("[pool ]\nservers = a\n", "f", config), Failure);
@@ -121,11 +121,11 @@ TEST_CASE(
   const std::string first = "[pool a]\nservers = one\nuser = u\npassword_file = /p\n";
   Config config;
   read_config(first, "first", config);
-  CHECK_THROWS_WITH_AS(
-      read_config("[pool a]\nservers = two\n", "second", config),
-      "second: [pool a] has servers of its own, but user is of first, for other servers; set it here "
-      "too, or use another name",
-      Failure);
+  CHECK_THROWS_WITH_AS(read_config("[pool a]\nservers = two\n", "second", config),
+                       "second: [pool a] sets its own servers, but user comes from first and belongs to "
+                       "other servers; set user in "
+                       "second too, or rename the section",
+                       Failure);
   Config found;
   read_config(first, "first", found);
   CHECK_THROWS_AS(read_config("[pool a]\nuser = u\nservers_from = file:/f\n", "second", found), Failure);

@@ -9,7 +9,7 @@ using namespace mcds::test;
 
 namespace {
 
-// Composites over a counted, disturbed server in memory.
+// Composites over an in-memory server with a trip counter, faults and a concurrent writer.
 struct Stack {
   FakeClock clock;
   MemoryCluster memory{clock.time(), 1};
@@ -68,7 +68,7 @@ TEST_CASE("requests of one key take effect in batch order, whatever must be crea
                                       Request::remove("k"),
                                       Request::append_or_create("k", "Q", "d", Exptime::never()),
                                       Request::get("k")};
-  // A rival that creates the key between two trips must not reorder ours.
+  // A concurrent writer that creates the key between two trips must not reorder ours.
   stack.rival.before(1, [&] { stack.memory.execute(Request::add("k", "R", Exptime::never())); });
   const std::vector<Reply> replies = stack.cluster.execute(batch);
   CHECK(replies[2].value == "Rab");
@@ -111,6 +111,29 @@ TEST_CASE("append_or_create tells a full item from a missing one and from one th
   CHECK(stack.put("other", std::string(100000, 'y')).is(ReplyFailure::Kind::refused));
 }
 
+TEST_CASE(
+    "append_or_create of an item that was just missing takes one trip, and appends if a rival was faster") {
+  const auto create = [](Stack& stack) {
+    return stack.cluster.execute(Request::append_or_create("k", "P", "v", Exptime::never()).creating_first());
+  };
+  Stack alone;
+  CHECK(alone.trips.trips_of([&] { CHECK(create(alone).created); }) == 1);
+  CHECK(alone.value("k") == "Pv");
+  Stack stack;
+  stack.memory.execute(Request::add("k", "R", Exptime::never()));
+  Reply appended;
+  CHECK(stack.trips.trips_of([&] { appended = create(stack); }) == 2);
+  CHECK(appended.outcome == Outcome::stored);
+  CHECK(!appended.created);
+  CHECK(stack.value("k") == "Rv");
+  // A server without memory refuses the add although the item is there, and has room for the append.
+  stack.faults.once(Op::add, Mishap::refused);
+  CHECK(create(stack).outcome == Outcome::stored);
+  CHECK(stack.value("k") == "Rvv");
+  stack.faults.once(Op::add, Mishap::refused);
+  CHECK(stack.put("none", "v").is(ReplyFailure::Kind::refused));
+}
+
 TEST_CASE("an unknown outcome inside a composite stays unknown and nothing is sent again") {
   for (const Op step : {Op::incr, Op::add}) {
     Stack stack;
@@ -146,8 +169,8 @@ TEST_CASE("composites: a part is looked for, and created, where the key is that 
   for (int i = 0; i < 20; ++i) {
     const std::string owner = "log" + std::to_string(i);
     const std::string part = owner + ".1";
-    cluster.execute(Request::append_or_create(part, "P", "a", Exptime::never()).lying_with(owner));
-    cluster.execute(Request::incr_or_create(part + "n", 1, 7, Exptime::never()).lying_with(owner));
+    cluster.execute(Request::append_or_create(part, "P", "a", Exptime::never()).placed_with(owner));
+    cluster.execute(Request::incr_or_create(part + "n", 1, 7, Exptime::never()).placed_with(owner));
     CHECK(memory.server_for(owner).peek(part).has_value());
     CHECK(memory.server_for(owner).peek(part + "n").has_value());
   }

@@ -1,4 +1,4 @@
-// Compressed streams: whole, cut, changed, and from someone else.
+// Compressed streams: whole, truncated, changed, and written by another program.
 #include "common/base/compression.hpp"
 
 #include <doctest/doctest.h>
@@ -77,15 +77,15 @@ TEST_CASE("compression: cut anywhere it says so, and what was read is the beginn
 
 TEST_CASE("compression: changed anywhere it says so, or changes nothing") {
   const std::string text = text_of(20'000), bytes = compressed(text, 4096);
-  std::size_t told = 0;
+  std::size_t reported = 0;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     std::string changed = bytes;
     changed[i] = static_cast<char>(changed[i] ^ 0x10);
     const Read read = decompressed(changed, 512);
     if (read.problem.empty()) CHECK(read.text == text);
-    told += read.problem.empty() ? 0 : 1;
+    reported += read.problem.empty() ? 0 : 1;
   }
-  CHECK(told > bytes.size() * 9 / 10);
+  CHECK(reported > bytes.size() * 9 / 10);
 }
 
 TEST_CASE("compression: a frame whose window would take more than 8 MiB is refused") {
@@ -94,7 +94,7 @@ TEST_CASE("compression: a frame whose window would take more than 8 MiB is refus
     CAPTURE(window);
     ZSTD_CCtx* const context = ZSTD_createCCtx();
     ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, window);
-    // Of a stream whose size is not known before, the header tells the window.
+    // The header contains the window if the stream's size is not known in advance.
     std::string bytes(ZSTD_compressBound(text.size()), '\0');
     ZSTD_inBuffer in{text.data(), text.size(), 0};
     ZSTD_outBuffer out{bytes.data(), bytes.size(), 0};

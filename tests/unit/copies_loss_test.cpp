@@ -1,5 +1,5 @@
-// A server is lost before every trip of every write, in turn; then comes a healing read, then the other
-// copy's server is lost. Whatever was acknowledged must still be there.
+// A server is lost before every trip of every write, in turn. Then a read repair follows, and the other
+// copy's server is lost. All acknowledged writes must still exist.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -20,7 +20,7 @@ using Names = std::vector<std::string>;
 
 struct Subject {
   std::string name;
-  std::function<void(Context&, const std::string&)> write;  // throws when it was not acknowledged
+  std::function<void(Context&, const std::string&)> write;  // throws if it was not acknowledged
   std::function<std::set<std::string>(Context&)> read;
 };
 
@@ -46,8 +46,7 @@ const Subject subjects[] = {
      }},
 };
 
-// The writes 0, 1, 2 …, during the last of which `victim` is lost before trip `trip`; false: there was no
-// such trip.
+// Writes 0, 1, 2 …; `victim` is lost before trip `trip` of the last write. False: there was no such trip.
 bool check_loss(const Subject& subject, std::size_t victim, std::size_t other, std::size_t trip) {
   FakeClock clock;
   SeededRandom random{trip + 1};

@@ -43,7 +43,7 @@ TEST_CASE("copies: a part lies with what it continues, or two copies of it could
   const Replicas copies(world.context);
   for (int i = 0; i < 50; ++i) {
     const std::string root = "array2:a" + std::to_string(i);
-    const Request part = Request::get(root + ":s:" + world.random.token()).lying_with(root);
+    const Request part = Request::get(root + ":s:" + world.random.token()).placed_with(root);
     CHECK(world.context.cluster.server_of(part) == copy_servers(world.context, root).front());
     const auto replies = execute_copies(world.context, part);
     for (std::size_t copy = 0; copy < 2; ++copy) {

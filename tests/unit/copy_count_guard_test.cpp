@@ -1,4 +1,4 @@
-// What is kept in several copies, touched with another number of copies than that.
+// Structures in several copies, used with another copy count.
 #include "common/replication/copy_count_guard.hpp"
 
 #include <doctest/doctest.h>
@@ -35,21 +35,21 @@ struct GuardWorld : test::World {
 };
 
 void check_refused(const std::function<void()>& act, std::size_t kept) {
-  const std::string told = std::to_string(kept) + (kept == 1 ? " copy" : " copies");
+  const std::string reported = std::to_string(kept) + (kept == 1 ? " copy" : " copies");
   bool refused = false;
   try {
     act();
   } catch (const Failure& failure) {
     refused = true;
     CHECK(failure.code() == ErrorCode::bad_data);
-    CHECK(std::string(failure.what()).find("is kept in " + told) != std::string::npos);
+    CHECK(std::string(failure.what()).find("' has " + reported) != std::string::npos);
   }
   CHECK(refused);
 }
 
 using Verb = std::function<void(GuardWorld&, std::size_t copies)>;
 
-// Kept in every number of copies, touched with every other: refused, and nothing changed.
+// Checks every copy count with every other one: the call is refused, and nothing changes.
 void check_all(const std::function<void(GuardWorld&, std::size_t copies)>& write,
                const std::map<std::string, Verb>& verbs) {
   for (const std::size_t kept : {1U, 2U, 3U}) {
@@ -91,7 +91,7 @@ bool nothing_to_undo() {
   return false;
 }
 
-// Creates something of one item in two copies; `meanwhile` happens between the two checks.
+// Creates a one-item structure in two copies; `meanwhile` runs between the two checks.
 ErrorCode create_in_two(GuardWorld& world, const std::function<void()>& meanwhile,
                         const CopyCountGuard::Undo& undo) {
   const Context context = world.with(2);

@@ -1,4 +1,4 @@
-// Counters with several copies: records that merge, kept by one rule, under keys that say how many there are.
+// Counters with several copies: records that merge by one rule, under keys that contain the copy count.
 #include <doctest/doctest.h>
 
 #include <utility>
@@ -21,7 +21,7 @@ std::optional<std::uint64_t> value_of(const Context& context, const std::string&
   return test::value_of(test::reading_of(context, name));
 }
 
-// Nothing: it was done.
+// The error of a change; unset: it was done.
 using Code = std::optional<ErrorCode>;
 const Code done;
 
@@ -34,7 +34,7 @@ std::string key_in(std::size_t copies) {
   return copies == 1 ? "counter:c" : "counter" + std::to_string(copies) + ":c";
 }
 
-// What one client sees of the servers: some do not answer it.
+// One client's view of the servers: some do not answer it.
 struct Cut {
   Cut(test::World& world, std::vector<std::size_t> servers) : faults(world.memory), away(std::move(servers)) {
     faults.choose([this](const Request& request) -> std::optional<test::Mishap> {
@@ -50,7 +50,7 @@ struct Cut {
   bool cut = true;
 };
 
-// By a client that reaches one server only.
+// Sets the counter as a client that reaches one server only.
 void set_alone(test::World& world, std::size_t copies, std::uint64_t value, std::size_t reached) {
   std::vector<std::size_t> away;
   for (const std::size_t server : copy_servers(world.with(copies), key_in(copies))) {
@@ -106,12 +106,12 @@ TEST_CASE("counter copies: a batch costs as many trips as one") {
 
 TEST_CASE("counter copies: a record reads back, and no damaged one does") {
   CounterRecord record;
-  record.life = "00000000000000a1";
-  record.lives[record.life];
+  record.incarnation = "00000000000000a1";
+  record.incarnations[record.incarnation];
   record.base = {
-      .number = 3, .kind = CounterRecord::Base::Kind::set, .value = 100, .mark = "00000000000000f1"};
+      .number = 3, .kind = CounterRecord::Epoch::Kind::set, .value = 100, .mark = "00000000000000f1"};
   record.count(5, "00000000000000b1");
-  record.lives["00000000000000a2"] = {{3, 9}, {2, 4}};
+  record.incarnations["00000000000000a2"] = {{3, 9}, {2, 4}};
   record.base.expires_at = 1795234800;
   const std::string text = record.text();
   REQUIRE(CounterRecord::parse(text));
@@ -185,7 +185,7 @@ TEST_CASE("counter copies: a set that reached one copy takes away what it saw, a
   Counter counter(world.context);
   counter.incr("c", 100);
   const auto servers = copy_servers(world.context, key_in(3));
-  // What it read is what it reached; what it wrote reached one of three.
+  // It reads all three copies, but its write reaches only one of them.
   test::ScriptedFaults faults(world.memory);
   faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
     const bool writes = request.op == Op::cas || request.op == Op::add;
@@ -206,7 +206,7 @@ TEST_CASE("counter copies: an increment that saw a set which is lost by now undo
   Counter(world.context).incr("c", 1);
   set_alone(world, 2, 1500, first);
   test::Rival rival(world.memory);
-  // Counted in the first copy, and not yet told to the other.
+  // The write is in the first copy, but not yet in the other.
   rival.before(2, [&] {
     world.memory.server(first).flush();
     Counter(world.context).set("c", 20, std::nullopt, false);
@@ -281,9 +281,9 @@ TEST_CASE(
   Counter(world.context).set("c", 2500, std::nullopt, false);
   world.memory.restart(servers[1]);
   set_alone(world, 2, 3500, servers[1]);
-  // Nothing that it could have seen tells that its number is to be higher.
+  // No copy that the client could read shows that its number must be higher.
   CHECK(value_of(world.context) == 2500);
-  // Once it sees both, it counts.
+  // Once the client reads both copies, its set wins.
   Counter(world.context).set("c", 3500, std::nullopt, false);
   CHECK(value_of(world.others) == 3500);
 
@@ -304,7 +304,7 @@ TEST_CASE(
   set_alone(world, 2, 1500, servers[1]);
   Counter(world.context).set("c", 2500, std::nullopt, false);
   world.memory.restart(servers[1]);
-  // The other copy is silent until this one was perhaps written.
+  // The other copy does not answer until this one may have been written.
   bool wrote = false;
   world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
     const bool lost = request.op == Op::add && !std::exchange(wrote, true);
@@ -338,11 +338,56 @@ TEST_CASE("counter copies: a lost reply to an increment is counted once") {
   }
 }
 
+TEST_CASE("counter copies: an increment without a reply waits for the copy that may have it") {
+  for (const std::size_t copies : {2U, 3U}) {
+    for (const auto mishap : {test::Mishap::lost_reply, test::Mishap::lost_request}) {
+      CAPTURE(copies);
+      test::World world(3, copies);
+      Counter counter(world.context);
+      counter.incr("c", 1);
+      std::optional<std::size_t> silent;  // does not answer the next reading either
+      std::size_t readings = 0;
+      world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+        if (request.op == Op::cas && !silent) {
+          silent = world.faults.server_of(request);
+          return mishap;
+        }
+        const bool reads = request.op == Op::probe && silent && world.faults.server_of(request) == *silent;
+        return reads && ++readings == 1 ? std::optional(test::Mishap::unreachable) : std::nullopt;
+      });
+      CHECK(counter.incr("c", 3).value == 4);
+      CHECK(readings == 2);
+      CHECK(value_of(world.others) == 4);
+    }
+  }
+}
+
+TEST_CASE("counter copies: an increment found after a lost reply, and in no majority, may be counted") {
+  for (const bool lost : {false, true}) {
+    CAPTURE(lost);
+    test::World world(3, 3);
+    Counter counter(world.context);
+    counter.incr("c", 1);
+    const std::size_t first = copy_servers(world.context, key_in(3)).front();
+    world.faults.choose([&, sent = false](const Request& request) mutable -> std::optional<test::Mishap> {
+      if (request.op != Op::cas) return std::nullopt;
+      if (world.faults.server_of(request) != first) return test::Mishap::refused;
+      return lost && !std::exchange(sent, true) ? std::optional(test::Mishap::lost_reply) : std::nullopt;
+    });
+    const auto failure = attempt([&] { counter.incr("c", 3); }).failure();
+    REQUIRE(failure);
+    CHECK(failure->code() == ErrorCode::unknown_outcome);
+    CHECK((failure->server() == world.memory.address_of(first)) == lost);
+    world.faults.none();
+    CHECK(value_of(world.others) == 4);
+  }
+}
+
 TEST_CASE("counter copies: the later set counts, of one number the larger; increments between count once") {
   test::World world(3, 3);
   Counter counter(world.context);
   counter.incr("c", 7);
-  // Each reads before the other writes.
+  // Each client reads before the other one writes.
   const auto during_write = [&](const std::function<void()>& act) {
     bool met = false;
     test::ScriptedFaults faults(world.memory);
@@ -415,7 +460,7 @@ TEST_CASE("counter copies: another number is refused, and nothing changes; kept 
           CAPTURE(other);
           CAPTURE(verb);
           Counter wrong(world.with(other));
-          const bool takes = verb == 7;  // whose number is one
+          const bool takes = verb == 7;  // which needs a single copy
           if (takes && kept == 1) continue;
           CHECK(code_of([&] { verbs[verb](wrong); }) == ErrorCode::bad_data);
           CHECK(test::left_in(world.memory).size() == kept);
@@ -469,7 +514,7 @@ TEST_CASE("counter copies: a removal is remembered for an hour, and forbids no o
   CHECK(test::left_in(world.memory).empty());
 }
 
-// Each row: how far the clock of another client is ahead of who created the counter, for an hour.
+// Each row: how far another client's clock is ahead of that of the counter's creator, for an hour.
 TEST_CASE("counter copies: a client whose clock is wrong neither ends an exact counter nor prolongs it") {
   for (const std::size_t copies : {1U, 2U, 3U}) {
     for (const auto skew : {-180min, -30min, 30min, 180min}) {
@@ -488,7 +533,7 @@ TEST_CASE("counter copies: a client whose clock is wrong neither ends an exact c
   }
 }
 
-// What it was set to may end, and what is remembered of that afterwards.
+// The value that was set may expire, and so may its record in other copies.
 TEST_CASE("counter copies: a client whose clock is wrong does not undo a set or a removal") {
   for (const auto skew : {-180min, -30min, 30min, 180min}) {
     INFO("skew in minutes ", skew.count());
@@ -520,7 +565,7 @@ TEST_CASE("counter copies: what was created or set with an expiry ends") {
   counter.set("c", 9, std::nullopt, false);
   world.clock.advance(12s);
   CHECK(value_of(world.context) == 9);
-  // One server missed that it was set with an expiry: it does not bring back what was before.
+  // A server that missed the set with a ttl must not restore the earlier value.
   Cut cut(world, {copy_servers(world.context, key_in(3))[0]});
   Counter(cut.in(world, 3)).set("c", 3, 10s, false);
   world.clock.advance(5s);
@@ -549,7 +594,7 @@ TEST_CASE("counter copies: what a server missed comes back neither before nor af
         }
         world.clock.advance(wait);
         CHECK(value_of(world.context) == (wait < 4s ? std::optional<std::uint64_t>(1) : std::nullopt));
-        // Its end is no counter that another number would be refused for.
+        // The expired counter must not cause a refusal of another copy count.
         if (wait > 4s) CHECK(Counter(world.with(1)).incr("c", 2).value == 2);
       }
     }

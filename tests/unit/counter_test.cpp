@@ -22,7 +22,7 @@ const IncrOptions exact{.ttl = {}, .exact = true};
 
 CounterRecord single() {
   SeededRandom random{1};
-  return CounterRecord::of_new_life(true, random);
+  return CounterRecord::of_new_incarnation(true, random);
 }
 
 }  // namespace
@@ -52,16 +52,16 @@ TEST_CASE("counter: a record tells whether a change was made among the last 64 o
   const std::string lost = "00000000000000aa";
   CounterRecord record = single();
   record.count(1, "0000000000000001");
-  CHECK(record.tells("0000000000000001", record.life, 0) == true);
+  CHECK(record.tells("0000000000000001", record.incarnation, 0) == true);
   for (int i = 0; i < 64; ++i) {
-    CHECK(record.tells(lost, record.life, 1) == false);
+    CHECK(record.tells(lost, record.incarnation, 1) == false);
     record.count(1, "00000000000000" + std::to_string(10 + i));
   }
-  CHECK(record.tells(lost, record.life, 1) == false);
+  CHECK(record.tells(lost, record.incarnation, 1) == false);
   record.count(1, "0000000000000002");
-  CHECK_FALSE(record.tells(lost, record.life, 1));
-  // The counter has begun again since, or on another copy.
-  CHECK_FALSE(record.tells(lost, record.life, record.changes() + 1));
+  CHECK_FALSE(record.tells(lost, record.incarnation, 1));
+  // The counter has been created again since, or in another copy.
+  CHECK_FALSE(record.tells(lost, record.incarnation, record.changes() + 1));
   CHECK_FALSE(record.tells(lost, "00000000000000a1", record.changes()));
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("counter: a lost reply to a plain take is unknown if the value changed
   CHECK(counter.take("a").value == 5);
   counter.incr("a", 5);
   world.faults.once(Op::cas, test::Mishap::lost_reply);
-  CHECK_THROWS_WITH_AS(counter.take("a"), doctest::Contains("it may have taken 5"), UnknownOutcome);
+  CHECK_THROWS_WITH_AS(counter.take("a"), doctest::Contains("if so, 5 was taken"), UnknownOutcome);
 }
 
 TEST_CASE("counter: a counter stays plain or exact until it is removed") {
@@ -297,7 +297,7 @@ TEST_CASE("counter: a batch of uses is counted in order, one name after the othe
     for (const char* name : {"a", "b", "c"}) uses.push_back({name, 1});
   }
   std::vector<LimitResult> results;
-  // The first use of each name, then all others.
+  // The first trip has the first use of each name, the second all others.
   CHECK(world.trips.trips_of([&] { results = counter.limit(uses, rule); }) == 2);
   REQUIRE(results.size() == uses.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -305,7 +305,7 @@ TEST_CASE("counter: a batch of uses is counted in order, one name after the othe
     CHECK(results[i].allowed == (i / 3 < 3));
     CHECK(results[i].used == std::min<std::uint64_t>(i / 3 + 1, 3));
   }
-  // What a refused large cost took is back before the next use of its name is counted.
+  // A denied use with a large cost is refunded before the next use of its name is counted.
   const std::vector<LimitUse> costly{{"d", 2}, {"d", 2}, {"d", 1}, {"d", 1}};
   const auto answers = counter.limit(costly, rule);
   CHECK(answers[0].allowed);

@@ -1,4 +1,4 @@
-// What a client has created or changed is created again: it was lost or dropped meanwhile.
+// A key that a client has created or changed is created again: it was lost or dropped meanwhile.
 #include <doctest/doctest.h>
 
 #include "tests/support/world.hpp"
@@ -25,7 +25,7 @@ struct Watched {
 
 }  // namespace
 
-TEST_CASE("creation watch: a second creation is told, the first is not") {
+TEST_CASE("creation watch: a second creation is reported, the first is not") {
   Watched client;
   client.incr("counter:hits");
   client.incr("counter:hits");

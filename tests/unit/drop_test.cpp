@@ -1,4 +1,4 @@
-// Structures that are ended: nothing of them remains, whoever dies meanwhile.
+// Dropped structures: nothing of them remains, whichever client dies meanwhile.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 4096};
+const Journal::Options small{.segment_size = 600, .max_padding = 2048, .max_change = 4096};
 
 std::string joined(const std::vector<std::string>& texts) {
   std::string line;
@@ -95,7 +95,7 @@ TEST_CASE("drop: what others add to an array while it is dropped stays, and the 
     CHECK(Array(world.context, "a", small).drop());
     const auto now = Array(world.others, "a", small).fetch();
     CHECK(now.complete());
-    // Before the third trip nothing has been read for good.
+    // Before the third trip, the drop has not read the final contents, so it may drop the addition too.
     if (added && trip > 3) CHECK(now.elements == one);
     if (!now.elements.empty()) CHECK(now.elements == one);
     CHECK(Array(world.others, "a", small).drop() == now.found);
@@ -170,7 +170,7 @@ TEST_CASE("drop: what is made under the same name afterwards is another, and who
   }
 }
 
-// Another client that finds something missing completes it, and then makes its own.
+// Another client that finds a part missing completes the drop, and then creates a structure of its own.
 TEST_CASE("drop: killed at any trip, and the next client finds none of it or all of its own") {
   for (const auto& [servers, copies] : {Shape{1, 1}, Shape{4, 1}, Shape{4, 2}}) {
     for (int trips = 0; trips < 40; ++trips) {
@@ -224,7 +224,7 @@ TEST_CASE("lock: a thousand names used once leave nothing, a week after their fe
       lock.release(*answer.lease);
     }
     CHECK(test::left_in(world.memory).size() >= 1000);
-    // One that is in use is drawn from after its end as before, and grows.
+    // The fence of a lock in use continues to grow after it has expired.
     for (int day = 0; day < 30; ++day) {
       const auto answer = Lock(world.context, "often").acquire({.ttl = 10s, .holder = {}, .fence = true});
       REQUIRE(answer.lease);

@@ -9,6 +9,7 @@
 #include "common/journal/lines.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "common/structures/elements/index.hpp"
+#include "common/structures/elements/index_lines.hpp"
 #include "common/structures/elements/table.hpp"
 #include "tests/support/world.hpp"
 
@@ -74,7 +75,7 @@ TEST_CASE("elements: with a ttl they expire, and every set decides the end") {
   CHECK(world.fetched() == std::map<std::string, std::string>{{"a", "1"}});
   CHECK(World::answers(world.elements.get(Texts{"a", "b"})) == std::vector{true, false});
   CHECK(world.listing().complete());
-  // The line of what has expired goes with the next compaction, and is no loss.
+  // The next compaction drops the line of an expired element. That is no loss.
   world.clock.advance(std::chrono::seconds(61));
   world.elements.compact();
   CHECK(world.listing().names == 1);
@@ -158,7 +159,7 @@ TEST_CASE("elements: round trips do not grow with the number of elements") {
   const Texts many = numbered(500);
   CHECK(world.trips.trips_of([&] { world.set({"first"}); }) == 6);
   world.set(many);
-  CHECK(world.trips.trips_of([&] { world.set(many); }) == 3);  // taken for new, as all were before
+  CHECK(world.trips.trips_of([&] { world.set(many); }) == 3);  // assumed to be new, as all were before
   CHECK(world.trips.trips_of([&] { world.set(many); }) == 1);
   CHECK(world.trips.trips_of([&] { world.set({"another", "and another"}); }) == 3);
   CHECK(world.trips.trips_of([&] { world.elements.get(many); }) == 1);
@@ -187,7 +188,8 @@ TEST_CASE("table: has 1, remove 1, add of an existing member 1 round trip") {
 }
 
 TEST_CASE(
-    "elements: an evicted shard is told, also after it was created anew; setting all again and accepting "
+    "elements: an evicted shard is reported, also after it was created again; setting all again and "
+    "accepting "
     "heals") {
   World world;
   const Texts names = numbered(100);
@@ -196,7 +198,7 @@ TEST_CASE(
   const std::string shard = world.elements.index_keys()[3];
   REQUIRE(world.memory.evict(shard));
   CHECK(world.listing().lost == Texts{shard});
-  world.set(names);  // taken for new, so listed again: not what is tested here
+  world.set(names);  // assumed to be new, so listed again; not tested here
   REQUIRE(world.memory.evict(shard));
   world.set(numbered(200));
   CHECK(world.listing().lost == Texts{shard});
@@ -271,7 +273,7 @@ TEST_CASE(
   World world;
   world.set({"a"});
   const Texts keys = world.elements.index_keys();
-  // As its creator leaves it: its first line is `born`, none is `named`.
+  // The shard as its creator leaves it: the first line is `born`, and no line is `named`.
   const std::size_t shard = crc32("b") % index_shards;
   REQUIRE(shard != crc32("a") % index_shards);
   const std::string born = encode(JournalLine{Change::remove, "6920f3d5b7c1e0f2.1", "born"});
@@ -286,7 +288,7 @@ TEST_CASE(
   REQUIRE(world.memory.evict(keys[shard + 1]));
   CHECK(world.listing().lost == Texts{keys[shard + 1]});
   world.elements.accept();
-  // A manifest that was lost since is told, as is one that does not name a shard which says nothing.
+  // A manifest that was lost since is reported, as is an unnamed shard without a `born` line.
   leave_unnamed(born);
   CHECK(world.listing().complete());
   REQUIRE(world.memory.evict(keys[0]));
@@ -299,7 +301,7 @@ TEST_CASE(
   CHECK(world.listing().lost == Texts{keys[0]});
 }
 
-TEST_CASE("elements: a lost manifest is told") {
+TEST_CASE("elements: a lost manifest is reported") {
   World world;
   world.set(numbered(100));
   const std::string manifest = world.elements.index_keys()[0];
@@ -340,7 +342,7 @@ TEST_CASE(
   CHECK(world.listing().names == 1000);
   CHECK(world.fetched().size() == 1000);
   CHECK(world.listing().complete());
-  // Once more as many as for the fetch, which asks for each name once, and a few for each shard.
+  // Compaction at most doubles the fetch's one request per name, plus a few for each shard.
   CHECK(requests < 2 * 16000 + 17 + index_shards * 12);
   const std::size_t trips = world.trips.trips();
   world.fetched();
@@ -358,7 +360,7 @@ TEST_CASE("elements: a hash that only grows is not asked for its elements each t
     World::answers(Hash(world.context, "cfg").set(elements));
     world.clock.advance(std::chrono::seconds(61));
   }
-  // Two for each element, and a sample of each shard now and then: to ask for all of it was 60,026.
+  // It takes two requests for each element, and samples of the shards. Reading whole shards took 60,026.
   CHECK(world.trips.requests() < 52'000);
 }
 
@@ -384,7 +386,7 @@ TEST_CASE("elements: who has removed many drops their names, unless another clie
     CHECK(world.listing().complete());
   }
   CHECK(world.fetched() == std::map<std::string, std::string>{{"f7", "again"}});
-  // A few are left to others.
+  // If only a few were removed, other clients drop them.
   World few;
   few.set(numbered(100));
   few.elements.remove(numbered(100));
@@ -437,7 +439,7 @@ TEST_CASE(
         World::answers(Hash(world.others, "cfg").set(batch));
         int left = step;
         bool met = false;
-        // From there on nothing gets through: the client has died.
+        // The client has died: no further request gets through.
         world.faults.choose([&](const Request&) -> std::optional<test::Mishap> {
           if (left-- > 0) return std::nullopt;
           return std::exchange(met, true) ? test::Mishap::unreachable : mishap;
@@ -475,6 +477,29 @@ TEST_CASE("elements: an index past one item goes on in segments and loses nothin
   }
   CHECK(world.listing().complete());
   CHECK(world.fetched().size() == names.size());
+}
+
+TEST_CASE("elements: a compaction that drops nothing leaves no further segment behind") {
+  World world;
+  Texts names;
+  for (int i = 0; i < 3000; ++i) names.push_back(std::to_string(i) + std::string(9000, 'x'));
+  world.set(names, "1");
+  world.clock.advance(std::chrono::seconds(61));
+  world.elements.compact();
+  for (int i = 0; i < 3; ++i) {
+    world.set({"new" + std::to_string(i)}, "1");
+    const std::size_t items = test::left_in(world.memory).size();
+    world.elements.compact();
+    CHECK(test::left_in(world.memory).size() == items);
+  }
+  CHECK(world.fetched().size() == names.size() + 3);
+}
+
+TEST_CASE("elements: a line of another program whose id begins with no time is not dropped as old") {
+  constexpr std::int64_t now = 0x6a0abc00;
+  CHECK(is_old("6a0abb000123abcd.0", now));
+  CHECK_FALSE(is_old("6a0abbff0123abcd.0", now));
+  for (const char* id : {"perl-7f3a.12_x.0", "0000000perl.1", "zzzz.0", "6a.0"}) CHECK_FALSE(is_old(id, now));
 }
 
 TEST_CASE("elements: a foreign value under an index key is no empty index") {

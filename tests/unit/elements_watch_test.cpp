@@ -26,8 +26,8 @@ struct World : test::World {
   std::optional<Elements> theirs_;
 };
 
-// `name: before -> now`.
-Texts told(const ElementWatch::Look& look) {
+// Returns the changes as `name: before -> now`.
+Texts reported(const ElementWatch::Look& look) {
   Texts lines;
   for (const auto& change : look.changes)
     lines.push_back(change.name + ": " + change.before.value_or("-") + " -> " + change.value.value_or("-"));
@@ -43,9 +43,9 @@ TEST_CASE("elements, watched: first what is there, then what changes, in one tri
     world.set("a", "1");
     world.set("b", "2");
     ElementWatch watch(world.context, "hash", "cfg", {});
-    CHECK(told(watch.look()) == Texts{"a: - -> 1", "b: - -> 2"});
+    CHECK(reported(watch.look()) == Texts{"a: - -> 1", "b: - -> 2"});
     const auto trips_of_look = [&](const Texts& expected) {
-      return world.trips.trips_of([&] { CHECK(told(watch.look()) == expected); });
+      return world.trips.trips_of([&] { CHECK(reported(watch.look()) == expected); });
     };
     CHECK(trips_of_look({}) == 1);
     world.set("a", "3");
@@ -63,17 +63,17 @@ TEST_CASE("elements, watched: first what is there, then what changes, in one tri
 TEST_CASE("elements, watched: given fields, also such as are not there yet") {
   World world;
   ElementWatch watch(world.context, "hash", "cfg", {"a", "x"});
-  CHECK(told(watch.look()).empty());
+  CHECK(reported(watch.look()).empty());
   world.set("a", "1");
   world.set("b", "2");
-  CHECK(world.trips.trips_of([&] { CHECK(told(watch.look()) == Texts{"a: - -> 1"}); }) == 1);
+  CHECK(world.trips.trips_of([&] { CHECK(reported(watch.look()) == Texts{"a: - -> 1"}); }) == 1);
   world.remove("a");
-  CHECK(told(watch.look()) == Texts{"a: 1 -> -"});
-  CHECK(world.trips.trips_of([&] { CHECK(told(watch.look()).empty()); }) == 1);
+  CHECK(reported(watch.look()) == Texts{"a: 1 -> -"});
+  CHECK(world.trips.trips_of([&] { CHECK(reported(watch.look()).empty()); }) == 1);
 }
 
 TEST_CASE(
-    "elements, watched: what a server does not tell is unchanged, and one that is begun anew in another "
+    "elements, watched: what a server does not tell is unchanged, and one that is begun again in another "
     "number "
     "of copies ends it") {
   World world;

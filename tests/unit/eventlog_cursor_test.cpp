@@ -60,7 +60,7 @@ TEST_CASE("cursors: one that mcds 0.x wrote for several copies is refused, and t
   std::string text =
       "mcds-eventlog-cursor 2\nlog eventlog2:x:60x60\npart 29920568/1 5f3a9c0d1e2b4a67 1834 -\n";
   text += "end *" + checksum(text) + '\n';
-  CHECK_THROWS_WITH_AS(CursorState::parse(text, "f"), doctest::Contains("f was written by mcds 0.x"),
+  CHECK_THROWS_WITH_AS(CursorState::parse(text, "f"), doctest::Contains("f is a cursor of mcds 0.x"),
                        Failure);
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("cursors: a damaged, truncated or foreign file is refused, byte by byt
   CHECK_THROWS_AS(CursorState::parse("\n", "f"), Failure);
   CHECK_THROWS_AS(CursorState::parse("root:x:0:0\n", "f"), Failure);
   CHECK_THROWS_AS(CursorState::parse(std::string("\0\0\0", 3), "f"), Failure);
-  // Whole by its checksum, but of another version.
+  // The checksum is right, but the version is another.
   std::string other = "mcds-eventlog-cursor 3\nlog x\n";
   other += "end *" + checksum(other) + '\n';
   CHECK_THROWS_AS(CursorState::parse(other, "f"), Failure);

@@ -1,5 +1,5 @@
-// The end of an event log: nothing of it remains, whoever dies meanwhile, and nothing that is put after it
-// has begun to remove is lost.
+// A dropped event log: nothing of it remains, whichever client dies meanwhile, and no event is lost that is
+// put after the drop has begun to remove.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
+#include "common/primitives/seal.hpp"
+#include "common/structures/eventlog/format.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/event_log.hpp"
 #include "tests/support/world.hpp"
@@ -34,7 +36,7 @@ void put(const Context& context, const RingShape& shape, const std::string& text
   EventLog(context, "x", shape).put(text, EventData::text, at);
 }
 
-// As a command does that is not told the shape: of all shapes in use.
+// Fetches all shapes in use, as a command does that was not given a shape.
 CollectingSink fetch(const Context& context) {
   CollectingSink all;
   const auto summary = LogReader(context, "x", usual).fetch({}, all);
@@ -51,7 +53,7 @@ bool has(const Context& context, const std::string& text) {
 
 struct Killed {};
 
-// Ends its client at a trip.
+// Kills its client at a trip.
 class Killing final : public Decorator {
  public:
   using Cluster::execute;
@@ -65,7 +67,7 @@ class Killing final : public Decorator {
   int trips_left_;
 };
 
-// False: it was killed before.
+// Drops the log. Returns false if the client was killed first.
 bool drop_killed_at(test::World& world, int trips) {
   Killing dying(world.memory, trips);
   try {
@@ -164,7 +166,7 @@ TEST_CASE("eventlog drop: what is put once it has removed something stays, and c
       const std::set<std::string> found(texts.begin(), texts.end());
       CHECK(found.size() == texts.size());
       if (begun) CHECK(found == std::set<std::string>{"mine", "theirs"});
-      // A second part of which the first was removed tells of that.
+      // A second part whose first part was removed shows that removal.
       if (item_size > 1000) CHECK(fetch(world.others).gaps.empty());
       drop_log(world.context, "x");
       CHECK(left(world) == "");
@@ -182,7 +184,7 @@ TEST_CASE("eventlog drop: a part that grows while it is removed keeps what came,
   writer.deliver(half, ignored);
   writer.put("b", EventData::text);
   writer.deliver(whole, ignored);
-  // Behind the conf key, the directory and the look at the parts.
+  // This is after the conf key, the directory and the reading of the parts.
   world.rival.before(3, [&] { writer.put("c", EventData::text); });
   CHECK(drop_log(world.context, "x"));
   CHECK(fetch(world.others).texts() == Texts{"c"});
@@ -204,7 +206,7 @@ TEST_CASE("eventlog drop: a part that grows while it is removed keeps what came,
 }
 
 TEST_CASE("eventlog drop: a part that a writer is about to create can be found afterwards") {
-  // Behind its look, and behind the lines in the directory and the conf key.
+  // The drop runs after the writer's first read, and after its lines in the directory and the conf key.
   for (const std::size_t trip : {1U, 2U, 3U}) {
     CAPTURE(trip);
     test::World creating(3);
@@ -218,7 +220,7 @@ TEST_CASE("eventlog drop: a part that a writer is about to create can be found a
   }
 }
 
-TEST_CASE("eventlog drop: another program's value under a part's key stays, and is told") {
+TEST_CASE("eventlog drop: another program's value under a part's key stays, and is reported") {
   test::World world(3);
   fill(world, usual, 2, 3);
   const LogKeys keys = EventLog(world.context, "x", usual).keys();
@@ -228,6 +230,13 @@ TEST_CASE("eventlog drop: another program's value under a part's key stays, and 
   CHECK(left(world) == foreign + ' ');
   CHECK_THROWS_AS(drop_log(world.context, "x"), CorruptData);
   world.memory.evict(foreign);
+  // A directory of which no line is in a known form may be a later version's.
+  put(world.others, usual, "new");
+  const std::string directory = keys.directory(usual.chunk_of(world.clock.wall()) / chunks_per_directory);
+  world.memory.execute(Request::set(directory, seal("X9 of a later version") + "\n", Exptime::never()));
+  CHECK_THROWS_WITH_AS(drop_log(world.context, "x"), doctest::Contains(directory.c_str()), CorruptData);
+  CHECK(left(world) == directory + ' ' + keys.conf() + ' ');
+  world.memory.evict(directory);
   world.memory.execute(Request::set(keys.conf(), "mine", Exptime::never()));
   CHECK_THROWS_AS(drop_log(world.context, "x"), CorruptData);
   CHECK(left(world) == keys.conf() + ' ');
@@ -246,7 +255,7 @@ TEST_CASE("eventlog drop: a request or reply that is lost is tried again, or tol
           [&](const Request&) { return asked++ == which ? std::optional(mishap) : std::nullopt; });
       const auto dropped = attempt([&] { return drop_log(world.context, "x"); });
       if (!dropped.failure()) CHECK(left(world) == "");
-      // What had failed at once may be asked for later.
+      // An early failure ends the drop before later requests are sent, so the loop must continue.
       if (dropped.failure()) asked = which + 2;
       world.faults.none();
       const bool nothing = left(world).empty();
@@ -257,7 +266,7 @@ TEST_CASE("eventlog drop: a request or reply that is lost is tried again, or tol
   }
 }
 
-TEST_CASE("eventlog drop: a server that does not answer is told, and nothing else of the log is lost") {
+TEST_CASE("eventlog drop: a server that does not answer is reported, and nothing else of the log is lost") {
   test::World world(3);
   put(world.others, long_chunks, "old");
   const std::string conf = EventLog(world.context, "x", long_chunks).keys().conf();

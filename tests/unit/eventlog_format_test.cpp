@@ -3,7 +3,7 @@
 #include <set>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/in_use.hpp"
+#include "common/primitives/active_variants.hpp"
 #include "common/primitives/seal.hpp"
 #include "common/structures/eventlog/format.hpp"
 
@@ -209,12 +209,19 @@ TEST_CASE("keys, headers, directory and conf lines: what is written is read, wha
 
   const WallTime now(1795234133s);
   const std::vector<RingShape> shapes{{60, 60}, {1, 10}};
-  CHECK(shapes_in(parse_in_use(
-            in_use_value({{"60x60", now + 1h}, {"5x5", now}, {"x", now + 1h}, {"1x10", now + 1s}}), now)) ==
-        shapes);
-  CHECK(shapes_in(parse_in_use(seal("P1 60x60") + '\n' + seal("P1 1x10"), now)).empty());
-  CHECK(shapes_in(parse_in_use("P1 1x10", now)).empty());
-  CHECK(shapes_in(parse_in_use("", now)).empty());
+  CHECK(shapes_in(parse_active_variants(
+            active_variants_value({{"60x60", now + 1h}, {"5x5", now}, {"x", now + 1h}, {"1x10", now + 1s}}),
+            now)) == shapes);
+  CHECK(shapes_in(parse_active_variants(seal("P1 60x60") + '\n' + seal("P1 1x10"), now)).empty());
+  CHECK(shapes_in(parse_active_variants("P1 1x10", now)).empty());
+  // A later version's line stays, also beside lines that have ended and damaged ones.
+  const std::string later = seal("P2 60x60 7 later") + '\n';
+  const std::string there = active_variants_value({{"5x5", now - 1s}}) + later + "P1 torn";
+  Reply seen = Reply::of(Outcome::hit, 0);
+  seen.value = there;
+  CHECK(record_active_variant("eventlog:x:conf", seen, {"60x60", now + 1h}, now).value ==
+        later + active_variants_value({{"60x60", now + 1h}}));
+  CHECK(shapes_in(parse_active_variants("", now)).empty());
 }
 
 }  // namespace mcds::eventlog_format_test

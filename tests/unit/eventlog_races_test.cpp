@@ -1,5 +1,4 @@
-// Interleavings of event logs that once went wrong, each found by exhaustive exploration and played here step
-// by step.
+// Interleavings of event logs that once went wrong, found by exhaustive exploration, repeated step by step.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -17,12 +16,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Lets others act once between two requests of one batch.
+// Lets other clients act once between two requests of one batch.
 class Interrupted final : public Decorator {
  public:
   using Cluster::execute;
   using Decorator::Decorator;
-  // Behind the `count`-th request from now on.
+  // Sets an action that runs after the `count`-th request from now on.
   void behind(std::size_t count, std::function<void()> action) {
     left_ = count;
     action_ = std::move(action);
@@ -69,7 +68,7 @@ using Texts = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("eventlog: a part created while a reader asks for its chunk's parts is not taken for lost") {
-  // Behind each request that the read consists of.
+  // The action runs after each request of the read, in turn.
   for (std::size_t behind = 1; behind <= 17; ++behind) {
     Races races;
     races.clock.advance(1s);
@@ -106,7 +105,7 @@ TEST_CASE("eventlog: a cursor read by clocks less than half a chunk off delivers
     races.put(races.context, "e");
     std::size_t times = 0;
     for (int step = 0; step < 500; ++step) {
-      // Twice by each reader: a cursor must not forget what its other reader still reads.
+      // Each reader reads twice: a cursor must not drop what its other reader still reads.
       races.clock.set_skew(first * (step / 2 % 2 == 0 ? 4900ms : -4900ms));
       times += races.deliver(state).events.size();
       races.clock.advance(200ms);
@@ -129,8 +128,9 @@ TEST_CASE("eventlog: a clock that was far ahead once makes a cursor neither repe
   CHECK(races.deliver(state).events.empty());
 }
 
-// Its writer had no reply, and was slow to look for it.
-TEST_CASE("eventlog: a part that was read and is found replaced is told, also when it is promised no more") {
+// The writer got no reply, and was slow to check.
+TEST_CASE(
+    "eventlog: a part that was read and is found replaced is reported, also when it is promised no more") {
   Races races;
   CursorState state;
   const LogKeys keys = EventLog(races.context, "x", Races::shape).keys();

@@ -1,4 +1,4 @@
-// What a log remembers of its shapes (how long a chunk is, and how many are kept), and what is done with it.
+// The shapes that a log remembers (the length of a chunk and the number of chunks kept), and their use.
 #include <doctest/doctest.h>
 
 #include "tests/support/collecting_sink.hpp"

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "common/primitives/seal.hpp"
+#include "common/structures/eventlog/format.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/event_log.hpp"
 #include "tests/support/world.hpp"
@@ -19,7 +21,7 @@ struct World : test::World {
 
   explicit World(MemoryServerOptions options = {}) : test::World(3, 1, options) {}
   EventLog log() { return EventLog(context, "x", shape); }
-  // As a process of its own would; a millisecond later, so that the order is certain.
+  // Puts an event as a new process, a millisecond later, so that the order is certain.
   EventId put(std::string_view data) {
     clock.advance(1ms);
     return log().put(data, EventData::text).id;
@@ -39,7 +41,7 @@ struct World : test::World {
     const LogKeys keys = log().keys();
     return memory.server_for(keys.part({name.chunk, 0})).evict(keys.part(name));
   }
-  // To the start of the next chunk.
+  // Advances to the start of the next chunk.
   void to_next_chunk() { clock.advance(shape.start_of(chunk() + 1) - clock.wall()); }
 };
 
@@ -53,7 +55,7 @@ TEST_CASE("eventlog: events come back sorted by time, each once, for at least N 
     world.put(std::to_string(i));
     world.clock.advance(3s);
   }
-  // 90 s have passed; 60 s are promised.
+  // 90 s have passed, and 60 s are guaranteed.
   const Texts texts = world.fetch().texts();
   REQUIRE(texts.size() >= 20);
   CHECK(texts.back() == "29");
@@ -129,7 +131,7 @@ TEST_CASE("eventlog: an evicted chunk is a gap, a quiet one is not") {
   CHECK(sink.gaps[0].reason == Reason::evicted);
   CHECK(sink.gaps[0].from == world.shape.start_of(chunk));
   CHECK(sink.gaps[0].to == world.shape.start_of(chunk + 1));
-  // Created again by a late event: what was in it before is still missing.
+  // A late event creates the part again. Its earlier events are still missing.
   world.log().put("b2", EventData::text, world.shape.start_of(chunk));
   sink = world.fetch();
   CHECK(sink.texts() == Texts{"a", "b2", "c"});
@@ -370,6 +372,22 @@ TEST_CASE("eventlog: foreign bytes in a part are reported and hide no event") {
   world.memory.execute(Request::set(key, "a value of another program", Exptime::never()));
   CHECK(world.fetch().damages.size() == 1);
   CHECK(world.fetch().events.empty());
+}
+
+TEST_CASE("eventlog: whole lines in an unknown form are reported as such, and hide no event") {
+  World world;
+  world.put("a");
+  const LogKeys keys = world.log().keys();
+  world.memory.execute(Request::append(keys.part({world.chunk(), 0}), seal("X9 of a later version") + "\n"));
+  world.put("b");
+  CHECK(world.fetch().texts() == Texts{"a", "b"});
+  REQUIRE(world.fetch().damages.size() == 1);
+  CHECK(world.fetch().damages.front().find(unknown_form) != std::string::npos);
+  const auto directory = keys.directory(world.chunk() / chunks_per_directory);
+  world.memory.execute(Request::append(directory, seal("X9 of a later version") + "\n"));
+  CHECK(world.fetch().texts() == Texts{"a", "b"});
+  REQUIRE(world.fetch().damages.size() == 2);
+  for (const auto& damage : world.fetch().damages) CHECK(damage.find(unknown_form) != std::string::npos);
 }
 
 TEST_CASE(

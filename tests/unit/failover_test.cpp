@@ -1,4 +1,4 @@
-// Where clients go while servers are dead: the rules, computed here a second time from their description.
+// The servers that clients use while others are down, computed a second time from the rules' description.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -26,7 +26,7 @@ std::uint64_t crc15(const std::string& text) {
 
 using Down = std::vector<bool>;
 
-// Checks `rule(key)`, the servers it tries in order, against the profile with servers 1 and 3 dead.
+// Checks `rule(key)`, the servers it tries in order, against the profile with servers 1 and 3 down.
 template <typename Rule>
 void check(const char* profile, Rule rule) {
   CAPTURE(profile);

@@ -1,4 +1,4 @@
-// Items on flash: the answers of memcached 1.6.18 with extstore, which flash_test.py meets on a real one.
+// Items on flash: the answers of memcached 1.6.18 with extstore, which flash_test.py checks on a real server.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -15,7 +15,7 @@ namespace mcds::flash_test {
 
 namespace {
 
-// A server in memory whose items go to flash when a test says so. What is written is in memory again.
+// An in-memory server whose items move to flash when a test says so. A written item is in memory again.
 class FlashServer final : public Decorator {
  public:
   FlashServer(Cluster& inner, bool has_file) : Decorator(inner), has_file_(has_file) {}

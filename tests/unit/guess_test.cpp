@@ -16,14 +16,14 @@ Pool pool_of_three() {
   return parse_pool("10.0.0.1,10.0.0.2,10.0.0.3");
 }
 
-std::vector<Sighting> placed_by(const char* profile, std::size_t count) {
+std::vector<KeyLocation> placed_by(const char* profile, std::size_t count) {
   const auto placement = make_placement(profile, pool_of_three());
-  std::vector<Sighting> sightings;
+  std::vector<KeyLocation> locations;
   for (std::size_t i = 0; i < count; ++i) {
     const std::string key = "user:" + std::to_string(i);
-    sightings.push_back({key, {placement->server_of(key)}});
+    locations.push_back({key, {placement->server_of(key)}});
   }
-  return sightings;
+  return locations;
 }
 
 bool contains(const Candidate& candidate, std::string_view profile) {
@@ -32,7 +32,7 @@ bool contains(const Candidate& candidate, std::string_view profile) {
 
 }  // namespace
 
-TEST_CASE("guess: each client is found by its keys, and told apart from all that place otherwise") {
+TEST_CASE("guess: each client is found by its keys, and distinguished from all that place otherwise") {
   for (const char* profile : {"ketama", "gomemcache", "dalli", "pymemcache-rendezvous", "twemproxy-default",
                               "libmemcached-default", "php-memcached-consistent", "mcrouter-ch3"}) {
     CAPTURE(profile);
@@ -62,36 +62,36 @@ TEST_CASE("guess: too few keys tell nothing apart") {
 }
 
 TEST_CASE("guess: leftovers of another client lower the agreement, not the answer") {
-  auto sightings = placed_by("dalli", 300);
-  for (std::size_t i = 0; i < 300; i += 10) sightings[i].servers = {(sightings[i].servers.front() + 1) % 3};
-  const auto best = guess_profiles(pool_of_three(), {}, sightings).front();
+  auto locations = placed_by("dalli", 300);
+  for (std::size_t i = 0; i < 300; i += 10) locations[i].servers = {(locations[i].servers.front() + 1) % 3};
+  const auto best = guess_profiles(pool_of_three(), {}, locations).front();
   CHECK(contains(best, "dalli"));
   CHECK(best.explained == 270);
 }
 
 TEST_CASE("guess: a key on two servers is explained by either") {
-  auto sightings = placed_by("gomemcache", 200);
-  for (auto& sighting : sightings) sighting.servers.push_back((sighting.servers.front() + 1) % 3);
-  const auto best = guess_profiles(pool_of_three(), {}, sightings).front();
+  auto locations = placed_by("gomemcache", 200);
+  for (auto& location : locations) location.servers.push_back((location.servers.front() + 1) % 3);
+  const auto best = guess_profiles(pool_of_three(), {}, locations).front();
   CHECK(best.explained == 200);
 }
 
 TEST_CASE(
     "guess: copies that a second client wrote again elsewhere are found, though the first explains every "
     "key") {
-  auto sightings = placed_by("dalli", 400);
+  auto locations = placed_by("dalli", 400);
   const auto second = make_placement("gomemcache", pool_of_three());
   std::size_t elsewhere = 0;
   for (std::size_t i = 0; i < 400; i += 2) {
-    const std::size_t server = second->server_of(sightings[i].key);
-    if (server == sightings[i].servers.front()) continue;
-    sightings[i].servers.push_back(server);
+    const std::size_t server = second->server_of(locations[i].key);
+    if (server == locations[i].servers.front()) continue;
+    locations[i].servers.push_back(server);
     ++elsewhere;
   }
-  const auto candidates = guess_profiles(pool_of_three(), {}, sightings);
+  const auto candidates = guess_profiles(pool_of_three(), {}, locations);
   CHECK(contains(candidates.front(), "dalli"));
   CHECK(candidates.front().explained == 400);
-  const auto others = other_copies(candidates.front(), pool_of_three(), {}, sightings);
+  const auto others = other_copies(candidates.front(), pool_of_three(), {}, locations);
   CHECK(others.size() == elsewhere);
   const auto of_others = guess_profiles(pool_of_three(), {}, others);
   CHECK(is_certain(of_others));
@@ -99,23 +99,23 @@ TEST_CASE(
   CHECK(other_copies(candidates.front(), pool_of_three(), {}, placed_by("dalli", 400)).empty());
 }
 
-TEST_CASE("guess: a tie is never told apart") {
-  auto sightings = placed_by("gomemcache", 2);
-  sightings[0].servers = {0, 1, 2};
-  sightings[1].servers = {0, 1, 2};
-  const auto candidates = guess_profiles(pool_of_three(), {}, sightings);
+TEST_CASE("guess: a tie is never distinguished") {
+  auto locations = placed_by("gomemcache", 2);
+  locations[0].servers = {0, 1, 2};
+  locations[1].servers = {0, 1, 2};
+  const auto candidates = guess_profiles(pool_of_three(), {}, locations);
   CHECK(candidates.size() > 1);
   CHECK(!candidates.front().keys_needed);
 }
 
 TEST_CASE("guess: the namespace is placed as each client does") {
   const auto placement = make_placement("libmemcached-prefix", pool_of_three(), {{}, "shop:"});
-  std::vector<Sighting> sightings;
+  std::vector<KeyLocation> locations;
   for (int i = 0; i < 300; ++i) {
     const std::string key = "shop:user:" + std::to_string(i);
-    sightings.push_back({key, {placement->server_of(key)}});
+    locations.push_back({key, {placement->server_of(key)}});
   }
-  CHECK(contains(guess_profiles(pool_of_three(), {{}, "shop:"}, sightings).front(), "libmemcached-prefix"));
+  CHECK(contains(guess_profiles(pool_of_three(), {{}, "shop:"}, locations).front(), "libmemcached-prefix"));
 }
 
 TEST_CASE("guess: one server tells nothing") {
@@ -124,12 +124,12 @@ TEST_CASE("guess: one server tells nothing") {
 
 namespace {
 
-// As a client with the odds of a die: no profile at all.
-std::vector<Sighting> thrown(std::mt19937& random, std::size_t keys, std::size_t servers) {
-  std::vector<Sighting> sightings;
+// Returns keys on random servers, which no profile explains.
+std::vector<KeyLocation> thrown(std::mt19937& random, std::size_t keys, std::size_t servers) {
+  std::vector<KeyLocation> locations;
   for (std::size_t i = 0; i < keys; ++i)
-    sightings.push_back({"user:" + std::to_string(random()), {random() % servers}});
-  return sightings;
+    locations.push_back({"user:" + std::to_string(random()), {random() % servers}});
+  return locations;
 }
 
 Pool pool_of(std::size_t servers) {
@@ -138,17 +138,17 @@ Pool pool_of(std::size_t servers) {
   return pool;
 }
 
-std::vector<Sighting> mixed(std::mt19937& random, const Pool& pool, const char* one, const char* other,
-                            std::size_t keys, double share) {
+std::vector<KeyLocation> mixed(std::mt19937& random, const Pool& pool, const char* one, const char* other,
+                               std::size_t keys, double share) {
   const auto first = make_placement(one, pool), second = make_placement(other, pool);
-  std::vector<Sighting> sightings;
+  std::vector<KeyLocation> locations;
   for (std::size_t i = 0; i < keys; ++i) {
     const std::string key = "user:" + std::to_string(random());
     const bool by_first = static_cast<double>(i) < share * static_cast<double>(keys);
-    sightings.push_back({key, {(by_first ? first : second)->server_of(key)}});
+    locations.push_back({key, {(by_first ? first : second)->server_of(key)}});
   }
-  std::shuffle(sightings.begin(), sightings.end(), random);
-  return sightings;
+  std::shuffle(locations.begin(), locations.end(), random);
+  return locations;
 }
 
 }  // namespace
@@ -178,7 +178,7 @@ TEST_CASE("guess: the best known of those that place alike is named first") {
 }
 
 TEST_CASE(
-    "guess: profiles that are one on this pool only are told apart from those that are one everywhere") {
+    "guess: profiles that are one on this pool only are distinguished from those that are one everywhere") {
   const auto best = guess_profiles(pool_of_three(), {}, placed_by("ketama", 300)).front();
   const auto here = [&](std::string_view name) {
     return std::count(best.alike_here.begin(), best.alike_here.end(), name) == 1;
@@ -206,27 +206,27 @@ TEST_CASE("guess: two writers are told with their shares") {
 
 TEST_CASE("guess: a prefix that the client does not hash is found, and named") {
   const auto placement = make_placement("pymemcache-rendezvous-prefix", pool_of_three(), {{}, "shop"});
-  std::vector<Sighting> sightings;
+  std::vector<KeyLocation> locations;
   for (int i = 0; i < 300; ++i) {
     const std::string key = "shopuser:" + std::to_string(i);
-    sightings.push_back({key, {placement->server_of(key)}});
+    locations.push_back({key, {placement->server_of(key)}});
   }
-  const auto best = guess_profiles(pool_of_three(), {}, sightings).front();
+  const auto best = guess_profiles(pool_of_three(), {}, locations).front();
   CHECK(best.explained == 300);
   CHECK(best.prefix == "shop");
   CHECK(contains(best, "pymemcache-rendezvous-prefix"));
 }
 
 TEST_CASE("guess: one client under several prefixes is named under each, with its share") {
-  std::vector<Sighting> sightings;
+  std::vector<KeyLocation> locations;
   for (const char* prefix : {"staging:", "prod:", "test/1/"}) {
     const auto placement = make_placement("pymemcache-rendezvous-prefix", pool_of(4), {{}, prefix});
     for (int i = 0; i < 100; ++i) {
       const std::string key = prefix + ("user:" + std::to_string(i));
-      sightings.push_back({key, {placement->server_of(key)}});
+      locations.push_back({key, {placement->server_of(key)}});
     }
   }
-  const auto candidates = guess_profiles(pool_of(4), {}, sightings);
+  const auto candidates = guess_profiles(pool_of(4), {}, locations);
   CHECK_FALSE(is_certain(candidates));
   const auto writers = writers_of(candidates);
   REQUIRE(writers.size() == 3);
@@ -240,15 +240,15 @@ TEST_CASE("guess: one client under several prefixes is named under each, with it
   CHECK(prefixes == std::vector<std::string>{"prod:", "staging:", "test/1/"});
 }
 
-TEST_CASE("guess: a client that sorts its list, and one whose list has that order, are not told apart") {
+TEST_CASE("guess: a client that sorts its list, and one whose list has that order, are not distinguished") {
   const auto placement = make_placement("libmemcached-default", pool_of(3));
   const Pool shuffled = parse_pool("10.0.0.3,10.0.0.1,10.0.0.2");
-  std::vector<Sighting> sightings;
+  std::vector<KeyLocation> locations;
   for (int i = 0; i < 300; ++i) {
     const std::string key = "user:" + std::to_string(i);
-    sightings.push_back({key, {(placement->server_of(key) + 1) % 3}});
+    locations.push_back({key, {(placement->server_of(key) + 1) % 3}});
   }
-  const auto candidates = guess_profiles(shuffled, {}, sightings);
+  const auto candidates = guess_profiles(shuffled, {}, locations);
   CHECK(contains(candidates.front(), "libmemcached-modula-sorted"));
   const auto other = other_order(candidates.front(), shuffled);
   REQUIRE(other);
@@ -260,14 +260,14 @@ TEST_CASE("guess: a client that sorts its list, and one whose list has that orde
 
 TEST_CASE("guess: sessions in several copies are explained by the profile that keeps several") {
   const auto placement = make_placement("php-memcache-session", pool_of(5));
-  std::vector<Sighting> sightings;
+  std::vector<KeyLocation> locations;
   for (int i = 0; i < 300; ++i) {
-    Sighting sighting{"s" + std::to_string(i), {}};
-    for (const Owner& owner : placement->owners_of(sighting.key).list)
-      sighting.servers.push_back(owner.server);
-    sightings.push_back(sighting);
+    KeyLocation location{"s" + std::to_string(i), {}};
+    for (const Owner& owner : placement->owners_of(location.key).list)
+      location.servers.push_back(owner.server);
+    locations.push_back(location);
   }
-  const auto candidates = guess_profiles(pool_of(5), {}, sightings);
+  const auto candidates = guess_profiles(pool_of(5), {}, locations);
   CHECK(candidates.front().explained == 300);
   CHECK(contains(candidates.front(), "php-memcache-session"));
   CHECK(is_certain(candidates));
@@ -281,12 +281,12 @@ TEST_CASE("guess: what another client explains as well with this number of serve
       CAPTURE(servers);
       const Pool pool = pool_of(static_cast<std::size_t>(servers));
       const auto placement = make_placement(profile, pool);
-      std::vector<Sighting> sightings;
+      std::vector<KeyLocation> locations;
       for (int i = 0; i < 1000; ++i) {
         const std::string key = "user:" + std::to_string(i);
-        sightings.push_back({key, {placement->server_of(key)}});
+        locations.push_back({key, {placement->server_of(key)}});
       }
-      const auto candidates = guess_profiles(pool, {}, sightings);
+      const auto candidates = guess_profiles(pool, {}, locations);
       CHECK(candidates.front().explained == 1000);
       CHECK(contains(candidates.front(), profile));
       CHECK(contains(candidates.front(), other) == (servers != 10));
@@ -298,17 +298,17 @@ TEST_CASE("guess: what another client explains as well with this number of serve
 TEST_CASE("guess: keys that are on every server were put there by a client that does so") {
   for (const std::size_t servers : {2U, 3U, 5U}) {
     CAPTURE(servers);
-    std::vector<Sighting> sightings;
+    std::vector<KeyLocation> locations;
     for (int i = 0; i < 200; ++i) {
-      Sighting sighting{"user:" + std::to_string(i), {}};
-      for (std::size_t server = 0; server < servers; ++server) sighting.servers.push_back(server);
-      sightings.push_back(sighting);
+      KeyLocation location{"user:" + std::to_string(i), {}};
+      for (std::size_t server = 0; server < servers; ++server) location.servers.push_back(server);
+      locations.push_back(location);
     }
-    sightings.back().servers.pop_back();  // one was evicted
-    const auto candidates = guess_profiles(pool_of(servers), {}, sightings);
+    locations.back().servers.pop_back();  // one copy was evicted
+    const auto candidates = guess_profiles(pool_of(servers), {}, locations);
     CHECK(contains(candidates.front(), "bmemcached-replicating"));
     CHECK(candidates.front().explained == 199);
-    // With two servers, clients that keep two copies do so as well.
+    // With two servers, clients that keep two copies use both too.
     CHECK(is_certain(candidates) == (servers > 2));
   }
 }

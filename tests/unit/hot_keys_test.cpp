@@ -1,4 +1,4 @@
-// Counting the keys that are used most.
+// Counts of the most used keys.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -30,13 +30,13 @@ TEST_CASE("hot keys: by all events, and by one kind") {
   add(keys, "removed", What::deleted, 6);
   add(keys, "evicted", What::evicted, 5);
   add(keys, "written", What::missed, 1);
-  CHECK(names(keys.hottest(KeyFigure::events, 9)) == "read missed written removed evicted ");
-  CHECK(names(keys.hottest(KeyFigure::events, 2)) == "read missed ");
-  CHECK(names(keys.hottest(KeyFigure::gets, 9)) == "read missed written ");
-  CHECK(names(keys.hottest(KeyFigure::misses, 9)) == "missed written ");
-  CHECK(names(keys.hottest(KeyFigure::stores, 9)) == "written ");
-  CHECK(names(keys.hottest(KeyFigure::evictions, 9)) == "evicted ");
-  CHECK(keys.hottest(KeyFigure::events, 1).front().counts.gets == 10);
+  CHECK(names(keys.hottest(KeyMetric::events, 9)) == "read missed written removed evicted ");
+  CHECK(names(keys.hottest(KeyMetric::events, 2)) == "read missed ");
+  CHECK(names(keys.hottest(KeyMetric::gets, 9)) == "read missed written ");
+  CHECK(names(keys.hottest(KeyMetric::misses, 9)) == "missed written ");
+  CHECK(names(keys.hottest(KeyMetric::stores, 9)) == "written ");
+  CHECK(names(keys.hottest(KeyMetric::evictions, 9)) == "evicted ");
+  CHECK(keys.hottest(KeyMetric::events, 1).front().counts.gets == 10);
   CHECK(keys.uncounted() == 0);
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("hot keys: one key on two servers is two") {
   HotKeys keys;
   add(keys, "k", KeyEvent::What::found, 2, 0);
   add(keys, "k", KeyEvent::What::found, 3, 1);
-  const auto hottest = keys.hottest(KeyFigure::events, 5);
+  const auto hottest = keys.hottest(KeyMetric::events, 5);
   REQUIRE(hottest.size() == 2);
   CHECK(hottest[0].server == 1);
   CHECK(hottest[0].counts.gets == 3);
@@ -63,7 +63,7 @@ TEST_CASE("hot keys: more keys than are kept: the hottest stay, and what is unco
       ++truth.at(static_cast<std::size_t>(k));
     }
   }
-  const auto hottest = keys.hottest(KeyFigure::events, hot);
+  const auto hottest = keys.hottest(KeyMetric::events, hot);
   CHECK(names(hottest) == "hot0 hot1 hot2 hot3 hot4 ");
   CHECK(keys.uncounted() > 0);
   for (std::size_t k = 0; k < hot; ++k) {
@@ -71,5 +71,5 @@ TEST_CASE("hot keys: more keys than are kept: the hottest stay, and what is unco
     CHECK(hottest[k].counts.gets <= real);
     CHECK(hottest[k].counts.gets + keys.uncounted() >= real);
   }
-  CHECK(keys.hottest(KeyFigure::events, rare).size() <= 2 * kept);
+  CHECK(keys.hottest(KeyMetric::events, rare).size() <= 2 * kept);
 }

@@ -1,4 +1,4 @@
-// Servers with small items: what is divided, what is refused, and what is told of it.
+// Servers with small items: which changes are divided, which are refused, and what is reported.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using Pieces = std::vector<std::pair<std::size_t, std::size_t>>;
 
 constexpr MemoryServerOptions small_items{.item_size = 8 << 10};
 
-// What was sent of so many, where at most `most` are taken at once, and none from `end` on.
+// Returns the pieces sent of `count` values, if at most `most` are accepted at once, and none from `end` on.
 Pieces sent(std::size_t count, std::size_t most, std::size_t end) {
   Pieces pieces;
   const auto send = [&](std::size_t first, std::size_t last) {
@@ -89,7 +89,7 @@ TEST_CASE("item size: a change that has no room beside the names of segments is 
   CHECK(Array(world.context, "jobs").fetch().elements.size() == stored);
 }
 
-TEST_CASE("item size: of a batch of events of which a part is refused, it is told how many are stored") {
+TEST_CASE("item size: of a batch of events of which a part is refused, it is reported how many are stored") {
   for (const std::size_t copies : {1U, 2U}) {
     test::World world(3, copies, small_items);
     const RingShape shape{60, 10};

@@ -8,7 +8,7 @@ using namespace mcds;
 
 namespace {
 
-// One letter per server: `-` missing, `?` no answer, anything else a value.
+// Returns copies by one letter per server: `-` missing, `?` no answer, any other letter a value.
 KeyCopies copies_of(std::string_view letters) {
   KeyCopies copies;
   for (const char letter : letters) {
@@ -28,9 +28,9 @@ std::string verdict(std::string_view letters, const std::vector<std::size_t>& ho
   return name_of(verdict_of(copies_of(letters), copies_on(holders)));
 }
 
-std::size_t strays(std::string_view letters, bool even_last = false,
-                   const std::vector<std::size_t>& holders = first) {
-  return strays_of(copies_of(letters), copies_on(holders), even_last).equal.size();
+std::size_t not_on_owner(std::string_view letters, bool even_last = false,
+                         const std::vector<std::size_t>& holders = first) {
+  return find_not_on_owner(copies_of(letters), copies_on(holders), even_last).equal.size();
 }
 
 }  // namespace
@@ -71,17 +71,18 @@ TEST_CASE("key copies: equal bytes under different flags are different values") 
 TEST_CASE(
     "key copies: what is pruned is never the only copy unless asked, nor anything the owner could not be "
     "asked about, nor another value") {
-  CHECK(strays("aaa") == 2);
-  CHECK(strays("aab") == 1);
-  CHECK(strays("ab-") == 0);
-  CHECK(strays("a--") == 0);
-  CHECK(strays("-aa") == 0);
-  CHECK(strays("-aa", true) == 2);
-  CHECK(strays("-ab", true) == 0);
-  CHECK(strays("?aa", true) == 0);
-  CHECK(strays("a?a") == 1);
-  CHECK(strays("a?b") == 0);
-  CHECK(strays_of(copies_of("abc"), copies_on(first), false).different == std::vector<std::size_t>{1, 2});
+  CHECK(not_on_owner("aaa") == 2);
+  CHECK(not_on_owner("aab") == 1);
+  CHECK(not_on_owner("ab-") == 0);
+  CHECK(not_on_owner("a--") == 0);
+  CHECK(not_on_owner("-aa") == 0);
+  CHECK(not_on_owner("-aa", true) == 2);
+  CHECK(not_on_owner("-ab", true) == 0);
+  CHECK(not_on_owner("?aa", true) == 0);
+  CHECK(not_on_owner("a?a") == 1);
+  CHECK(not_on_owner("a?b") == 0);
+  CHECK(find_not_on_owner(copies_of("abc"), copies_on(first), false).different ==
+        std::vector<std::size_t>{1, 2});
 }
 
 TEST_CASE("key copies: with two copies of each key both servers are its holders") {
@@ -95,57 +96,58 @@ TEST_CASE("key copies: with two copies of each key both servers are its holders"
   CHECK(verdict("a?-", first_two) == "unreachable");
   CHECK(verdict("-?a", first_two) == "unreachable");
   CHECK(verdict("---", first_two) == "missing");
-  CHECK(strays("aaa", false, first_two) == 1);
-  CHECK(strays("-?a", true, first_two) == 0);
-  CHECK(strays("a?a", false, first_two) == 1);
-  CHECK(strays("aba", false, first_two) == 0);
+  CHECK(not_on_owner("aaa", false, first_two) == 1);
+  CHECK(not_on_owner("-?a", true, first_two) == 0);
+  CHECK(not_on_owner("a?a", false, first_two) == 1);
+  CHECK(not_on_owner("aba", false, first_two) == 0);
 }
 
 namespace {
 
-// Keys of three servers, owned by the first; or as many of the second, which is what follows.
-PruneEvidence::Doubt doubt_about(std::initializer_list<std::pair<const char*, int>> keys,
-                                 bool even_replicas = false) {
+// Returns why keys of three servers are not pruned. Each letter string begins with the owner, which is the
+// first server for half of the keys, and the second for the others.
+PruneEvidence::PruneRefusal refusal_for(std::initializer_list<std::pair<const char*, int>> keys,
+                                        bool even_replicas = false) {
   PruneEvidence evidence;
   for (const auto& [letters, count] : keys) {
     for (int i = 0; i < count; ++i) {
-      // Every other key is the second server's.
-      std::string of_server = letters;
-      if (i % 2 != 0) std::ranges::rotate(of_server, of_server.end() - 1);
-      evidence.add("key", copies_of(of_server), copies_on({static_cast<std::size_t>(i % 2)}));
+      // Every other key is owned by the second server.
+      std::string per_server = letters;
+      if (i % 2 != 0) std::ranges::rotate(per_server, per_server.end() - 1);
+      evidence.add("key", copies_of(per_server), copies_on({static_cast<std::size_t>(i % 2)}));
     }
   }
-  return evidence.doubt(even_replicas);
+  return evidence.refusal(even_replicas);
 }
 
 }  // namespace
 
 TEST_CASE("key copies: nothing is removed on the word of a profile that does not explain where keys are") {
-  CHECK(doubt_about({{"a--", 95}, {"-a-", 5}}) == PruneEvidence::Doubt::none);
-  CHECK(doubt_about({{"a--", 94}, {"-a-", 6}}) == PruneEvidence::Doubt::unexplained);
-  CHECK(doubt_about({{"a--", 94}, {"-a-", 6}}, true) == PruneEvidence::Doubt::unexplained);
-  CHECK(doubt_about({{"-a-", 1}}) == PruneEvidence::Doubt::unexplained);
-  CHECK(doubt_about({{"---", 3}}) == PruneEvidence::Doubt::none);
+  CHECK(refusal_for({{"a--", 95}, {"-a-", 5}}) == PruneEvidence::PruneRefusal::none);
+  CHECK(refusal_for({{"a--", 94}, {"-a-", 6}}) == PruneEvidence::PruneRefusal::unexplained);
+  CHECK(refusal_for({{"a--", 94}, {"-a-", 6}}, true) == PruneEvidence::PruneRefusal::unexplained);
+  CHECK(refusal_for({{"-a-", 1}}) == PruneEvidence::PruneRefusal::unexplained);
+  CHECK(refusal_for({{"---", 3}}) == PruneEvidence::PruneRefusal::none);
 }
 
 TEST_CASE("key copies: a key whose server does not answer says nothing of the profile") {
-  CHECK(doubt_about({{"?a-", 10}}) == PruneEvidence::Doubt::none);
+  CHECK(refusal_for({{"?a-", 10}}) == PruneEvidence::PruneRefusal::none);
 }
 
 TEST_CASE("key copies: equally many copies of most keys are taken for replication") {
-  CHECK(doubt_about({{"aaa", 20}}) == PruneEvidence::Doubt::replicated);
-  CHECK(doubt_about({{"aaa", 20}}, true) == PruneEvidence::Doubt::none);
-  CHECK(doubt_about({{"aa-", 8}, {"-aa", 4}, {"a-a", 8}}) == PruneEvidence::Doubt::replicated);
-  CHECK(doubt_about({{"aa-", 1}}) == PruneEvidence::Doubt::none);
-  CHECK(doubt_about({{"aa-", 9}, {"a--", 11}}) == PruneEvidence::Doubt::none);
-  // Where the client itself keeps as many, nothing is left over.
+  CHECK(refusal_for({{"aaa", 20}}) == PruneEvidence::PruneRefusal::replicated);
+  CHECK(refusal_for({{"aaa", 20}}, true) == PruneEvidence::PruneRefusal::none);
+  CHECK(refusal_for({{"aa-", 8}, {"-aa", 4}, {"a-a", 8}}) == PruneEvidence::PruneRefusal::replicated);
+  CHECK(refusal_for({{"aa-", 1}}) == PruneEvidence::PruneRefusal::none);
+  CHECK(refusal_for({{"aa-", 9}, {"a--", 11}}) == PruneEvidence::PruneRefusal::none);
+  // If the client itself keeps that many copies, no copy is misplaced.
   PruneEvidence evidence;
   for (int i = 0; i < 20; ++i) evidence.add("key", copies_of("aa-"), copies_on(first_two));
-  CHECK(evidence.doubt(false) == PruneEvidence::Doubt::none);
-  // What clients left that went around the first server while it was away.
-  PruneEvidence outage;
-  for (int i = 0; i < 20; ++i) outage.add("key", copies_of("aa-"), copies_on(first));
-  for (int i = 0; i < 18; ++i) outage.add("key", copies_of("-a-"), copies_on({1}));
-  CHECK(outage.doubt(false) == PruneEvidence::Doubt::none);
-  CHECK(outage.strays().size() == 20);
+  CHECK(evidence.refusal(false) == PruneEvidence::PruneRefusal::none);
+  // These copies were left by clients that avoided the first server while it was down.
+  PruneEvidence reporter;
+  for (int i = 0; i < 20; ++i) reporter.add("key", copies_of("aa-"), copies_on(first));
+  for (int i = 0; i < 18; ++i) reporter.add("key", copies_of("-a-"), copies_on({1}));
+  CHECK(reporter.refusal(false) == PruneEvidence::PruneRefusal::none);
+  CHECK(reporter.not_on_owner().size() == 20);
 }

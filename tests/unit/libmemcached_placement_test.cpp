@@ -1,4 +1,4 @@
-// Placements against libmemcached itself, asked in this process, on pools no recording has.
+// Compares placements with libmemcached itself, called in this process, on pools that no recording has.
 #include <doctest/doctest.h>
 #include <libmemcached/memcached.h>
 
@@ -11,7 +11,7 @@ namespace mcds::libmemcached_placement_test {
 
 namespace {
 
-// One call on the client, in the order an application makes them.
+// One call on the client, in the order in which an application makes them.
 struct Call {
   enum class Kind { set, add_each, add_list, prefix } kind;
   memcached_behavior_t behaviour = MEMCACHED_BEHAVIOR_HASH;
@@ -92,7 +92,7 @@ std::vector<Oracle> oracles() {
   return all;
 }
 
-// SORT_HOSTS makes libmemcached sort its own list: the answer is an index into that.
+// Returns the list as libmemcached keeps it: SORT_HOSTS sorts it, and answers are indices into it.
 Pool as_kept(const Oracle& oracle, Pool pool) {
   if (std::none_of(oracle.calls.begin(), oracle.calls.end(),
                    [](const Call& call) { return call.behaviour == MEMCACHED_BEHAVIOR_SORT_HOSTS; }))

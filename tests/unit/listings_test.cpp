@@ -8,7 +8,7 @@ using namespace mcds;
 
 namespace {
 
-// Of `count` keys, each on its server and every third on another one too, with a name there alone.
+// Adds `count` keys, each on its server. Every third is also on another server, with its name only there.
 void fill(Listings& listings, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i)
     listings.add({.hash = i * 0x9e3779b97f4a7c15, .bytes = i, .server = 0, .owner = true});
@@ -37,8 +37,8 @@ void check_all(Listings& listings, std::uint64_t count) {
 }  // namespace
 
 TEST_CASE("listings: each key once with all its servers, in memory and in runs, as often as asked") {
-  for (const std::size_t most_bytes : {std::size_t{1} << 30, std::size_t{100'000}, std::size_t{4096}}) {
-    Listings listings(most_bytes);
+  for (const std::size_t max_bytes : {std::size_t{1} << 30, std::size_t{100'000}, std::size_t{4096}}) {
+    Listings listings(max_bytes);
     fill(listings, 20'000);
     check_all(listings, 20'000);
     check_all(listings, 20'000);

@@ -30,7 +30,7 @@ std::string statistics(const std::string& version, std::uint64_t items, const st
   return "version " + version + "\ncurr_items " + std::to_string(items) + "\nhash_power_level 16\n" + more;
 }
 
-// Of a second look, where the first was `before`.
+// Returns true if a dump is allowed at a second reading, after the first reading `before`.
 bool may_dump(const std::string& now, const std::string& before = "") {
   const auto first = before.empty() ? std::nullopt : std::optional(DumpState::of(before));
   return DumpState::of(now).objection(first).empty();
@@ -89,8 +89,8 @@ TEST_CASE("live keys: a key that is longer than a server keeps is none") {
 }
 
 TEST_CASE("live keys: a list may have twice the items that were counted and some more") {
-  CHECK(DumpState::of(statistics("1.6.18", 0)).most_keys == 100'000);
-  CHECK(DumpState::of(statistics("1.6.18", 1'000'000)).most_keys == 2'100'000);
-  CHECK(DumpState::of(statistics("1.6.18", UINT64_MAX)).most_keys == UINT64_MAX);
-  CHECK(DumpState::of("version 1.6.18\n").most_keys == 8'000'000);
+  CHECK(DumpState::of(statistics("1.6.18", 0)).max_keys == 100'000);
+  CHECK(DumpState::of(statistics("1.6.18", 1'000'000)).max_keys == 2'100'000);
+  CHECK(DumpState::of(statistics("1.6.18", UINT64_MAX)).max_keys == UINT64_MAX);
+  CHECK(DumpState::of("version 1.6.18\n").max_keys == 8'000'000);
 }

@@ -21,7 +21,7 @@ struct VotingWorld : test::World {
     clock.advance(11min);
   }
   Lock lock() { return Lock(context, "l"); }
-  // As if the others were cut off.
+  // Cuts the client off from all other servers.
   void reach(std::initializer_list<std::size_t> servers) {
     faults.choose(
         [reached = std::vector<std::size_t>(servers)](const Request& request) -> std::optional<test::Mishap> {
@@ -45,7 +45,7 @@ TEST_CASE("lock copies: as many trips as one copy, once the servers are known to
   Lock lock = world.lock();
   std::optional<Lease> lease;
   const auto take = [&] { lease = world.acquire().lease; };
-  CHECK(world.trips.trips_of(take) == 4);  // three for the first vote, and the fence is not there yet
+  CHECK(world.trips.trips_of(take) == 4);  // three for the first vote; the fence does not exist yet
   CHECK(world.trips.trips_of([&] { lock.renew(*lease, 60s); }) == 1);
   CHECK(world.trips.trips_of([&] { lock.release(*lease); }) == 1);
   CHECK(world.trips.trips_of(take) == 1);
@@ -113,7 +113,7 @@ TEST_CASE(
     CAPTURE(silent);
     VotingWorld world;
     REQUIRE(world.lock().release(world.acquire().lease->token).result == Lock::Freed::Result::released);
-    // The others refuse; these execute the add, and answer nothing from then on.
+    // The other servers refuse. These execute the add, and answer nothing from then on.
     std::set<std::size_t> asked;
     world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
       if (request.server >= silent) return test::Mishap::unreachable;
@@ -128,7 +128,7 @@ TEST_CASE(
       CHECK(failure.code() == (taken ? ErrorCode::unknown_outcome : ErrorCode::unavailable));
       CHECK((std::string(failure.what()).find("--token " + world.token_on(0)) != std::string::npos) == taken);
     }
-    // Until the ttl ends, or who was told the token releases it.
+    // The lock stays held until the ttl ends or the holder of the token releases it.
     world.faults.none();
     CHECK(world.acquire().lease.has_value() == (silent < 2));
   }
@@ -150,7 +150,7 @@ TEST_CASE("lock copies: a server that restarts between its vote and another add 
   for (const std::size_t restarts : {1U, 2U}) {
     VotingWorld world;
     REQUIRE(world.acquire(5min).lease);
-    // As if the holder had not reached it.
+    // The item is missing as if the holder had not reached that server.
     world.memory.server(2).evict("lock:l");
     test::Rival rival(world.faults);
     Context context{rival, world.clock, world.random, {}, 3};
@@ -257,7 +257,7 @@ TEST_CASE(
       Context second = world.context;
       second.copies = asked;
       Lock other(second, "l");
-      const std::string named = "is kept in " + std::to_string(held) + (held == 1 ? " copy;" : " copies;");
+      const std::string named = "the lock has " + std::to_string(held) + (held == 1 ? " copy;" : " copies;");
       const auto refused = [&](const auto& act) {
         const auto failure = attempt(act).failure();
         return failure && failure->code() == ErrorCode::bad_data &&

@@ -1,4 +1,4 @@
-// Locks that several may hold.
+// Locks that several clients may hold.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -15,12 +15,12 @@ namespace {
 using namespace std::chrono_literals;
 using test::Mishap;
 
-Lock::Wish wish(Duration wait = {}) {
+Lock::AcquireOptions acquire_options(Duration wait = {}) {
   return {.ttl = 60s, .holder = {.host = "web3", .user = "u", .note = {}}, .fence = true, .wait = wait};
 }
 
 LockSlots::Answer take(const Context& context, std::size_t slots, Duration wait = {}) {
-  return LockSlots(context, "l", slots).acquire(wish(wait));
+  return LockSlots(context, "l", slots).acquire(acquire_options(wait));
 }
 
 bool refused_for(const Context& context, std::size_t slots) {
@@ -50,7 +50,7 @@ TEST_CASE("lock slots: as many holders as slots; a token says which slot is give
   CHECK_FALSE(full.lock.lease);
   CHECK(slots_of(full.lock.holder) == 3);
   for (const std::string& token : tokens) {
-    Lock lock = Lock::of_slot(world.context, "l", slot_of(token), default_longest_ttl);
+    Lock lock = Lock::of_slot(world.context, "l", slot_of(token), default_max_ttl);
     CHECK(lock.renew(token, 30s).renewal == Lock::Renewal::renewed);
     CHECK(lock.release(token).result == Lock::Freed::Result::released);
     const auto again = take(world.context, 3);
@@ -61,7 +61,7 @@ TEST_CASE("lock slots: as many holders as slots; a token says which slot is give
 
 TEST_CASE("lock slots: one slot costs what a lock does, several one look more") {
   test::World world;
-  take(world.context, 1);  // its fence begins
+  take(world.context, 1);  // creates its fence
   Lock(world.context, "l").force_release();
   CHECK(world.trips.trips_of([&] { take(world.context, 1); }) == 1);
   CHECK(world.stored("lock:l").find("slots") == std::string::npos);
@@ -78,8 +78,8 @@ TEST_CASE("lock slots: another number of slots is refused at once, not waited fo
   take(world.context, 2);
   CHECK(refused_for(world.context, 1));
   CHECK(refused_for(world.context, 3));
-  // What another program stored holds a slot, whoever it is.
-  Lock::of_slot(world.context, "l", 1, default_longest_ttl).force_release();
+  // A value that another program stored holds a slot too.
+  Lock::of_slot(world.context, "l", 1, default_max_ttl).force_release();
   world.memory.execute(Request::set("lock:l:slot:1", "mine", Exptime::never()));
   CHECK_FALSE(take(world.context, 2).lock.lease);
 }
@@ -91,12 +91,12 @@ TEST_CASE(
   CHECK(take(world.context, 2).lock.lease);
   CHECK_FALSE(take(world.others, 2).lock.lease);
   for (std::size_t slot = 0; slot < 2; ++slot)
-    Lock::of_slot(world.others, "l", slot, default_longest_ttl).force_release();
+    Lock::of_slot(world.others, "l", slot, default_max_ttl).force_release();
   world.faults.choose([](const Request& request) -> std::optional<Mishap> {
     return request.key.starts_with("lock:l:slot:1") ? std::optional(Mishap::unreachable) : std::nullopt;
   });
   CHECK(take(world.context, 2).slot == 0);
-  // Whether all are held is not known then.
+  // It is then unknown whether all slots are held.
   CHECK_THROWS_AS(take(world.context, 2), Failure);
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("lock slots: a slot that may have been taken is tried first, or given 
     lost = false;
   }
   test::World world;
-  int left = 3;  // the first slot's add and what reads it back
+  int left = 3;  // the first slot's add and the read that checks it
   world.faults.choose([&](const Request& request) -> std::optional<Mishap> {
     return request.op == Op::probe || left-- <= 0 ? std::nullopt : std::optional(Mishap::lost_reply);
   });
@@ -137,7 +137,7 @@ TEST_CASE("lock slots: with copies, on a majority each") {
 TEST_CASE("lock slots: unusable numbers and names are refused") {
   test::World world;
   CHECK_THROWS_AS(LockSlots(world.context, "l", 0), InvalidInput);
-  CHECK_THROWS_AS(LockSlots(world.context, "l", most_lock_slots + 1), InvalidInput);
+  CHECK_THROWS_AS(LockSlots(world.context, "l", max_lock_slots + 1), InvalidInput);
   CHECK_THROWS_AS(LockSlots(world.context, "l:slot:1", 2), InvalidInput);
   CHECK_NOTHROW(LockSlots(world.context, "l:slot:", 2));
   CHECK(slot_of("b7c1e0f2a94d4f6e") == 0);

@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Counts trips, loses replies or requests on demand, and lets a rival act before a trip.
+// Counts trips, loses replies or requests on demand, and lets a concurrent writer act before a trip.
 class ScriptedCluster final : public Cluster {
  public:
   enum class Loss { none, request, reply };
@@ -37,7 +37,7 @@ class ScriptedCluster final : public Cluster {
   const Placement& placement() const override { return inner_.placement(); }
 
   int trips = 0;
-  std::span<const Request> batch;  // on its way
+  std::span<const Request> batch;  // in flight
   std::deque<std::function<void()>> before;
   std::deque<Loss> losses;
 
@@ -67,13 +67,13 @@ struct World : test::World {
   Lock lock{scripted, "nightly"};
 
   MemoryServer& server() { return memory.server(0); }
-  Lock::Wish wish(Duration ttl, bool fence = true) {
+  Lock::AcquireOptions acquire_options(Duration ttl, bool fence = true) {
     return {.ttl = ttl,
             .holder = {.host = "web3", .user = "deploy", .note = "backup", .pid = 4711},
             .fence = fence};
   }
   Lease take(Duration ttl = seconds(30)) {
-    auto answer = lock.acquire(wish(ttl));
+    auto answer = lock.acquire(acquire_options(ttl));
     REQUIRE(answer.lease);
     return *answer.lease;
   }
@@ -102,7 +102,7 @@ TEST_CASE("lock: acquire is one trip, with fence once that has begun; a rival le
           R"( {"host":"web3","pid":4711,"user":"deploy","note":"backup","acquired_at":"2026-11-21T04:08:53.945Z","ttl_s":30})");
   CHECK(world.server().peek("lock:nightly:fence")->value == std::to_string(*lease.fence));
   Lock::Answer answer;
-  CHECK(world.trips_of([&] { answer = world.lock.acquire(world.wish(seconds(30))); }) == 2);
+  CHECK(world.trips_of([&] { answer = world.lock.acquire(world.acquire_options(seconds(30))); }) == 2);
   CHECK_FALSE(answer.lease);
   CHECK(answer.holder == item->value.substr(17));
 }
@@ -178,7 +178,7 @@ TEST_CASE("lock: a rival between the read and the compare-and-delete keeps his l
   world.cluster.before = {{}, [&] {
                             world.clock.advance(seconds(5));
                             Lock rival(Context{world.memory, world.clock, world.random, ""}, "nightly");
-                            REQUIRE(rival.acquire(world.wish(seconds(60))).lease);
+                            REQUIRE(rival.acquire(world.acquire_options(seconds(60))).lease);
                           }};
   const auto freed = world.lock.release(mine);
   CHECK(freed.result == Lock::Freed::Result::not_owner);
@@ -202,8 +202,7 @@ TEST_CASE("lock: an add that never arrived is repeated, with another token") {
   CHECK(LockValue::parse(world.server().peek("lock:nightly")->value).token == lease.token);
 }
 
-// Two adds under one token: the first, delayed, was applied after the lease had lapsed and another had held
-// the lock.
+// Two adds have the same token. The delayed first one was applied after the lapse and another holder.
 TEST_CASE("lock: a renewal after the lapse never takes an add that came late for the lease") {
   for (const bool by_token : {false, true}) {
     World world;
@@ -226,16 +225,18 @@ TEST_CASE("lock: a renewal after the lapse never takes an add that came late for
 TEST_CASE("lock: what stays unknown is said") {
   World world;
   world.cluster.losses = {Loss::reply, Loss::reply};
-  CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(30))), UnknownOutcome);
+  CHECK_THROWS_AS(world.lock.acquire(world.acquire_options(seconds(30))), UnknownOutcome);
 }
 
-TEST_CASE("lock: an only copy in doubt is not asked for again in vain") {
+TEST_CASE("lock: a single copy with an unknown outcome is not tried again") {
   World world;
   world.cluster.losses = {Loss::reply, Loss::reply};
-  CHECK(world.trips_of(
-            [&] { CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(30))), UnknownOutcome); }) == 2);
+  CHECK(world.trips_of([&] {
+    CHECK_THROWS_AS(world.lock.acquire(world.acquire_options(seconds(30))), UnknownOutcome);
+  }) == 2);
   world.cluster.losses = {Loss::request};
-  CHECK(world.trips_of([&] { CHECK_FALSE(world.lock.acquire(world.wish(seconds(30))).lease); }) == 2);
+  CHECK(world.trips_of([&] { CHECK_FALSE(world.lock.acquire(world.acquire_options(seconds(30))).lease); }) ==
+        2);
 }
 
 TEST_CASE("lock: a holder who leaves between the add and the look is followed at once") {
@@ -243,17 +244,17 @@ TEST_CASE("lock: a holder who leaves between the add and the look is followed at
   const Lease other = world.take();
   const SteadyTime start = world.clock.steady();
   world.cluster.before = {{}, [&] { Lock(world.context, "nightly").release(other); }};
-  CHECK(world.trips_of([&] { CHECK(world.lock.acquire(world.wish(seconds(30))).lease); }) == 3);
+  CHECK(world.trips_of([&] { CHECK(world.lock.acquire(world.acquire_options(seconds(30))).lease); }) == 3);
   CHECK(world.clock.steady() == start);
 }
 
 TEST_CASE("lock: a found token of an earlier attempt counts from its renewal, not from this attempt's add") {
   World world;
-  auto wish = world.wish(seconds(5));
-  wish.wait = seconds(20);
+  auto acquire_options = world.acquire_options(seconds(5));
+  acquire_options.wait = seconds(20);
   world.cluster.losses = {Loss::reply, Loss::reply};
   world.cluster.before = {{}, {}, [&] { world.clock.advance(seconds(4)); }};
-  const auto answer = world.lock.acquire(wish);
+  const auto answer = world.lock.acquire(acquire_options);
   REQUIRE(answer.lease);
   world.clock.advance(answer.lease->deadline - world.clock.steady());
   CHECK(world.server().peek("lock:nightly"));
@@ -274,7 +275,7 @@ TEST_CASE("lock: lost replies of renewals and releases are settled by reading") 
 TEST_CASE("lock: a lease that ended before its reply came is no lease") {
   World world;
   world.cluster.before = {[&] { world.clock.advance(seconds(40)); }};
-  CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(30))), NotApplied);
+  CHECK_THROWS_AS(world.lock.acquire(world.acquire_options(seconds(30))), NotApplied);
   CHECK_FALSE(world.server().peek("lock:nightly"));
 }
 
@@ -304,7 +305,7 @@ TEST_CASE("lock: who asked before a fence began that is lost by now begins none 
     world.clock.advance(milliseconds(1));
     world.server().flush();
   });
-  const Lock::Answer answer = Lock(late, "nightly").acquire(world.wish(seconds(30)));
+  const Lock::Answer answer = Lock(late, "nightly").acquire(world.acquire_options(seconds(30)));
   REQUIRE(answer.lease);
   CHECK(*answer.lease->fence > lost);
 }
@@ -312,33 +313,33 @@ TEST_CASE("lock: who asked before a fence began that is lost by now begins none 
 TEST_CASE("lock: a fence that is not a number frees the lock again and says so") {
   World world;
   world.memory.execute(Request::set("lock:nightly:fence", "text", Exptime::never()));
-  CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(30))), CorruptData);
-  auto patient = world.wish(seconds(30));
-  patient.wait = Duration::max();
-  CHECK_THROWS_AS(world.lock.acquire(patient), CorruptData);
+  CHECK_THROWS_AS(world.lock.acquire(world.acquire_options(seconds(30))), CorruptData);
+  auto snapshot = world.acquire_options(seconds(30));
+  snapshot.wait = Duration::max();
+  CHECK_THROWS_AS(world.lock.acquire(snapshot), CorruptData);
   CHECK_FALSE(world.server().peek("lock:nightly"));
 }
 
 TEST_CASE("lock: waiting ends when the lock is free, or when the time is over") {
   World world;
   world.take(seconds(5));
-  auto wish = world.wish(seconds(5));
-  wish.wait = seconds(2);
+  auto acquire_options = world.acquire_options(seconds(5));
+  acquire_options.wait = seconds(2);
   const SteadyTime start = world.clock.steady();
-  CHECK_FALSE(world.lock.acquire(wish).lease);
+  CHECK_FALSE(world.lock.acquire(acquire_options).lease);
   CHECK(world.clock.steady() - start == seconds(2));
-  wish.wait = Duration::max();
-  CHECK(world.lock.acquire(wish).lease);
+  acquire_options.wait = Duration::max();
+  CHECK(world.lock.acquire(acquire_options).lease);
 }
 
 TEST_CASE("lock: waiting outlasts a server that is down") {
   World world;
   world.memory.kill(0);
-  CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(5))), NotApplied);
-  auto wish = world.wish(seconds(5));
-  wish.wait = seconds(60);
+  CHECK_THROWS_AS(world.lock.acquire(world.acquire_options(seconds(5))), NotApplied);
+  auto acquire_options = world.acquire_options(seconds(5));
+  acquire_options.wait = seconds(60);
   world.cluster.before = {{}, {}, {}, [&] { world.memory.restart(0); }};
-  CHECK(world.lock.acquire(wish).lease);
+  CHECK(world.lock.acquire(acquire_options).lease);
 }
 
 TEST_CASE("lock: left to expire, it stays at least as long and says that it is finished") {
@@ -365,7 +366,7 @@ TEST_CASE("lock: renew, release by token; force; foreign values hold the lock") 
   CHECK(world.lock.release(lease.token).result == Lock::Freed::Result::not_held);
   for (const std::string foreign : {"", " ", "5", "abc", "abc {", "abc [1]", "\xff\xfe 1"}) {
     world.memory.execute(Request::set("lock:nightly", foreign, Exptime::never()));
-    const auto answer = world.lock.acquire(world.wish(seconds(5)));
+    const auto answer = world.lock.acquire(world.acquire_options(seconds(5)));
     CHECK_FALSE(answer.lease);
     CHECK(answer.holder.empty());
     CHECK(world.lock.force_release().result == Lock::Freed::Result::released);
@@ -386,7 +387,7 @@ TEST_CASE("lock: a renewal by token without a ttl keeps the one it was last give
   CHECK(renewed(std::chrono::milliseconds(90500)) == std::chrono::milliseconds(90500));
   CHECK(renewed(std::nullopt) == std::chrono::milliseconds(90500));
   CHECK(world.trips_of([&] { renewed(std::nullopt); }) == 2);
-  // Another program's holder, or an earlier version's, says nothing of it.
+  // A holder of another program, or of an earlier version, has no ttl.
   for (const std::string holder : {"", " x", " {}", R"( {"ttl_s":"long"})", R"( {"ttl_s":1e99})"}) {
     world.memory.execute(Request::set("lock:nightly", lease.token + holder, Exptime::never()));
     CHECK(renewed(std::nullopt) == usual_lock_ttl);
@@ -416,10 +417,10 @@ TEST_CASE("lock: no lock's key is another's fence") {
 
 TEST_CASE("lock: a ttl of zero and an endless note are refused before anything is sent") {
   World world;
-  CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(0))), InvalidInput);
-  auto wish = world.wish(seconds(5));
-  wish.holder.note = std::string(2000, 'x');
-  CHECK_THROWS_AS(world.lock.acquire(wish), InvalidInput);
+  CHECK_THROWS_AS(world.lock.acquire(world.acquire_options(seconds(0))), InvalidInput);
+  auto acquire_options = world.acquire_options(seconds(5));
+  acquire_options.holder.note = std::string(2000, 'x');
+  CHECK_THROWS_AS(world.lock.acquire(acquire_options), InvalidInput);
   CHECK(world.cluster.trips == 0);
 }
 

@@ -13,7 +13,7 @@ using LoginStep = LoginExchange::Step;
 const Login ascii{Login::Form::ascii, "app", "pass"};
 const Login user_key{Login::Form::user_key, "app", "pass word"};
 
-// What the exchange makes of these bytes, at once and byte by byte.
+// Returns the step after these bytes, which must be the same at once and byte by byte.
 LoginStep after(LoginExchange& exchange, const std::string& said) {
   LoginExchange slow = exchange;
   std::string input;

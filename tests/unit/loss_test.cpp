@@ -1,5 +1,4 @@
-// What is known to be lost of a structure goes on being told, whatever is done to it, until it is replaced or
-// accepted.
+// A known loss is reported after every further change of the structure, until it is replaced or accepted.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,12 +13,12 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-const Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 4096};
+const Journal::Options small{.segment_size = 600, .max_padding = 2048, .max_change = 4096};
 
 struct World : test::World {
   explicit World(std::size_t copies) : test::World(5, copies, {.item_size = 4096}) {}
 
-  // Spoils the checksum of the line that has `text`, in every copy.
+  // Damages the checksum of the line that contains `text`, in every copy.
   std::size_t damage(const std::string& key_part, const std::string& text) {
     std::size_t damaged = 0;
     for (std::size_t server = 0; server < memory.size(); ++server) {
@@ -56,18 +55,18 @@ TEST_CASE("loss: an array with a damaged line goes on telling it when it is comp
     for (int i = 0; i < elements; ++i) jobs.change(Texts{'"' + std::to_string(i) + '"'}, {});
     CHECK(jobs.fetch().complete());
     REQUIRE(world.damage("jobs", " \"7\" ") == 1);
-    const auto tell = [&] {
+    const auto report = [&] {
       const auto contents = jobs.fetch();
       CHECK(contents.loss.any());
       CHECK(std::count(contents.elements.begin(), contents.elements.end(), "\"7\"") == 0);
       CHECK(contents.elements.size() >= static_cast<std::size_t>(elements) - 1);
     };
-    tell();
+    report();
     CHECK_FALSE(Journal(world.context, "array:jobs", small).compact(compacted));
-    tell();
-    // Past its item, and sealed by it.
+    report();
+    // These changes exceed the item, so that it is sealed.
     for (int i = 0; i < 100; ++i) jobs.change(Texts{"\"more" + std::to_string(i) + '"'}, {});
-    tell();
+    report();
     jobs.replace(Texts{"1"});
     CHECK(jobs.fetch().complete());
   }

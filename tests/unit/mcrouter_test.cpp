@@ -1,4 +1,4 @@
-// mcrouter's configurations: each construct is modelled, or refused by its name.
+// mcrouter's configurations: each construct is modelled, or refused by name.
 #include <doctest/doctest.h>
 
 #include <numeric>
@@ -11,7 +11,7 @@ namespace mcds::mcrouter_test {
 
 namespace {
 
-// Pools A (3 servers), B (2) and one server C; `route` is the rest of the file.
+// Returns a file with the pools A (3 servers), B (2) and C (1). `route` is the rest of the file.
 std::string config(const std::string& route) {
   return R"({"pools":{"A":{"servers":["a1:1","a2:1","a3:1"]},"B":{"servers":["b1:1","b2:1"]},"C":{"servers":["c:1"]}},)" +
          route + "}";
@@ -25,7 +25,7 @@ std::shared_ptr<const Placement> placement_of(const PoolFile& file) {
   return make_placement(file.profile, file.pool, {.routes = file.routes});
 }
 
-// `policy: server server?`, a server that may have the key with a question mark.
+// Returns `policy: server server?`. A question mark marks a server that may have the key.
 std::string owners(const Placement& placement, std::string_view key) {
   const Owners found = placement.owners_of(key);
   std::string text = std::string(name_of(found.policy)) + ':';
@@ -169,7 +169,7 @@ TEST_CASE("mcrouter: failover routes name the first, and what it gives way to") 
   CHECK_FALSE(placement->server_of_when_down("k", std::vector<bool>(down.size(), true)).has_value());
 }
 
-TEST_CASE("mcrouter: operations that go different ways are told apart, or refused") {
+TEST_CASE("mcrouter: operations that go different ways are distinguished, or refused") {
   const std::string route =
       R"("route":{"type":"OperationSelectorRoute","default_policy":"PoolRoute|C","operation_policies":{"set":"PoolRoute|A","delete":"AllSyncRoute|Pool|A"}})";
   const PoolFile file = file_of(route);
@@ -259,7 +259,7 @@ TEST_CASE("mcrouter: salts, weights, tags and shards of the hash") {
   CHECK(placement_of(bucketized)->server_of("k") == ch3(std::to_string(ch3("k", 9)), 2));
 }
 
-// The counts and values that mcrouter's own unit tests state for these functions.
+// The counts and values are those of mcrouter's own unit tests for these functions.
 TEST_CASE("mcrouter: WeightedCh3 places as mcrouter does") {
   const RouteHash hash{.function = RouteHash::Function::weighted_ch3,
                        .weights = {0.429, 0.541, 0.117, 0.998, 0.283, 0.065, 0.109, 0.042, 0.676, 0.943}};
@@ -277,24 +277,23 @@ TEST_CASE("mcrouter: WeightedCh3 places as mcrouter does") {
 
 TEST_CASE("mcrouter: what is not modelled is refused by its name") {
   CHECK(refusal(with_route(R"({"type":"WarmUpRoute","cold":"PoolRoute|A","warm":"PoolRoute|B"})")) ==
-        "the file uses the route \"WarmUpRoute\", which is not supported; give the servers and --as");
+        "the file uses the route 'WarmUpRoute', which is not supported; give the servers and --as");
   for (const char* type : {"L1L2CacheRoute", "L1L2SizeSplitRoute", "MigrateRoute", "LoadBalancerRoute",
                            "HostIdRoute", "SaltedFailoverRoute", "McRefillRoute", "StagingRoute"})
-    CHECK(
-        refusal(with_route("{\"type\":\"" + std::string(type) + "\"}")).find('"' + std::string(type) + '"') !=
-        std::string::npos);
-  CHECK(refusal(R"("macros":{},"route":"PoolRoute|A")").find("\"macros\"") != std::string::npos);
+    CHECK(refusal(with_route("{\"type\":\"" + std::string(type) + "\"}"))
+              .find('\'' + std::string(type) + '\'') != std::string::npos);
+  CHECK(refusal(R"("macros":{},"route":"PoolRoute|A")").find("'macros'") != std::string::npos);
   CHECK(refusal(with_route(R"~("@import(x)")~")).find("the macro call") != std::string::npos);
   CHECK(refusal(with_route(R"({"type":"PoolRoute","pool":"A","hash":"LoadBalancer"})"))
-            .find("\"LoadBalancer\"") != std::string::npos);
+            .find("'LoadBalancer'") != std::string::npos);
   CHECK(refusal(with_route(R"({"type":"PoolRoute","pool":"A","shard_splits":{"1":{"new_split_size":2}}})"))
             .find("shard_splits") != std::string::npos);
   CHECK(refusal(with_route(R"("PoolRoute|Q")")) ==
-        "a route names the pool \"Q\", which the file does not have");
-  CHECK(refusal(with_route(R"("PoolRoute|A")"), "B") == "no route of the file leads to the pool \"B\"");
-  CHECK(refusal(with_route(R"("PoolRoute|A")"), "Q") == "the file has no pool \"Q\" with servers");
+        "a route names the pool 'Q', which the file does not have");
+  CHECK(refusal(with_route(R"("PoolRoute|A")"), "B") == "no route of the file leads to the pool 'B'");
+  CHECK(refusal(with_route(R"("PoolRoute|A")"), "Q") == "the file has no pool 'Q' with servers");
   CHECK(refusal(with_route(R"("NullRoute")")) == "the route leads to no server");
-  CHECK(refusal(R"("x":1)") == "the file has no \"route\" and no \"routes\"; is it an mcrouter config?");
+  CHECK(refusal(R"("x":1)") == "the file has no 'route' and no 'routes'; is it an mcrouter config?");
   CHECK_THROWS_AS(parse_mcrouter("no json", ""), Failure);
   CHECK_THROWS_AS(parse_mcrouter("[]", ""), Failure);
 }
@@ -305,7 +304,7 @@ TEST_CASE("mcrouter: depth and cycles end with a sentence") {
   for (int i = 0; i < 100000; ++i) chain += "AllSyncRoute|";
   CHECK(refusal(with_route('"' + chain + "PoolRoute|A\"")) == "the routes nest more than 100 deep");
   CHECK(refusal(R"("named_handles":{"a":"b","b":"AllSyncRoute|a"},"route":"a")") ==
-        "the route \"a\" contains itself");
+        "the route 'a' contains itself");
   const std::string looping = R"({"pools":{"A":{"inherit":"A"}},"route":"PoolRoute|A"})";
   CHECK_THROWS_AS(parse_mcrouter(looping, ""), Failure);
 }

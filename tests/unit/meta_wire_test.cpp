@@ -1,4 +1,4 @@
-// The text protocol of the meta transport: what it sends, and what it makes of what servers might say.
+// The text protocol of the meta transport: the requests it sends, and how it reads possible answers.
 #include <doctest/doctest.h>
 
 #include "common/base/bytes.hpp"
@@ -19,7 +19,7 @@ std::string encoded(const Request& request) {
   return out;
 }
 
-// The same whether it comes at once or byte by byte.
+// Returns the step after an answer, which must be the same at once and byte by byte.
 ReadStep step_of(const Request& request, std::string_view answer) {
   const auto whole = read_replies(std::span(&request, 1), answer, answer.size());
   const auto dripped = read_replies(std::span(&request, 1), answer, 1);
@@ -85,20 +85,20 @@ TEST_CASE(
 }
 
 TEST_CASE("meta wire: what keys with spaces cannot be used for is refused before anything is sent") {
-  const meta::Wording classic{.meta = false}, meta_words, before_1_6_13{.compares_in_md = false};
-  CHECK(meta::unsayable(meta_words, Request::get("a b")).empty());
-  CHECK(meta::unsayable(classic, Request::get("ab")).empty());
-  CHECK_FALSE(meta::unsayable(classic, Request::get("a b")).empty());
-  // A server that is not known to take base64 would run the value as commands.
-  CHECK_FALSE(meta::unsayable(meta_words, Request::set("a b", "v", never)).empty());
-  CHECK_FALSE(meta::unsayable(meta_words, Request::add("a b", "v", never)).empty());
-  meta::Wording known = meta_words;
+  const meta::RequestFormat classic{.meta = false}, meta_words, before_1_6_13{.compares_in_md = false};
+  CHECK(meta::unsupported_reason(meta_words, Request::get("a b")).empty());
+  CHECK(meta::unsupported_reason(classic, Request::get("ab")).empty());
+  CHECK_FALSE(meta::unsupported_reason(classic, Request::get("a b")).empty());
+  // A server that may not support base64 would execute the value as commands.
+  CHECK_FALSE(meta::unsupported_reason(meta_words, Request::set("a b", "v", never)).empty());
+  CHECK_FALSE(meta::unsupported_reason(meta_words, Request::add("a b", "v", never)).empty());
+  meta::RequestFormat known = meta_words;
   known.long_lines = true;
-  CHECK(meta::unsayable(known, Request::add("a b", "v", never)).empty());
-  CHECK_FALSE(meta::unsayable(known, Request::replace("a b", "v", never)).empty());
-  CHECK_FALSE(meta::unsayable(meta_words, Request::incr_or_create("a\tb", 1, 1, never)).empty());
-  CHECK_FALSE(meta::unsayable(before_1_6_13, Request::remove_if("a b", CasUnique{1})).empty());
-  CHECK_FALSE(meta::unsayable(meta_words, Request::get(std::string(188, ' '))).empty());
+  CHECK(meta::unsupported_reason(known, Request::add("a b", "v", never)).empty());
+  CHECK_FALSE(meta::unsupported_reason(known, Request::replace("a b", "v", never)).empty());
+  CHECK_FALSE(meta::unsupported_reason(meta_words, Request::incr_or_create("a\tb", 1, 1, never)).empty());
+  CHECK_FALSE(meta::unsupported_reason(before_1_6_13, Request::remove_if("a b", CasUnique{1})).empty());
+  CHECK_FALSE(meta::unsupported_reason(meta_words, Request::get(std::string(188, ' '))).empty());
 }
 
 TEST_CASE("meta wire: a run of gets ends at a key that goes in base64") {
@@ -126,7 +126,7 @@ TEST_CASE("meta wire: a run of gets with uniques is one line where the server is
                                       Request::gets("d e")};
   std::vector<const Request*> all;
   for (const Request& request : requests) all.push_back(&request);
-  const meta::Wording memcached{.long_lines = true, .stamps = true};
+  const meta::RequestFormat memcached{.long_lines = true, .shows_cas = true};
   std::string out;
   for (std::size_t first = 0; first < all.size();) first += meta::encode(all, first, out, memcached).count;
   CHECK(out == "gets a b\r\nget c\r\nmg ZCBl b v f c O" + checksum("d e") + "\r\n");
@@ -141,7 +141,7 @@ TEST_CASE(
   std::string loud, quiet;
   CHECK(meta::encode(all, 0, loud).count == 2);
   CHECK(loud == "add a 0 0 1\r\n1\r\nadd b 0 0 1\r\n2\r\nget a b\r\n");
-  CHECK(meta::encode(all, 0, quiet, {.stamps = true, .quiet = true}).count == 2);
+  CHECK(meta::encode(all, 0, quiet, {.shows_cas = true, .quiet = true}).count == 2);
   CHECK(quiet == "add a 0 0 1 noreply\r\n1\r\nadd b 0 0 1 noreply\r\n2\r\ngets a b\r\n");
   std::string single;
   CHECK(meta::encode(all, 0, single, {.one_key_a_line = true}).count == 1);
@@ -168,7 +168,7 @@ TEST_CASE("meta wire: what is there after adds, and which of them stored it") {
     CHECK(quiet.replies[0].value == "9");
     CHECK(quiet.replies[0].cas.value == 7);
     CHECK(quiet.replies[1].outcome == Outcome::miss);
-    // Something was said to an add that is not to be answered.
+    // An add that must not be answered got an answer.
     CHECK(read_replies(requests, "STORED\r\nEND\r\n", piece, true, true).last == ReadStep::out_of_step);
     CHECK(read_replies(requests, "STORED\r\nEND\r\n", piece).last == ReadStep::out_of_step);
     CHECK(read_replies(requests, "CLIENT_ERROR bad data chunk\r\n", piece).last == ReadStep::out_of_step);
@@ -178,7 +178,7 @@ TEST_CASE("meta wire: what is there after adds, and which of them stored it") {
 TEST_CASE("meta wire: answers in the server's words") {
   CHECK(reply_to(Request::set("k", "v", never), "STORED\r\n").outcome == Outcome::stored);
   CHECK(reply_to(Request::add("k", "v", never), "NOT_STORED\r\n").outcome == Outcome::not_stored);
-  // pogocache
+  // pogocache answers in this way.
   CHECK(reply_to(Request::add("k", "v", never), "EXISTS\r\n").outcome == Outcome::not_stored);
   CHECK(reply_to(Request::compare_and_set("k", "v", never, CasUnique{1}), "EXISTS\r\n").outcome ==
         Outcome::exists);
@@ -268,7 +268,7 @@ TEST_CASE("meta wire: refusals") {
 TEST_CASE("meta wire: what a proxy says of a server behind it was once taken for a refusal") {
   const std::vector<Request> changes = {Request::set("k", "v", never), Request::incr("k", 1),
                                         Request::remove("k"), Request::append("k", "v")};
-  // twemproxy, mcrouter, memcached's own proxy.
+  // These are messages of twemproxy, mcrouter and memcached's own proxy.
   for (const std::string why : {"Connection timed out", "Connection reset by peer", "Host is down", "timeout",
                                 "Remote error", "backend failure", "unknown", ""}) {
     CAPTURE(why);
@@ -291,7 +291,7 @@ TEST_CASE("meta wire: incr_or_create knows whether it created") {
   const Request request = Request::incr_or_create("k", 5, 5, never);
   CHECK(reply_to(request, "EN\r\nVA 1\r\n5\r\n").created);
   CHECK_FALSE(reply_to(request, "VA 1 kk f0 c7 t-1\r\n0\r\nVA 1 c8\r\n5\r\n").created);
-  CHECK_FALSE(reply_to(request, "EN\r\nVA 2\r\n10\r\n").created);  // a rival created it between the two
+  CHECK_FALSE(reply_to(request, "EN\r\nVA 2\r\n10\r\n").created);  // created by another client in between
 }
 
 TEST_CASE(

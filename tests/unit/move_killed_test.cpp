@@ -1,4 +1,4 @@
-// A move that is killed and goes on.
+// Moves that are killed and continued.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace mcds::move_killed_test {
 
 using namespace std::chrono_literals;
 
-// The journal had the new end when the run ended, the item had not: the next run found the bytes there and
-// left the old end.
+// Once, a run ended when only the journal had the new expiry. The next run found the same bytes in the item
+// and left the old expiry.
 TEST_CASE("move: an item's end is kept wherever a run that touches it is killed") {
   for (int trips = 0; trips < 10; ++trips) {
     for (const bool copied_whole : {false, true}) {
@@ -36,7 +36,7 @@ TEST_CASE("move: an item's end is kept wherever a run that touches it is killed"
             return std::vector<LiveKeysOfServer>(3, {.complete = true});
           });
           left = trips_left;
-          move.copy({[](const LeftItem&) {}, [](std::uint64_t) {}});
+          move.copy({[](const KeptItem&) {}, [](std::uint64_t) {}});
         } catch (const test::Killed&) {
         }
       };
@@ -53,8 +53,7 @@ TEST_CASE("move: an item's end is kept wherever a run that touches it is killed"
   }
 }
 
-// The journal had one record for all copies of a key: once one of them was settled, a run that went on passed
-// over the other.
+// Once, the journal had one record for all copies of a key: a continued run skipped the unsettled ones.
 TEST_CASE("move: both copies of a key go, wherever a run is killed") {
   for (int trips = 0; trips < 60; ++trips) {
     CAPTURE(trips);
@@ -77,7 +76,7 @@ TEST_CASE("move: both copies of a key go, wherever a run is killed") {
         Move move(context, to, {.rate = 1, .journal = world.journal.path});
         move.list([&](const TakeLiveKey& take) { return world.read(take); });
         left = trips_left;
-        move.copy({[](const LeftItem&) {}, [](std::uint64_t) {}});
+        move.copy({[](const KeptItem&) {}, [](std::uint64_t) {}});
       } catch (const test::Killed&) {
       }
     };
@@ -87,8 +86,8 @@ TEST_CASE("move: both copies of a key go, wherever a run is killed") {
   }
 }
 
-// A digest was written over by that of a second run, which ended before it had replaced the item: the third
-// run took it for somebody else's.
+// Once, a second run overwrote a digest and ended before it had replaced the item, which the third run then
+// mistook for another client's.
 TEST_CASE("move: killed at any trip, with writes in between, and nothing is lost or left") {
   for (int first = 0; first < 12; ++first) {
     for (int second = 0; second < 12; ++second) {

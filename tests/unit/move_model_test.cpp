@@ -1,6 +1,6 @@
-// A model of every item: whatever a move, a second move, a prune and a removal do, in any order, killed
-// anywhere, beside clients of both lists that write and servers that restart, no value that was the newest of
-// its key is gone.
+// A model of every item. Moves, repeated moves, prunes and removals run in any order and may be killed
+// anywhere, while clients of both lists write and servers restart. No value that was the newest of its key
+// may be lost.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -26,7 +26,7 @@ struct Model : test::MoveWorld {
   std::uint64_t below(std::uint64_t limit) { return chance.below(limit); }
   const std::string& any_key() { return keys[below(keys.size())]; }
 
-  // Before a trip: somebody may write, or the run ends.
+  // Before a trip, a client may write or the run may end.
   struct Meddling final : Decorator {
     Meddling(Cluster& inner, Model& model) : Decorator(inner), model_(model) {}
     using Cluster::execute;
@@ -36,7 +36,7 @@ struct Model : test::MoveWorld {
       model_.note(batch);
       std::vector<Reply> replies = inner().execute(batch);
       model_.judge(batch, replies);
-      // The requests arrived, and the run ended before the replies did.
+      // The requests have arrived, and the run ends before the replies do.
       if (model_.trips_left-- == 0) throw Killed();
       return replies;
     }
@@ -54,7 +54,7 @@ struct Model : test::MoveWorld {
     newest[key] = value;
   }
 
-  // Clients of the old list renew what they use.
+  // Clients of the old list extend the ttl of items that they use.
   void touch() {
     static_cast<void>(
         memory.execute(Request::touch(any_key(), Exptime::after(std::chrono::hours(9), clock.wall()))));
@@ -65,7 +65,7 @@ struct Model : test::MoveWorld {
     const bool old_one = below(2) == 0;
     MemoryCluster& cluster = old_one ? memory : after;
     cluster.restart(below(cluster.size()));
-    // What a server lost is nobody's fault.
+    // A value that the restarted server lost is not a fault.
     for (const std::string& key : keys) {
       if (newest.contains(key) && !exists(key, newest[key])) newest.erase(key);
     }
@@ -76,7 +76,7 @@ struct Model : test::MoveWorld {
     return (here && here->value == value) || (there && there->value == value);
   }
 
-  // What a removal saw, and what it took.
+  // Records what a removal read, and what it removed.
   void note(std::span<const Request> batch) {
     taken.clear();
     for (const Request& request : batch) {
@@ -110,8 +110,8 @@ struct Model : test::MoveWorld {
     killed_somewhere([&](const Context& from, Cluster& to) {
       Move move(from, to, {.journal = journal.path, .again = again});
       move.list([&](const TakeLiveKey& take) { return read(take); });
-      move.copy({[](const LeftItem&) {}, [](std::uint64_t) {}});
-      moved = true;  // from now on the journal has something
+      move.copy({[](const KeptItem&) {}, [](std::uint64_t) {}});
+      moved = true;  // from now on the journal has entries
     });
   }
 
@@ -120,7 +120,7 @@ struct Model : test::MoveWorld {
     killed_somewhere([&](const Context& from, Cluster& to) {
       OldPlaces places(from, to, {.journal = with_journal ? journal.path : "", .dry_run = dry_run});
       places.list([&](const Pool&, const TakeLiveKey& take) { return read(take); });
-      places.remove(false, {[](const LeftItem&) {}, [](std::uint64_t) {}});
+      places.remove(false, {[](const KeptItem&) {}, [](std::uint64_t) {}});
     });
   }
 
@@ -187,7 +187,7 @@ TEST_CASE("model of items: no newest value goes, whatever is moved, pruned and k
     }
     for (const std::string& key : model.keys) pruned += model.memory.server_for(key).peek(key) ? 0 : 1;
   }
-  // It is not for want of removals.
+  // This proves that enough items were removed.
   CHECK(pruned > sequences());
 }
 

@@ -1,4 +1,4 @@
-// Moving structures: with their parts, and with what is known to be lost of them.
+// Moves structures together with their parts and their known losses.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 using test::MoveWorld;
 using Texts = std::vector<std::string>;
 
-// Of an array whose server changes.
+// Returns the name of an array whose server changes.
 std::string moving_name(const MoveWorld& world) {
   for (int i = 0;; ++i) {
     const std::string name = "jobs" + std::to_string(i);
@@ -29,7 +29,7 @@ std::string moving_name(const MoveWorld& world) {
 TEST_CASE("move: an array goes with its segments, and is united where both have changed") {
   MoveWorld world;
   const std::string name = moving_name(world);
-  const Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 1024};
+  const Journal::Options small{.segment_size = 600, .max_padding = 2048, .max_change = 1024};
   const Context old_context{world.memory, world.clock, world.random, {}, 1};
   const Context new_context{world.after, world.clock, world.random, {}, 1};
   for (std::size_t i = 0; i < 3; ++i) world.memory.server(i).options().item_size = 4096;
@@ -45,13 +45,13 @@ TEST_CASE("move: an array goes with its segments, and is united where both have 
   Array(new_context, name, small).change(Texts{"\"new\""}, {});
   CHECK(world.run(true));
   CHECK(world.left.empty());
-  const auto united = Array(new_context, name, small).fetch().elements;
-  CHECK(united.size() == 302);
-  CHECK(std::count(united.begin(), united.end(), "\"old\"") == 1);
-  CHECK(std::count(united.begin(), united.end(), "\"new\"") == 1);
+  const auto merged = Array(new_context, name, small).fetch().elements;
+  CHECK(merged.size() == 302);
+  CHECK(std::count(merged.begin(), merged.end(), "\"old\"") == 1);
+  CHECK(std::count(merged.begin(), merged.end(), "\"new\"") == 1);
 }
 
-TEST_CASE("move: what either server has lost of an array goes on being told where it is united") {
+TEST_CASE("move: what either server has lost of an array goes on being reported where it is united") {
   for (const bool old_one : {true, false}) {
     for (const bool damaged : {true, false}) {
       CAPTURE(old_one);
@@ -59,7 +59,7 @@ TEST_CASE("move: what either server has lost of an array goes on being told wher
       MoveWorld world;
       const std::string name = moving_name(world);
       const std::string key = "array:" + name;
-      const Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 1024};
+      const Journal::Options small{.segment_size = 600, .max_padding = 2048, .max_change = 1024};
       for (std::size_t i = 0; i < 3; ++i) world.memory.server(i).options().item_size = 4096;
       for (std::size_t i = 0; i < 4; ++i) world.after.server(i).options().item_size = 4096;
       const Context old_context{world.memory, world.clock, world.random, {}, 1};
@@ -78,10 +78,10 @@ TEST_CASE("move: what either server has lost of an array goes on being told wher
         CHECK(server.evict(lossy.keys().at(1).key));
       CHECK_FALSE(lossy.fetch().complete());
       CHECK(world.run(true));
-      // A segment that the new server lost may be on the old one still.
-      const auto united = after.fetch();
-      const bool all = !old_one && !damaged && united.elements.size() == 202;
-      CHECK(united.complete() == all);
+      // A segment that the new server lost may still be on the old one.
+      const auto merged = after.fetch();
+      const bool all = !old_one && !damaged && merged.elements.size() == 202;
+      CHECK(merged.complete() == all);
       after.replace(Texts{"1"});
       CHECK(after.fetch().complete());
     }

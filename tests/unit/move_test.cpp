@@ -1,4 +1,4 @@
-// Moving what a pool holds to another placement.
+// Moves the contents of a pool to another placement.
 #include "common/operations/move/move.hpp"
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@
 #include "common/base/bounds.hpp"
 #include "common/operations/expiry.hpp"
 #include "common/operations/map.hpp"
-#include "common/operations/move/ledger.hpp"
+#include "common/operations/move/move_journal.hpp"
 #include "tests/support/move_world.hpp"
 
 namespace mcds::move_test {
@@ -19,16 +19,16 @@ namespace {
 
 using namespace std::chrono_literals;
 using moving::Copied;
-using moving::Fate;
 using moving::hash_of;
 using moving::Kind;
-using moving::Ledger;
+using moving::MoveDecision;
+using moving::MoveJournal;
 using test::MoveWorld;
 using test::TemporaryFile;
 
-std::string word_of(const Fate& fate) {
+std::string word_of(const MoveDecision& decision) {
   static constexpr const char* words[] = {"stays", "arrived", "moves", "astray", "lock"};
-  return words[static_cast<int>(fate.what)];
+  return words[static_cast<int>(decision.what)];
 }
 
 }  // namespace
@@ -52,8 +52,8 @@ TEST_CASE("move: value, flags and ttl are kept; what is there stays; what stays 
   CHECK(std::string(world.left.front().reason) == "differs");
 }
 
-// Under load an item was copied seconds after its ttl was asked for, and each server's second shortened it: a
-// ttl was 2 s and more off after a move and back.
+// Once, an item was copied seconds after its ttl was read, and each server's clock tick shortened the ttl, by
+// 2 s and more after a move and back.
 TEST_CASE(
     "move: items end when they would have ended, however late they are copied and whatever the servers' "
     "clocks show") {
@@ -84,7 +84,7 @@ TEST_CASE(
         }
         return std::vector<LiveKeysOfServer>(3, {.complete = true});
       });
-      move.copy({[](const LeftItem&) { FAIL("left"); }, [](std::uint64_t) {}});
+      move.copy({[](const KeptItem&) { FAIL("left"); }, [](std::uint64_t) {}});
       for (const std::string& key : keys) {
         const Reply reply = after.execute(Request::probe(key, after.placement().server_of(key)));
         REQUIRE(reply.age.ttl);
@@ -105,7 +105,7 @@ WallTime at_second(double second) {
 
 }  // namespace
 
-// The time that a reply was on its way, or that its reader was stopped, came on top of every ttl.
+// Once, the time that a reply was in flight, or that its reader was stopped, was added to every ttl.
 TEST_CASE("move: a ttl agrees with the listed end however late it was read, unless the item was touched") {
   using moving::ClockLook;
   const auto agrees = [](std::int64_t listed, std::optional<std::chrono::seconds> ttl, double asked,
@@ -124,12 +124,12 @@ TEST_CASE("move: a ttl agrees with the listed end however late it was read, unle
   CHECK(agrees(0, -1s, 10'000, 10'000.1));
   CHECK(agrees(0, std::nullopt, 10'000, 10'000.1));
   CHECK(agrees(9'000, std::nullopt, 10'000, 10'000.1));
-  // By its server's clock, of which ours says nothing.
+  // The expiry is by its server's clock, which is independent of ours.
   CHECK(agrees(110'500, 500s, 10'000, 10'000.1, {.ahead = 100'000s}));
   CHECK_FALSE(agrees(10'500, 500s, 10'000, 10'000.1, {.ahead = 100'000s}));
 }
 
-// What was listed when the move began may have been touched when it is copied, hours later at a low rate.
+// An item may be touched between its listing and its copying, which is hours later at a low rate.
 TEST_CASE("move: what is touched between listing and copying ends as touched") {
   for (const auto skew : {0s, 7s, -5000s}) {
     CAPTURE(skew.count());
@@ -162,7 +162,7 @@ TEST_CASE("move: what is touched between listing and copying ends as touched") {
     run(Request::touch(later, in(1000s)));
     run(Request::touch(forever, Exptime::never()));
     run(Request::touch(soon, in(60s)));
-    move.copy({[](const LeftItem&) { FAIL("left"); }, [](std::uint64_t) {}});
+    move.copy({[](const KeptItem&) { FAIL("left"); }, [](std::uint64_t) {}});
     const auto ttl = [&](const std::string& key) {
       return after.execute(Request::probe(key, after.placement().server_of(key))).age.ttl.value().count();
     };
@@ -187,8 +187,8 @@ TEST_CASE(
   CHECK(seconds_ahead(here, look(1003, 1000.2, 1000.3)) == 3);
   CHECK(seconds_ahead(look(1003, 1000.2, 1000.3), here) == -3);
   CHECK(seconds_ahead(here, look(4600, 1000.2, 1000.3)) == 3600);
-  CHECK(seconds_ahead(here, look(2000, 2000.1, 2000.2)) == 0);  // looked at later
-  CHECK(seconds_ahead(here, look(1004, 1000.2, 1006.2)) == 0);  // so slowly that it may be the same
+  CHECK(seconds_ahead(here, look(2000, 2000.1, 2000.2)) == 0);  // read later
+  CHECK(seconds_ahead(here, look(1004, 1000.2, 1006.2)) == 0);  // so slowly that the clocks may be equal
 }
 
 TEST_CASE("move: a server's own time is one only if it is no number of seconds, and one it can hold") {
@@ -201,19 +201,19 @@ TEST_CASE("move: a server's own time is one only if it is no number of seconds, 
 
 TEST_CASE("move: a pace is kept against its beginning, and a stall is made up for by a second's worth") {
   const SteadyTime start(1000s);
-  Pace pace(100, start);
+  RateLimiter limiter(100, start);
   SteadyTime now = start;
   for (int i = 0; i < 50; ++i) {
-    now += std::max(Duration{}, pace.take(10, now)) + 90ms;  // of 100 ms that ten take
+    now += std::max(Duration{}, limiter.take(10, now)) + 90ms;  // of the 100 ms that ten take
     CHECK(now - start <= 100ms * (i + 1));
   }
   CHECK(now - start >= 4900ms);
   now += 60s;
   int burst = 0;
-  while (pace.take(10, now) <= Duration{}) burst += 10;
+  while (limiter.take(10, now) <= Duration{}) burst += 10;
   CHECK(burst >= 100);
   CHECK(burst <= 110);
-  CHECK(Pace({}, start).take(1000, start) == Duration{});
+  CHECK(RateLimiter({}, start).take(1000, start) == Duration{});
 }
 
 TEST_CASE("move: again copies what has changed, and nothing that the new servers changed or removed") {
@@ -238,8 +238,8 @@ TEST_CASE("move: again copies what has changed, and nothing that the new servers
   CHECK(world.left.front().key == both);
 }
 
-// A session that is read again and again, each time for a while longer: its copy had ended before the second
-// run, which took it for one that clients of the new list removed.
+// A session whose ttl is extended by every read: its copy had expired before the second run, which once
+// assumed that clients of the new list had removed it.
 TEST_CASE("move: again copies what lives on by touches although its copy has ended") {
   for (const auto passed : {95s, 98s, 99s, 100s, 101s, 1000s}) {
     CAPTURE(passed.count());
@@ -258,7 +258,7 @@ TEST_CASE("move: again copies what lives on by touches although its copy has end
                 .expires_at = now + (one == key ? ttl : 5000s).count()});
         return std::vector<LiveKeysOfServer>(3, {.complete = true});
       });
-      return move.copy({[](const LeftItem&) { FAIL("left"); }, [](std::uint64_t) {}});
+      return move.copy({[](const KeptItem&) { FAIL("left"); }, [](std::uint64_t) {}});
     };
     world.set(key, "session", 0, in(100s));
     world.set(removed, "other", 0, in(5000s));
@@ -283,28 +283,28 @@ TEST_CASE("move: where each key goes is known by its name") {
   const VirtualTime time;
   MemoryCluster from(time, 3), to(time, 4);
   const moving::Map map(from.placement(), to.placement(), "", 1);
-  const auto fate = [&](const std::string& key) { return map.of(key, from.placement().server_of(key)); };
-  CHECK(word_of(fate("lock:nightly")) == "lock");
-  CHECK(word_of(fate("lock:nightly:fence")) == "lock");
-  CHECK(word_of(fate("cache:report:rebuild")) == "lock");
-  CHECK(word_of(fate("array:jobs:s:0000000000000000")) == "lock");
-  CHECK(fate("app:lock:door").kind == Kind::locklike);
-  CHECK(fate("array:jobs").kind == Kind::journal);
-  CHECK(fate("array:jobs").pass == 1);
-  CHECK(fate("app:array:jobs").kind == Kind::journal);
-  CHECK(fate("hash:cfg:v:a:i:3").kind == Kind::plain);
-  CHECK(fate("table:t:i:3").pass == 1);
-  CHECK(fate("table:t:i").pass == 2);
-  CHECK(fate("eventlog:log:60x60:29920568").kind == Kind::log_part);
-  CHECK(fate("eventlog:log:60x60:29920568").pass == 1);
-  CHECK(fate("eventlog:log:60x60:29920568.1").pass == 0);
-  CHECK(fate("eventlog:log:60x60:dir:935017").kind == Kind::directory);
-  CHECK(fate("page:1").kind == Kind::plain);
-  // A part goes where its root goes.
+  const auto decision = [&](const std::string& key) { return map.of(key, from.placement().server_of(key)); };
+  CHECK(word_of(decision("lock:nightly")) == "lock");
+  CHECK(word_of(decision("lock:nightly:fence")) == "lock");
+  CHECK(word_of(decision("cache:report:rebuild")) == "lock");
+  CHECK(word_of(decision("array:jobs:s:0000000000000000")) == "lock");
+  CHECK(decision("app:lock:door").kind == Kind::locklike);
+  CHECK(decision("array:jobs").kind == Kind::journal);
+  CHECK(decision("array:jobs").pass == 1);
+  CHECK(decision("app:array:jobs").kind == Kind::journal);
+  CHECK(decision("hash:cfg:v:a:i:3").kind == Kind::plain);
+  CHECK(decision("table:t:i:3").pass == 1);
+  CHECK(decision("table:t:i").pass == 2);
+  CHECK(decision("eventlog:log:60x60:29920568").kind == Kind::log_part);
+  CHECK(decision("eventlog:log:60x60:29920568").pass == 1);
+  CHECK(decision("eventlog:log:60x60:29920568.1").pass == 0);
+  CHECK(decision("eventlog:log:60x60:dir:935017").kind == Kind::directory);
+  CHECK(decision("page:1").kind == Kind::plain);
+  // A part moves to the same server as its root.
   const std::size_t root = from.placement().server_of("array:jobs");
-  const Fate part = map.of("array:jobs:s:00000000000000af", root);
-  CHECK(part.what != Fate::What::astray);
-  if (part.what == Fate::What::moves) CHECK(part.to == to.placement().server_of("array:jobs"));
+  const MoveDecision part = map.of("array:jobs:s:00000000000000af", root);
+  CHECK(part.what != MoveDecision::What::misplaced);
+  if (part.what == MoveDecision::What::moves) CHECK(part.to == to.placement().server_of("array:jobs"));
   CHECK(word_of(map.of("page:1", (from.placement().server_of("page:1") + 1) % 3)) != "moves");
 }
 
@@ -317,9 +317,9 @@ TEST_CASE(
     const std::string key = "hash2:cfg:v:" + std::to_string(i);
     std::set<std::size_t> holders;
     for (const std::size_t server : from.placement().servers_of(key, 2)) {
-      const Fate fate = map.of(key, server);
-      CHECK((fate.what == Fate::What::moves || fate.what == Fate::What::stays));
-      holders.insert(fate.what == Fate::What::moves ? fate.to : server);
+      const MoveDecision decision = map.of(key, server);
+      CHECK((decision.what == MoveDecision::What::moves || decision.what == MoveDecision::What::stays));
+      holders.insert(decision.what == MoveDecision::What::moves ? decision.to : server);
     }
     const auto wanted = to.placement().servers_of(key, 2);
     CHECK(holders == std::set<std::size_t>(wanted.begin(), wanted.end()));
@@ -329,39 +329,39 @@ TEST_CASE(
 TEST_CASE("move: a journal knows what is settled, and what ended runs may have stored") {
   TemporaryFile file;
   {
-    Ledger ledger(file.path, "move");
-    CHECK_FALSE(ledger.has_history());
-    ledger.add(hash_of("a"), {.digest = 1});
-    ledger.add(hash_of("b"), {.digest = 2});
-    ledger.write();
-    ledger.settle(0, 1);
-    CHECK_THROWS_AS(Ledger(file.path, "move"), Failure);  // in use
+    MoveJournal move_journal(file.path, "move");
+    CHECK_FALSE(move_journal.has_history());
+    move_journal.add(hash_of("a"), {.digest = 1});
+    move_journal.add(hash_of("b"), {.digest = 2});
+    move_journal.write();
+    move_journal.settle(0, 1);
+    CHECK_THROWS_AS(MoveJournal(file.path, "move"), Failure);  // in use
   }
   {
-    Ledger ledger(file.path, "move");
-    ledger.add(hash_of("b"), {.digest = 3});
-    ledger.add(hash_of("c"), {.digest = 4});
-    ledger.write();
-    ledger.settle(3, 1);
+    MoveJournal move_journal(file.path, "move");
+    move_journal.add(hash_of("b"), {.digest = 3});
+    move_journal.add(hash_of("c"), {.digest = 4});
+    move_journal.write();
+    move_journal.settle(3, 1);
   }
   std::ofstream(file.path, std::ios::app) << "half a record";
-  Ledger ledger(file.path, "move");
-  CHECK(ledger.has_history());
-  ledger.load(0);
-  CHECK(ledger.find(hash_of("a"))->settled);
-  const Copied* b = ledger.find(hash_of("b"));
+  MoveJournal move_journal(file.path, "move");
+  CHECK(move_journal.has_history());
+  move_journal.load(0);
+  CHECK(move_journal.find(hash_of("a"))->settled);
+  const Copied* b = move_journal.find(hash_of("b"));
   CHECK_FALSE(b->settled);
   CHECK((b->may_be(2) && b->may_be(3) && !b->may_be(4)));
-  CHECK(ledger.find(hash_of("c"))->settled);
-  CHECK(ledger.find(hash_of("d")) == nullptr);
+  CHECK(move_journal.find(hash_of("c"))->settled);
+  CHECK(move_journal.find(hash_of("d")) == nullptr);
 }
 
 TEST_CASE("move: a journal of another move, and a file that is none, are refused and left alone") {
   TemporaryFile file;
-  { const Ledger ledger(file.path, "move"); }
-  CHECK_THROWS_AS(Ledger(file.path, "another"), Failure);
+  { const MoveJournal move_journal(file.path, "move"); }
+  CHECK_THROWS_AS(MoveJournal(file.path, "another"), Failure);
   std::ofstream(file.path) << "my shopping list";
-  CHECK_THROWS_AS(Ledger(file.path, "move"), Failure);
+  CHECK_THROWS_AS(MoveJournal(file.path, "move"), Failure);
   std::ifstream left(file.path);
   CHECK(std::string(std::istreambuf_iterator<char>(left), {}) == "my shopping list");
 }

@@ -1,4 +1,4 @@
-// The parsers of foreign bytes, fed the fuzzer's corpus and small changes of it.
+// Runs the parsers of foreign bytes on the fuzzer's corpus and on small changes of it.
 #include <doctest/doctest.h>
 
 #include <algorithm>

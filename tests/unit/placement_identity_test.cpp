@@ -1,4 +1,4 @@
-// What clients hash for a server, as each of them was seen to write it.
+// The text that clients hash for a server, as each client was observed to write it.
 #include <doctest/doctest.h>
 
 #include "common/base/errors.hpp"
@@ -16,7 +16,7 @@ const Resolver resolver{[](const std::string& name) {
                                                        : std::nullopt;
                         }};
 
-// 10.0.0.7, 10.0.0.7:1, cache, [::1]:1, unix:/m.sock, node=10.0.0.7
+// Returns the texts for 10.0.0.7, 10.0.0.7:1, cache, [::1]:1, unix:/m.sock and node=10.0.0.7.
 std::vector<std::string> written_by(Identity identity) {
   std::vector<std::string> names;
   for (const char* server : {"10.0.0.7", "10.0.0.7:1", "cache", "[::1]:1", "unix:/m.sock", "node=10.0.0.7"}) {
@@ -83,7 +83,7 @@ TEST_CASE("identity: clients that hash the name a reverse look-up gives") {
                                                   "node"});
 }
 
-TEST_CASE("identity: a name that does not resolve is told, where a client hashes its address") {
+TEST_CASE("identity: a name that does not resolve is reported, where a client hashes its address") {
   CHECK_THROWS_AS(make_placement("spymemcached-ketama", parse_pool("nowhere,cache"), {resolver, "", ""}),
                   InvalidInput);
   CHECK_NOTHROW(make_placement("ketama", parse_pool("nowhere,cache"), {resolver, "", ""}));

@@ -1,4 +1,4 @@
-// What must hold of placements whatever the pool, and the places where clients that sound alike part.
+// Rules that hold for placements on any pool, and cases in which similar clients differ.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -60,12 +60,12 @@ std::shared_ptr<const Placement> placed(std::string_view profile, const Pool& po
   return make_placement(profile, pool, {resolver, "", ""});
 }
 
-// A pool whose order does not matter to the client.
+// Returns true if the order of the pool does not matter to the client.
 bool ignores_order(const Profile& profile) {
   if (needs_source(profile.rule.distribution)) return false;
   const Rule& rule = profile.rule;
-  if (profile.name.starts_with("enyim")) return false;          // the first server's first point is another
-  if (profile.name.ends_with("-named")) return false;           // node0 is whoever comes first
+  if (profile.name.starts_with("enyim")) return false;          // the first server's first point differs
+  if (profile.name.ends_with("-named")) return false;           // node0 is the first server of the list
   if (rule.hash == key_hash::murmur3_of_emcache) return false;  // half of its hashes are one of 128
   if (rule.hash == key_hash::first_crc32_digits) return false;  // points of four digits are often equal
   if (rule.hash == key_hash::crc15 && rule.points != points::ketama)
@@ -279,7 +279,7 @@ TEST_CASE("placement: a longer key than servers take is placed and kept as its c
     return placed(profile, pool)->owners_of(text).list.front().wire_key;
   };
   CHECK(wire("node-memcached", key).size() == 32);
-  // npm memcached places it by the key, and keeps it under the MD5.
+  // npm memcached places it by the key, and stores it under the MD5.
   CHECK(placed("node-memcached", pool)->hash_of(key) !=
         placed("node-memcached", pool)->hash_of(wire("node-memcached", key)));
   CHECK(wire("dalli", key).starts_with(std::string(212, 'x') + ":md5:"));
@@ -382,7 +382,7 @@ TEST_CASE("profiles: each name once, aliases point at profiles, a slip of the fi
     CHECK(names.insert(alias.name).second);
     CHECK(profile_named(alias.name).name == alias.profile);
   }
-  CHECK_THROWS_WITH_AS(profile_named("dali"), "no profile 'dali'; did you mean \"dalli\"?", InvalidInput);
+  CHECK_THROWS_WITH_AS(profile_named("dali"), "no profile 'dali'; did you mean 'dalli'?", InvalidInput);
   CHECK_THROWS_WITH_AS(profile_named("?"), "no profile '?'; see mcds where --profiles", InvalidInput);
 }
 

@@ -75,7 +75,7 @@ TEST_CASE("php.ini: both extensions' forms of session.save_path") {
   CHECK(memcache.pool[0].port == 11212);
   CHECK(memcache.profile == "php-memcache-session");
   CHECK_THROWS_AS(parse_php_ini("memory_limit=1"), Failure);
-  // Of these PHP uses not all servers, or none.
+  // PHP uses only some of these servers, or none.
   for (const char* const path :
        {"a:1; b:2; c:3", "a:1 b:1", "a:1:1 b:1:1", "a:1,b:2 c:3", "a:1;b:2", "a:1 , b:2", "a:1,b:2 ",
         "PERSISTENT=x a:1", "a:1:1:1", "\u201ca:1", "<a>:1"})
@@ -98,6 +98,9 @@ TEST_CASE("php.ini: comments after values, and what selects another profile") {
   CHECK(parse_php_ini(memcached).pool[0].address() == "10.0.0.1:11211");
   CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash = On").profile == "php-memcached-session");
   CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash = Off").profile == "php-memcached-prefix");
+  for (const char* word : {"ON", "True", "Yes", "2"})
+    CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash = " + word).profile ==
+          "php-memcached-session");
   CHECK(parse_php_ini(memcached + ";memcached.sess_consistent_hash = Off").profile ==
         "php-memcached-session");
   CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash_type = ketama_weighted").profile ==
@@ -111,8 +114,9 @@ TEST_CASE("php.ini: comments after values, and what selects another profile") {
   CHECK(parse_php_ini(memcache).profile == "php-memcache-session");
   CHECK(parse_php_ini(memcache + "memcache.hash_strategy = standard\n").profile ==
         "php-memcache-session-standard-crc32");
-  CHECK(parse_php_ini(memcache + "memcache.hash_function = \"fnv\"\n").profile ==
+  CHECK(parse_php_ini(memcache + "memcache.hash_function = \"FNV\"\n").profile ==
         "php-memcache-session-consistent-fnv");
+  CHECK(parse_php_ini(memcache + "memcache.hash_strategy = best\n").profile == "php-memcache-session");
   CHECK(parse_php_ini(memcache + "memcache.session_redundancy = 1\n").profile ==
         "php-memcache-session:copies=1");
   CHECK(parse_php_ini(memcache + "memcache.session_redundancy = 3\n").profile ==
@@ -132,8 +136,8 @@ TEST_CASE("php.ini: the handler decides, and others are refused by name") {
     CAPTURE(handler);
     const std::string ini =
         "session.save_handler = " + handler + "\nsession.save_path = \"tcp://10.0.0.1:6379\"\n";
-    CHECK(refusal(ini).find('"' + handler + '"') != std::string::npos);
-    CHECK(refusal("session.save_handler = " + handler).find('"' + handler + '"') != std::string::npos);
+    CHECK(refusal(ini).find('\'' + handler + '\'') != std::string::npos);
+    CHECK(refusal("session.save_handler = " + handler).find('\'' + handler + '\'') != std::string::npos);
   }
   CHECK(
       refusal("session.save_handler = memcached\nsession.save_path = tcp://10.0.0.1:11211").find("scheme") !=
@@ -205,18 +209,18 @@ TEST_CASE("entries that are no servers are refused in the words of their file") 
     return std::string();
   };
   CHECK(refusal([] { parse_nutcracker("a: {servers: [\"10.0.0.1:99999:1 web\"]}", ""); }) ==
-        "the server \"10.0.0.1:99999:1 web\" is not host:port:weight [name]: the port must be a number from "
+        "the server '10.0.0.1:99999:1 web' is not host:port:weight [name]: the port must be a number from "
         "1 to 65535");
   CHECK(refusal([] {
           parse_nutcracker("a: {distribution: random, servers: [\"10.0.0.1:99999:1\"]}", "");
         }).starts_with("distribution random"));
   CHECK(refusal([] {
           parse_php_ini("session.save_handler = memcached\nsession.save_path = \"a:1:heavy\"");
-        }) == "the server \"a:1:heavy\" is not host:port:weight");
+        }) == "the server 'a:1:heavy' is not host:port:weight");
   CHECK(refusal([] {
           parse_php_ini("session.save_handler = memcache\nsession.save_path = \"tcp://a:x?weight=2\"");
         }) ==
-        "the server \"tcp://a:x?weight=2\" is not tcp://host:port?weight=N or unix:///path: the port must be "
+        "the server 'tcp://a:x?weight=2' is not tcp://host:port?weight=N or unix:///path: the port must be "
         "a number from 1 to 65535");
   CHECK(refusal([] { parse_json_servers("[\"user:secret@h:1\"]", ""); }) ==
         "the server with a login is not HOST:PORT");
@@ -342,7 +346,7 @@ TEST_CASE("Django's CACHES") {
   CHECK(memcachier.user + memcachier.password == "up");
   CHECK_THROWS_AS(read(two, "local"), Failure);
   CHECK_THROWS_WITH_AS(read(two, "none"),
-                       "no such cache; the file has default, sessions, local (write FILE#CACHE)", Failure);
+                       "no such cache; the file has default, local, sessions (write FILE#CACHE)", Failure);
   CHECK(read("{\"default\": {" + backends +
              "MemcachedCache\", \"LOCATION\": [[\"10.0.0.1:11211\", 2], \"10.0.0.2\"]}}") ==
         "python-memcached 10.0.0.1:11211*2 10.0.0.2:11211");
@@ -392,6 +396,13 @@ TEST_CASE("OpenStack's sections") {
       "");
   CHECK(addresses(pooled) == "tls://a:11211 tls://b:11211");
   CHECK(pooled.user + pooled.password == "usersecret");
+  for (const char* word : {"yes", "on", "TRUE"})
+    CHECK(read("[cache]\nbackend = oslo_cache.memcache_pool\nmemcache_servers = a\ntls_enabled = " +
+               std::string(word) + '\n')
+              .ends_with(" tls://a:11211"));
+  for (const char* text : {"backend_argument = url:a\nmemcache_servers = b\n",
+                           "memcache_servers = b\nbackend_argument = url:a\n"})
+    CHECK(read("[cache]\nbackend = dogpile.cache.memcached\n" + std::string(text)).ends_with(" a:11211"));
   CHECK_THROWS_AS(read(nova + keystone, "token"), Failure);
   CHECK_THROWS_AS(read("[cache]\nbackend_argument = redis_expiration_time:600\nbackend_argument = db:0\n"
                        "backend_argument = url:redis://localhost:6379\nbackend = dogpile.cache.redis\n"),

@@ -1,9 +1,9 @@
-// Rates between two looks at a server's statistics.
+// Rates between two readings of a server's statistics.
 #include "tools/commands/servers/rates.hpp"
 
 #include <doctest/doctest.h>
 
-#include "tools/cli/cell_words.hpp"
+#include "tools/cli/cell_text.hpp"
 
 using namespace mcds;
 
@@ -61,8 +61,8 @@ TEST_CASE("rates: the pool's are the sums of those that report them") {
 
 TEST_CASE("rates: in words for people") {
   CHECK(column_title("gets_per_s") == "gets/s");
-  CHECK(cell_words("gets_per_s", "81.36", {}) == "81.4");
+  CHECK(cell_text("gets_per_s", "81.36", {}) == "81.4");
   CHECK(column_title("sent_bytes_per_s") == "sent");
-  CHECK(cell_words("sent_bytes_per_s", "2048.0", {}) == "2 KiB/s");
-  CHECK(cell_words("hit_ratio", "0.975", {}) == "97.50%");
+  CHECK(cell_text("sent_bytes_per_s", "2048.0", {}) == "2 KiB/s");
+  CHECK(cell_text("hit_ratio", "0.975", {}) == "97.50%");
 }

@@ -1,4 +1,4 @@
-// Removing the keys of a selection.
+// Removes the keys of a selection.
 #include "common/operations/removal.hpp"
 
 #include <doctest/doctest.h>

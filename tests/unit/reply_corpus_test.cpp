@@ -1,4 +1,4 @@
-// The fuzz target over its corpus and what lies next to it: the same bytes in every run, no fuzzer needed.
+// Runs the fuzz target on its corpus and small changes of it: the same bytes every time, without a fuzzer.
 #include <doctest/doctest.h>
 
 #include <algorithm>

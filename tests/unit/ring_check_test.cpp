@@ -13,7 +13,7 @@ std::vector<Finding> found(std::string_view profile, std::string_view servers,
   return check_ring(*make_placement(profile, parse_pool(servers), options), options);
 }
 
-// "+word" for a problem, "-word" for a note.
+// Returns "+word" for each problem and "-word" for each note.
 std::string words(std::string_view profile, std::string_view servers, const PlacementOptions& options = {}) {
   std::string text;
   for (const Finding& finding : found(profile, servers, options))
@@ -32,14 +32,14 @@ TEST_CASE("a sound pool has no findings; one server alone neither") {
 TEST_CASE("two servers hashed alike are found: one gets no keys") {
   const char* servers = "10.0.0.2:1=10.0.0.1:1,10.0.0.2:1,10.0.0.3:1";
   CHECK(words("ketama", servers).find("+duplicate_identity") == 0);
-  CHECK(words("gomemcache", servers) == "-order_dependent");  // hashes no names
+  CHECK(words("gomemcache", servers) == "-order_dependent");  // it hashes no names
 }
 
 TEST_CASE("weights that the client ignores are found, and those it heeds are not") {
   CHECK(words("gomemcache", "10.0.0.1/?3,10.0.0.2/?1") == "+weights_ignored -order_dependent");
   CHECK(words("gomemcache", "10.0.0.1/?3,10.0.0.2/?3") == "-order_dependent");
   CHECK(words("ketama", "10.0.0.1:1/?3,10.0.0.2:1/?1") == "");
-  // Where copies fill the pool, that is no fault of the client's.
+  // Copies that fill the pool are not a fault of the client.
   CHECK(words("ketama:copies=2", "10.0.0.1:1/?3,10.0.0.2:1/?1").find("weights_ignored") == std::string::npos);
   CHECK(words("bmemcached", "10.0.0.1:1/?3,10.0.0.2:1/?1").find("weights_ignored") == std::string::npos);
 }
@@ -88,7 +88,7 @@ TEST_CASE("one server by two names is found where names resolve") {
 
 namespace {
 
-// The checks of the list alone, "+word" for a problem, "-word" for a note.
+// Returns the findings of the list alone: "+word" for each problem and "-word" for each note.
 std::string listed(std::string_view profile, std::string_view servers, Resolver resolver = {}) {
   PlacementOptions options{.resolver = std::move(resolver)};
   options.any_pool = true;
@@ -96,7 +96,7 @@ std::string listed(std::string_view profile, std::string_view servers, Resolver 
   std::string text;
   for (const Finding& finding : check_list(pool, *make_placement(profile, pool, options), options)) {
     text += (text.empty() ? "" : " ") + std::string(finding.problem ? "+" : "-") + finding.check;
-    CHECK(finding.message.find_first_of(":;") != std::string::npos);  // what to do follows it
+    CHECK(finding.message.find_first_of(":;") != std::string::npos);  // followed by what to do
   }
   return text;
 }
@@ -117,8 +117,8 @@ TEST_CASE("what is wrong with a list is found in the list") {
   CHECK(listed("ketama", "c01,c02") == "");
   CHECK(listed("ketama", "10.0.0.1,10.0.0.2,10.0.0.3:11212") == "-odd_port");
   CHECK(listed("ketama", "10.0.0.1:1,10.0.0.2:2,10.0.0.3:2,10.0.0.4:2") == "-odd_port");
-  CHECK(listed("ketama", "10.0.0.1:1,10.0.0.2:2") == "");                        // neither is the odd one
-  CHECK(listed("ketama", "10.0.0.1:1,10.0.0.2:2,10.0.0.3:3") == "");             // each has its own
+  CHECK(listed("ketama", "10.0.0.1:1,10.0.0.2:2") == "");                        // neither differs from most
+  CHECK(listed("ketama", "10.0.0.1:1,10.0.0.2:2,10.0.0.3:3") == "");             // each has another port
   CHECK(listed("ketama", "10.0.0.1:1,10.0.0.1:2,10.0.0.2:1") == "");             // two on one host
   CHECK(listed("ketama", "10.0.0.1:1,10.0.0.2:1,10.0.0.3:2,10.0.0.4:2") == "");  // two and two
   CHECK(listed("ketama", "cache1,10.0.0.2") == "+names_and_addresses");

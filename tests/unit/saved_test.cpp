@@ -1,5 +1,4 @@
-// The file of item save: what is written is read, and a file that is cut off or changed anywhere is told from
-// a whole one.
+// The file of item save: it is read back as written, and a truncated or changed file is detected.
 #include "common/operations/saved.hpp"
 
 #include <doctest/doctest.h>
@@ -10,7 +9,7 @@
 #include <vector>
 
 #include "common/journal/lines.hpp"
-#include "common/operations/never_saved.hpp"
+#include "common/operations/not_saveable.hpp"
 #include "common/primitives/seal.hpp"
 
 namespace mcds {
@@ -48,7 +47,7 @@ struct Read {
   SavedReader::End end;
 };
 
-// In pieces of `piece` bytes.
+// Reads the file in pieces of `piece` bytes.
 Read read(std::string_view file, std::size_t piece = 4096) {
   SavedReader reader([&](char* into, std::size_t size) {
     const std::size_t taken = std::min({size, piece, file.size()});
@@ -175,10 +174,10 @@ TEST_CASE("an application's keys are its own, whatever they are called") {
                           "page:1"}) {
     CHECK_MESSAGE(saved_by_value(key, "app value") == Savable::item, key);
   }
-  // A number is a number, with the flags of any client.
+  // A number counts as an item, with the flags of any client.
   CHECK(saved_by_value("counter:hits", "7") == Savable::item);
   CHECK(saved_by_value("shop:counter:7:limit:1000:5", "7") == Savable::item);
-  // What is as mcds writes it is not, in any namespace.
+  // A value that looks as mcds writes it counts as a structure, in any namespace.
   CHECK(saved_by_value("app:array:jobs", small_journal()) == Savable::structure);
   CHECK(saved_by_value("app:table:users:i", small_journal()) == Savable::structure);
   CHECK(saved_by_value("app:table:users:i:3", small_journal()) == Savable::structure);

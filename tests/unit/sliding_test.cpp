@@ -101,9 +101,9 @@ TEST_CASE("sliding: the value of a large limit stays small") {
   CHECK(uses.text().size() < 25000);
 }
 
-// Rivals whose clocks differ a little ask in any order, and get their answers some time later: no window of
-// the period's length has more uses than allowed, wherever in its asking and answering each of them lies; and
-// nobody is denied for long.
+// Concurrent clients whose clocks differ a little ask in any order, and get their answers some time later.
+// Each use may lie anywhere between its request and its answer: no window of the period's length has more
+// uses than allowed, and no client is denied for long.
 TEST_CASE("sliding: no window has more uses than allowed, whoever asks when") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
@@ -126,7 +126,7 @@ TEST_CASE("sliding: no window has more uses than allowed, whoever asks when") {
       recent.push_back({now, now + static_cast<std::int64_t>(
                                        random.below(static_cast<std::uint64_t>(limit.slack().count()) + 1))});
       if (recent.size() <= limit.max) continue;
-      // The one that is `max` uses older was over a period before this was asked for.
+      // The use that is `max` uses older was answered at least a period before this one was requested.
       REQUIRE(recent.back().asked - recent.front().answered >= limit.period.count());
       recent.pop_front();
     }

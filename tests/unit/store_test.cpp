@@ -1,4 +1,4 @@
-// Storing an item whatever is there.
+// Stores an item over any existing one.
 #include <doctest/doctest.h>
 
 #include "common/primitives/cas_update.hpp"

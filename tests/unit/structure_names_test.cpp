@@ -1,4 +1,4 @@
-// What a key's name says of the structure it is of.
+// The structure to which a key belongs, by its name.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -11,7 +11,7 @@ using namespace mcds;
 
 namespace {
 
-// `structure name copies`, and `root` where it is one.
+// Returns `structure name copies`, followed by `root` for a root.
 std::string named(std::string_view key) {
   const auto found = structure_named(key);
   if (!found) return "-";

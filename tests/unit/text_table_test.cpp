@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "tools/cli/cell_words.hpp"
+#include "tools/cli/cell_text.hpp"
 
 namespace mcds::text_table_test {
 
@@ -20,31 +20,31 @@ std::string table_of(std::size_t width, std::initializer_list<const char*> rows)
 
 TEST_CASE("cell_words: units, words and stored data") {
   const ServerNames servers{{"unix:/run/a.sock", "m1"}};
-  CHECK(cell_words("size_bytes", "4608", servers) == "4.5 KiB");
-  CHECK(cell_words("size_bytes", "0", servers) == "0 B");
-  CHECK(cell_words("rtt_us", "180", servers) == "180 us");
-  CHECK(cell_words("rtt_us", "1500000", servers) == "1.5 s");
-  CHECK(cell_words("ttl_s", "90", servers) == "1m30s");
-  CHECK(cell_words("uptime_s", "7265", servers) == "2h1m");
-  CHECK(cell_words("uptime_s", "180000", servers) == "2d2h");
-  CHECK(cell_words("ttl_s", "null", servers) == "-");
-  CHECK(cell_words("share", "0.3371", servers) == "33.71%");
-  CHECK(cell_words("made_at", "\"2026-11-21T04:08:53.945Z\"", servers) == "2026-11-21 04:08:53Z");
-  CHECK(cell_words("found", "true", servers) == "yes");
-  CHECK(cell_words("server", "\"unix:/run/a.sock\"", servers) == "m1");
-  CHECK(cell_words("member", "\"a\\nb\"", servers) == "a\\nb");
+  CHECK(cell_text("size_bytes", "4608", servers) == "4.5 KiB");
+  CHECK(cell_text("size_bytes", "0", servers) == "0 B");
+  CHECK(cell_text("rtt_us", "180", servers) == "180 us");
+  CHECK(cell_text("rtt_us", "1500000", servers) == "1.5 s");
+  CHECK(cell_text("ttl_s", "90", servers) == "1m30s");
+  CHECK(cell_text("uptime_s", "7265", servers) == "2h1m");
+  CHECK(cell_text("uptime_s", "180000", servers) == "2d2h");
+  CHECK(cell_text("ttl_s", "null", servers) == "-");
+  CHECK(cell_text("share", "0.3371", servers) == "33.71%");
+  CHECK(cell_text("made_at", "\"2026-11-21T04:08:53.945Z\"", servers) == "2026-11-21 04:08:53Z");
+  CHECK(cell_text("found", "true", servers) == "yes");
+  CHECK(cell_text("server", "\"unix:/run/a.sock\"", servers) == "m1");
+  CHECK(cell_text("member", "\"a\\nb\"", servers) == "a\\nb");
   CHECK(
-      cell_words(
+      cell_text(
           "holder",
           R"({"host":"web3","pid":4711,"user":"deploy","note":"backup","acquired_at":"2026-11-21T04:08:53.945Z"})",
           servers) == "deploy@web3 pid 4711, backup, since 2026-11-21 04:08:53Z");
   CHECK(
-      cell_words(
+      cell_text(
           "copies",
           R"([{"server":"unix:/run/a.sock","value":3},{"server":"b:1","error":{"code":"unavailable","message":"no connection"}}])",
           servers) == "m1 value 3; b:1 no connection");
-  CHECK(cell_words("value", R"({"host":"is","pid":1})", servers) == R"({"host":"is","pid":1})");
-  CHECK(cell_words("values", R"(["a",{"b":1}])", servers) == R"(a, {"b":1})");
+  CHECK(cell_text("value", R"({"host":"is","pid":1})", servers) == R"({"host":"is","pid":1})");
+  CHECK(cell_text("values", R"(["a",{"b":1}])", servers) == R"(a, {"b":1})");
 }
 
 TEST_CASE("shortened: whole characters, at the end or in the middle") {
@@ -99,7 +99,39 @@ TEST_CASE("a table is as narrow as the terminal: what is missed least goes first
   }
 }
 
-// A table of rates was 118 wide on any terminal, and drawing it again on one of 80 went wrong.
+TEST_CASE("a narrow table keeps the ttl, and what its rows are sorted by, and what is used is a share") {
+  const char* lock =
+      R"({"lock":"a","holder":{"host":"web3","pid":4711,"user":"bob","acquired_at":"2026-11-21T04:08:53.945Z"},"ttl_s":9,"server":"s:1"})";
+  CHECK(table_of(40, {lock, lock}).starts_with("lock  holder    ttl  server\na     bob@web3   9s  s:1\n"));
+  const char* used = R"({"server":"s:1","version":"1.6.18","used_bytes":734003,"limit_bytes":1048576})";
+  CHECK(table_of(23, {used, used}).starts_with("server  version  used\ns:1     1.6.18    70%\n"));
+  TextTable sorted(20, false);
+  sorted.keep("idle_s");
+  for (int i = 0; i < 2; ++i)
+    static_cast<void>(sorted.add(R"({"key":"a","idle_s":5,"uptime_s":77,"server":"s:1"})"));
+  CHECK(sorted.flush().starts_with("key  idle  server\na      5s  s:1\n"));
+}
+
+TEST_CASE("bars and grouped digits") {
+  CHECK(bar(0.5, 4) == "██");
+  CHECK(bar(0.28, 4) == "█▏");
+  CHECK(bar(0, 4).empty());
+  CHECK(bar(7, 2) == "██");
+  CHECK(grouped(7) == "7");
+  CHECK(grouped(1024) == "1,024");
+  CHECK(grouped(1234567) == "1,234,567");
+}
+
+TEST_CASE("what is red on a screen takes no column, and ends with its line") {
+  const std::string line = std::string("m3  ") + red_begins + "down: nobody" + red_ends;
+  CHECK(shown_width(line) == 16);
+  setenv("NO_COLOR", "1", 1);  // the test may run on a terminal
+  CHECK(Screen::drawn(line, 80) == "m3  down: nobody");
+  CHECK(Screen::drawn(line, 8) == "m3  dow…");
+  unsetenv("NO_COLOR");
+}
+
+// A table of rates was once 118 columns wide on any terminal, and redrawing it on a terminal of 80 failed.
 TEST_CASE("a table of many columns of which none is known as useless is as narrow as the terminal too") {
   std::string row = R"({"key":"a")";
   for (int i = 0; i < 14; ++i) row += ",\"some_rate_" + std::to_string(i) + "\":12345.678";
@@ -140,6 +172,11 @@ TEST_CASE("the profile is of interest where there are several") {
   const char* other = R"({"key":"a","server":"s:2","profile":"dalli"})";
   CHECK(table_of(0, {one, one}) == "key  server\na    s:1\na    s:1\n");
   CHECK(table_of(0, {one, other}) == "key  server  profile\na    s:1     ketama\na    s:2     dalli\n");
+}
+
+TEST_CASE("two columns that would have one title are distinguished by the field's name") {
+  CHECK(table_of(0, {R"({"source":"live","moved":3,"moved_bytes":2048})"}) ==
+        "source  moved  moved_bytes\nlive        3        2 KiB\n");
 }
 
 TEST_CASE("colours frame words, and nothing is counted for them") {

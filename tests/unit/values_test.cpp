@@ -1,4 +1,4 @@
-// Values as their clients read them: one vector a form, and hostile bytes. Real clients are in
+// Values as their clients read them, and hostile bytes. Tests with real clients:
 // tests/interop/values_test.py.
 #include "common/values/values.hpp"
 
@@ -37,7 +37,7 @@ std::string bytes_of(std::string_view base64) {
   return *parse_base64(base64);
 }
 
-// Real values that hold everything their formats can say, each with its format and flags.
+// Real values that use every feature of their formats, each with its format and flags.
 struct Example {
   const char* format;
   std::uint32_t flags;
@@ -79,7 +79,7 @@ TEST_CASE("The same flag is another type to each client") {
   CHECK(json("node-memcached", 2, "[1, 2]") == "[1,2]");
   CHECK(problem("dalli", 2, "abc").starts_with("flags 2 mean zlib for dalli: not the compressed data"));
   CHECK(json("pymemcache", 16, "a") == "\"a\"");
-  CHECK(json("php-memcached", (9U << 16) | 1, "-5") == "-5");  // the upper half is the application's
+  CHECK(json("php-memcached", (9U << 16) | 1, "-5") == "-5");  // the upper half belongs to the application
   CHECK(json("php-memcached", 3, "") == "false");
   CHECK(json("php-memcached", 2, "-1.0e+300") == "-1e+300");
   CHECK(json("pymemcache", 2, "7  ") == "7");
@@ -183,10 +183,10 @@ TEST_CASE("What refers to itself, and what is deep, ends") {
   CHECK(problem("dalli", 1, "\4\10:" + nested("I", 5000)) != "");
   CHECK(problem("php-memcached", 4, "r:1;").find("a reference to nothing") != std::string::npos);
   CHECK(problem("pymemcache", 1, "](K\1K\2K\3e)R.").find("a call of no function") != std::string::npos);
-  // Names in names: each doubles its quotes.
+  // Nested names double their quotes at each level.
   CHECK(problem("pymemcache", 1, nested("}", 60) + "NNs" + nested("Ns", 59) + ".").find("--max-bytes") !=
         std::string::npos);
-  // A string many times over.
+  // The same string is referenced many times.
   CHECK(problem("pymemcache", 1, "](U\xc8" + std::string(200, 'x') + "\x94" + nested("h\0"s, 20000) + "e.")
             .find("--max-bytes") != std::string::npos);
 }

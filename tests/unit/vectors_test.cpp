@@ -1,4 +1,4 @@
-// Placements against the truth: what running clients did.
+// Compares placements with recordings of running clients.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -50,7 +50,7 @@ const Resolver test_resolver{
       return address == "127.0.0.1" ? std::optional<std::string>("localhost") : std::nullopt;
     }};
 
-// What the recording client put before the keys that are listed.
+// Returns the prefix that the recording client put in front of the listed keys.
 std::string prefix_of(const std::string& profile) {
   if (profile.starts_with("php-memcached-session") ||
       profile == "php-memcached-ketama-compatible-prefix:copies=3")

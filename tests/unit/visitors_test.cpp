@@ -15,7 +15,7 @@ namespace {
 
 struct World : test::World {
   Visitors site(Duration period = 10s) { return Visitors(context, "site", period); }
-  // To `offset` after the start of the next period of 10 s.
+  // Advances to `offset` after the start of the next period of 10 s.
   void to_next_period(Duration offset = 0s) {
     const auto now = clock.wall().time_since_epoch();
     clock.advance((now / 10s + 1) * 10s - now + offset);
@@ -60,7 +60,7 @@ TEST_CASE("visitors: a mark that its server has moved, and that stays for that, 
   world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
     if (request.op == Op::incr_or_create || request.op == Op::incr) return test::Mishap::unreachable;
     if (request.op != Op::remove_if) return std::nullopt;
-    // The same value with another cas unique.
+    // The value stays the same, but gets another cas token.
     MemoryServer& server = world.memory.server_for(request.key);
     server.execute(Request::set(request.key, server.peek(request.key)->value, Exptime::never()));
     return std::nullopt;
@@ -200,7 +200,7 @@ TEST_CASE("visitors: the estimate's error is 0.41 sqrt(mean), the plain value's 
     Visitors::Value value;
     value.elapsed = f;
     double truth = 0;
-    // Arrivals over the last two periods, in slices that each hold one hit with a small probability.
+    // Hits arrive over the last two periods, in slices that each hold one hit with a small probability.
     for (int slice = 0; slice < 8000; ++slice) {
       if (random.unit() >= mean / 4000) continue;
       const double age = (slice + 0.5) / 4000;  // in periods before now

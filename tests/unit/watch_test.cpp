@@ -1,4 +1,4 @@
-// The lines of `watch`.
+// Parses the lines of `watch`.
 #include "common/cluster/keys/watch.hpp"
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ TEST_CASE("watch: what versions from 1.4.31 to 1.6.45 write") {
         What::evicted);
 }
 
-TEST_CASE("watch: the value's size, where it is told") {
+TEST_CASE("watch: the value's size, where it is reported") {
   std::string buffer;
   CHECK(parse_watch_line("ts=1.2 gid=7 type=item_get key=k status=found clsid=1 cfd=26 size=31", buffer)
             ->size_bytes == 31);
@@ -68,12 +68,12 @@ TEST_CASE("statistics: a name and no other that begins or ends like it") {
 }
 
 TEST_CASE("servers: in a container each is process 1, and its start tells its lives apart") {
-  const auto life = [](const char* uptime) {
-    return *ServerLife::of(std::string("pid 1\ntime 1000\nuptime ") + uptime + "\n");
+  const auto incarnation = [](const char* uptime) {
+    return *ServerStart::of(std::string("pid 1\ntime 1000\nuptime ") + uptime + "\n");
   };
-  CHECK(life("500").is(life("500")));
-  CHECK(life("500").is(life("501")));
-  CHECK_FALSE(life("500").is(life("20")));
-  CHECK_FALSE(ServerLife::of("pid 7\ntime 1000\nuptime 500\n")->is(life("500")));
-  CHECK_FALSE(ServerLife::of("pid 7\nuptime 500\n"));
+  CHECK(incarnation("500").is(incarnation("500")));
+  CHECK(incarnation("500").is(incarnation("501")));
+  CHECK_FALSE(incarnation("500").is(incarnation("20")));
+  CHECK_FALSE(ServerStart::of("pid 7\ntime 1000\nuptime 500\n")->is(incarnation("500")));
+  CHECK_FALSE(ServerStart::of("pid 7\nuptime 500\n"));
 }

@@ -1,18 +1,14 @@
 #include "tools/cli/access.hpp"
 
 #include <arpa/inet.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <filesystem>
 #include <fstream>
 
-#include "common/base/errors.hpp"
 #include "common/base/text.hpp"
 #include "common/placement/pools/pool.hpp"
-#include "tools/cli/config.hpp"
-#include "tools/cli/input.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {
@@ -21,7 +17,8 @@ namespace {
 
 using Text = std::optional<std::string>;
 
-// The file's line. A read-only mount is how containers are given secrets: its modes are not ours to change.
+// Returns the file's text without its line end. Warns if others can read it, except on a read-only mount:
+// containers are given secrets that way, and the modes there are not ours to change.
 std::string secret_in(const std::string& file, const char* what, const Output& output) {
   static std::set<std::string> warned;
   auto [secret, about] = small_file(file);
@@ -41,7 +38,7 @@ PoolConfig pool_of(const Config& config, const std::string& name) {
   throw Failure(ErrorCode::configuration, "the configuration file has no [pool " + name + "]");
 }
 
-// What only makes connections safer.
+// Returns true if the setting can only make connections safer.
 bool protects(AccessSources::Member member) {
   using A = AccessSettings;
   return member == &A::tls || member == &A::tls_ca || member == &A::tls_crl;
@@ -59,9 +56,9 @@ bool is_loopback(const Server& server) {
   return server.host == "localhost";
 }
 
-class Settling {
+class CredentialResolver {
  public:
-  Settling(const AccessSources& sources, Origin list, const Output& output)
+  CredentialResolver(const AccessSources& sources, Origin list, const Output& output)
       : sources_(sources), list_(list), output_(output) {}
 
   Access settle() const {
@@ -82,7 +79,7 @@ class Settling {
     if (const Text file = text(&A::tls_key_password_file))
       tls.key_password = secret_in(*file, "key's password", output_);
     if (!tls.verify && !tls.crl_file.empty())
-      throw InvalidInput("--tls-crl and --tls-insecure exclude each other");
+      throw InvalidInput("--tls-crl and --tls-insecure cannot be combined");
     if (!tls.verify && list_ == sources_.list())
       output_.warning(
           "certificates are not verified (--tls-insecure): anyone on the network path can impersonate the "
@@ -106,7 +103,7 @@ class Settling {
     return from_environment() ? environment(sources_.servers_from()->substr(4) + what) : std::nullopt;
   }
 
-  // The environment may have the password itself. Without a source it is the list's own.
+  // Returns the password from the environment or from a file, or else the list's own.
   AccessSources::Value password() const {
     auto file = sources_.value(&AccessSettings::password_file, list_, "MCDS_PASSWORD_FILE");
     const bool before = file.text && file.source < Origin::environment;
@@ -130,7 +127,7 @@ class Settling {
     const Text user = named.text ? named.text : of_list("_USERNAME");
     auto [secret, source] = password();
     if (!user && !secret) return;
-    if (!user) throw InvalidInput("a password is given but no user; give --user NAME or MCDS_USER");
+    if (!user) throw InvalidInput("the password has no user; give --user NAME or MCDS_USER");
     if (!secret) {
       throw InvalidInput("the user " + *user +
                          " needs a password; give --password-file FILE, MCDS_PASSWORD or MCDS_PASSWORD_FILE");
@@ -163,7 +160,7 @@ bool in_user_namespace() {
   return map >> inside >> outside >> count && (inside != outside || count < UINT32_MAX);
 }
 
-// Inside a user namespace the owner of what belongs to the root outside is shown as nobody's.
+// Returns true if root outside this user namespace owns the file; its files appear as nobody's here.
 bool is_roots_outside(const std::string& file, const FileAbout& about) {
   constexpr uid_t nobody = 65534;
   return about.entry.st_uid == nobody && in_user_namespace() && (folder_of(file).st_mode & S_IWOTH) == 0 &&
@@ -176,7 +173,8 @@ bool others_can_write(const std::string& file, const FileAbout& about) {
   return about.entry.st_uid != 0 && about.entry.st_uid != geteuid() && !is_roots_outside(file, about);
 }
 
-// A file of others that names another's secret would send that: it holds only what lies in its folder.
+// Returns true if the config file may send this login, because the password file is in its folder. Otherwise
+// another user's config file could name somebody else's secret and have it sent.
 bool holds_login(const Config& config, const std::string& file, const Access& access) {
   const auto folder = [](const std::string& path) { return std::filesystem::path(path).parent_path(); };
   return !access.password_file.empty() && folder(file) == folder(access.password_file) &&
@@ -193,10 +191,10 @@ void expect_trusted(const Config& config, const Access& access) {
     if (!others_can_write(file, about) || holds_login(config, file, access)) continue;
     const bool by_all = (about.entry.st_mode & S_IWOTH) != 0;
     throw Failure(ErrorCode::configuration,
-                  "no login is sent as " + file + " says, because " +
-                      (by_all ? "everybody can write it; chmod o-w " + shell_word(file)
-                              : "another user owns it and can write it; chown root " + shell_word(file) +
-                                    ", or name another file with --config"));
+                  "the login of " + file + " is not sent because " +
+                      (by_all ? "every user can write that file; chmod o-w " + shell_word(file)
+                              : "another user owns that file and can write it; chown root " +
+                                    shell_word(file) + ", or name another file with --config"));
   }
 }
 
@@ -205,7 +203,7 @@ AccessSources::AccessSources(const GlobalOptions& options, const Config& config)
   if (options.tls) flags_.tls = "on";
   if (options.tls_insecure) flags_.tls_insecure = "on";
   if (options.servers && options.servers_from)
-    throw InvalidInput("give either --servers or --servers-from, not both");
+    throw InvalidInput("--servers and --servers-from cannot be combined");
   environment_servers_ = environment("MCDS_SERVERS");
   if (!environment_servers_) environment_servers_ = environment("MEMCACHED_SERVERS");
   const Text of_environment = environment("MCDS_POOL");
@@ -223,7 +221,7 @@ AccessSources::AccessSources(const GlobalOptions& options, const Config& config)
 void AccessSources::choose(Origin origin, const Text& servers, const Text& servers_from) {
   if (list_ != Origin::builtin || (!servers && !servers_from)) return;
   if (servers && servers_from)
-    throw Failure(ErrorCode::configuration, "a pool has either servers or servers_from, not both");
+    throw Failure(ErrorCode::configuration, "servers and servers_from of one pool cannot be combined");
   servers_ = servers;
   servers_from_ = servers_from;
   list_ = origin;
@@ -235,7 +233,7 @@ bool AccessSources::asks_network() const {
 }
 
 bool AccessSources::counts(Origin source, Member member, Origin list) const {
-  // A pool without servers of its own has those before any section.
+  // A pool that names no servers uses the list before any section.
   const bool fallen_back = list == Origin::defaults || list == Origin::builtin;
   const bool of_config = fallen_back || list == Origin::named_pool || list == Origin::configured_pool;
   switch (source) {
@@ -266,11 +264,11 @@ AccessSources::Value AccessSources::value(Member member, Origin list, const char
 }
 
 bool AccessSources::beside(Origin login, Origin list) const {
-  return login == list || !is_callers(login);  // a pool's login counts for its own list alone
+  return login == list || !is_callers(login);  // a pool's login applies to its own list only
 }
 
-Access settle_access(const AccessSources& sources, Origin list, const Output& output) {
-  return Settling(sources, list, output).settle();
+Access resolve_credentials(const AccessSources& sources, Origin list, const Output& output) {
+  return CredentialResolver(sources, list, output).settle();
 }
 
 void give(Pool& servers, const Access& access, const ListOrigin& from) {

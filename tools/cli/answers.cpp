@@ -1,17 +1,19 @@
 #include "tools/cli/answers.hpp"
 
 #include "common/base/bytes.hpp"
+#include "common/base/text.hpp"
 #include "common/base/units.hpp"
 #include "common/replication/quorum.hpp"
+#include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {
 
 namespace {
 
-// An only copy is not told of.
-std::span<const CopyOutcome> told(std::span<const CopyOutcome> copies) {
-  return of_several(copies.size(), copies);
+// Returns the outcomes to print: none for a single copy.
+std::span<const CopyOutcome> reported(std::span<const CopyOutcome> copies) {
+  return value_if_replicated(copies.size(), copies);
 }
 
 }  // namespace
@@ -32,8 +34,8 @@ void add_speed(JsonObject& line, Duration took, std::uint64_t items) {
 }
 
 void add_copies(JsonObject& line, Session& session, const AnswerFrom& from) {
-  const auto copies = told(from.copies);
-  if (copies.empty() && of_several(session.copies(), from.or_one)) line.number("copies", 1);
+  const auto copies = reported(from.copies);
+  if (copies.empty() && value_if_replicated(session.copies(), from.or_one)) line.number("copies", 1);
   if (copies.empty()) return;
   for (const CopyOutcome& copy : copies) {
     const std::string& server = session.server_field(copy.server);
@@ -51,7 +53,7 @@ void add_copies(JsonObject& line, Session& session, const AnswerFrom& from) {
 
 void warn_of_copies(Session& session, std::span<const CopyOutcome> copies) {
   if (session.output().mode() != OutputMode::value) return;
-  for (const CopyOutcome& copy : told(copies)) {
+  for (const CopyOutcome& copy : reported(copies)) {
     if (copy.failure && session.first_failure_of(copy.server))
       session.output().warning(session.server_address(copy.server) +
                                ": no answer from this copy: " + copy.failure->what());
@@ -70,14 +72,14 @@ JsonObject& add_lost(JsonObject& line, const Session& session) {
 
 void warn_if_degraded(Session& session) {
   if (session.output().mode() == OutputMode::value && session.is_degraded())
-    session.output().warning("one of the two copies does not answer; the other alone was read");
+    session.output().warning("one of the two copies did not answer; only the other was read");
 }
 
-void Outage::tell(Session& session, std::span<const Failure> unreachable) {
-  if (!unreachable.empty() && !told_)
+void OutageReporter::report(Session& session, std::span<const Failure> unreachable) {
+  if (!unreachable.empty() && !reported_)
     session.output().warning("no answer from " + unreachable.front().server() + ": " +
                              unreachable.front().what() + "; still trying");
-  told_ = !unreachable.empty();
+  reported_ = !unreachable.empty();
 }
 
 void answer_from(Session& session, JsonObject& line, const AnswerFrom& from, std::string_view bare) {
@@ -110,15 +112,15 @@ ExitStatus answer_missing(Session& session, JsonObject line, const AnswerFrom& f
 
 Context context_with_one_copy(Session& session, const char* option, const std::string& what) {
   if (session.options().copies)
-    expect_only(session.copies(),
-                std::string(option) + ": " + what + " has one copy; use --copies 1, or omit it");
+    require_single_copy(session.copies(), std::string(option) + ": " + what +
+                                              " has a single copy; use --copies 1 or omit --copies");
   return session.context_with_copies().in_copies(1);
 }
 
 ExitStatus answer_dropped(Session& session, JsonObject line, const std::function<bool()>& drop) {
   session.end_by_signals();
   try {
-    const bool dropped = drop();
+    const bool dropped = (Waiting(session, "dropping"), drop());
     return answer_yes(session, line.boolean("dropped", dropped), dropped);
   } catch (const Failure&) {
     if (!session.is_too_late()) throw;
@@ -132,7 +134,7 @@ ExitStatus answer_dropped(Session& session, JsonObject line, const std::function
 void ObjectAnswer::add(std::string_view name, const std::string& json) {
   if (!is_utf8(name))
     throw Failure(ErrorCode::bad_data,
-                  "the name " + quote_bytes(name) + " is not UTF-8, which --as-object cannot show; omit it");
+                  "the name " + in_quotes(name) + " is not UTF-8 and cannot be shown; omit --as-object");
   std::string text(1, std::exchange(empty_, false) ? '{' : ',');
   append_json_quoted(text, name);
   output_.raw(text + ':' + json);

@@ -1,4 +1,4 @@
-// What the answers of many verbs have in common: where they come from, and a yes or a no.
+// Parts that the answers of many verbs share: the server and the copies, yes or no, durations.
 #pragma once
 
 #include "common/base/json.hpp"
@@ -11,52 +11,52 @@ namespace mcds {
 
 class Session;
 
-// A duration in whole seconds, or with the milliseconds: "ttl_s":60, "ttl_s":1.5.
+// Adds a duration, with milliseconds if it is not whole seconds: "ttl_s":60, "ttl_s":1.5.
 void add_seconds(JsonObject& object, std::string_view name, Duration duration);
-// "duration_s" and, if it can be told, "items_per_s".
+// Adds "duration_s" and, if the duration allows a rate, "items_per_s".
 void add_speed(JsonObject& line, Duration took, std::uint64_t items);
 
-// The server of an answer, and what each copy said.
+// The server that gave an answer, and the outcome of each copy.
 struct AnswerFrom {
-  std::optional<std::size_t> server;  // nullopt: it is not told
+  std::optional<std::size_t> server;  // nullopt: not printed
   std::span<const CopyOutcome> copies = {};
-  const char* yes = "";  // what CopyOutcome::yes is called
-  bool or_one = false;   // "copies":1 where there are no outcomes though several copies are configured
+  const char* yes = "";  // the field that holds CopyOutcome::yes
+  bool or_one = false;   // print "copies":1 if there are no outcomes although several copies are configured
 };
 
-// "copies":[{"server":…,"value":5},{"server":…,"error":{"code":…,"message":…}}]; nothing when there is one
-// copy. "degraded":true: the answer rests on one copy of two.
+// Adds "copies":[{"server":…,"value":5},{"server":…,"error":{"code":…,"message":…}}], or nothing if there is
+// one copy. Adds "degraded":true if the answer rests on one copy of two.
 void add_copies(JsonObject& line, Session& session, const AnswerFrom& from);
-// The same of an answer that lists no copies, and perhaps has many lines.
+// Adds "degraded":true to an answer that does not list its copies. Such an answer may have many lines.
 JsonObject& add_degraded(JsonObject& line, Session& session);
-// "lost_or_dropped":true: so was what the command changes, while it ran.
+// Adds "lost_or_dropped":true if the data that the command changes was lost or dropped while it ran.
 JsonObject& add_lost(JsonObject& line, const Session& session);
-// Where the answer has no room for them (-o value), a failed copy is a warning, once for each server.
+// Warns of each failed copy, once per server, if the output has no room for copies (-o value).
 void warn_of_copies(Session& session, std::span<const CopyOutcome> copies);
 void warn_if_degraded(Session& session);
 
-// Of what looks at servers again and again: says once that one does not answer, and again only after it has.
-class Outage {
+// Warns once when a polled server stops answering, and again only after all servers have answered.
+class OutageReporter {
  public:
-  void tell(Session& session, std::span<const Failure> unreachable);
+  void report(Session& session, std::span<const Failure> unreachable);
 
  private:
-  bool told_ = false;
+  bool reported_ = false;
 };
 
-// Ends the line with "server" and the copies, and prints it.
+// Completes the line with "server" and the copies, and prints it.
 void answer_from(Session& session, JsonObject& line, const AnswerFrom& from, std::string_view bare);
-// 1 or 0, and exit 0 or 1.
+// Print 1 or 0 and return exit status 0 or 1.
 ExitStatus answer_yes(Session& session, const JsonObject& line, bool yes);
 ExitStatus answer_yes_from(Session& session, JsonObject& line, const AnswerFrom& from, bool yes);
-// {…,"found":false,"server":…} and exit 1; nothing with -o value.
+// Prints {…,"found":false,"server":…}, or nothing with -o value. Returns exit status 1.
 ExitStatus answer_missing(Session& session, JsonObject line, const AnswerFrom& from);
 
-// One JSON object for many answers, printed as they come: {"a":1,"b":2}.
+// Prints one JSON object for many answers, member by member as they arrive: {"a":1,"b":2}.
 class ObjectAnswer {
  public:
   explicit ObjectAnswer(Output& output) : output_(output) {}
-  // Adds a member; `json` is its value. Throws Failure for a name that is not text.
+  // Adds a member with the JSON value `json`. Throws Failure if the name is not text.
   void add(std::string_view name, const std::string& json);
   void end() { output_.raw(empty_ ? "{}\n" : "}\n"); }
 
@@ -67,12 +67,12 @@ class ObjectAnswer {
 // Returns the bytes as a JSON string, or as {"b64":"…"} if they are not UTF-8.
 std::string text_or_base64(std::string_view bytes);
 
-// For what has one copy, whatever is configured. Throws InvalidInput if several were asked for: `option` is
-// for what has one.
+// Returns a context with one copy, whatever is configured. Throws InvalidInput if --copies asked for several:
+// `option` applies only to `what`, which has one copy.
 Context context_with_one_copy(Session& session, const char* option,
-                              const std::string& what = "such a counter");
-// The verb drop, with {…,"dropped":true}; exit 1 if there was nothing. If a deadline or a signal ends it, it
-// is unfinished. Throws what `drop` throws.
+                              const std::string& what = "a counter of this kind");
+// Runs the verb drop. Prints {…,"dropped":true} and returns 1 if nothing existed. A deadline or a signal
+// leaves the answer marked as unfinished. Throws what `drop` throws.
 ExitStatus answer_dropped(Session& session, JsonObject line, const std::function<bool()>& drop);
 
 }  // namespace mcds

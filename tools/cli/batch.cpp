@@ -17,7 +17,7 @@ ExitStatus for_names(Session& session, const std::vector<std::string>& names, co
     return line;
   };
   batch.run = answer;
-  batch.most_items = 2048;
+  batch.max_items = 2048;
   if (names == std::vector<std::string>{"-"}) return batch.of_lines(session, {}).worst;
   if (std::ranges::find(names, "-") != names.end())
     throw InvalidInput("- reads all names from standard input; give no other names");
@@ -47,7 +47,7 @@ BatchLines::BatchLines(Session& session, LineOptions options)
       options_(std::move(options)),
       lines_(options_.file, session.options().null ? '\0' : '\n'),
       started_(session.clock().steady()) {
-  session.hold_for_the_sick();
+  session.hold_for_unhealthy();
   session.end_by_signals();
   const bool shown = options_.answers_each && isatty(STDOUT_FILENO) != 0;
   if (!shown) progress_.emplace(session.clock(), "lines", lines_.size());
@@ -80,7 +80,7 @@ void BatchLines::read(const std::function<void(std::string&&)>& take, const std:
       reading = false;
       take(std::move(*line));
     } catch (const Failure& failure) {
-      // Of the input itself one line alone may be wrong.
+      // A failure of the input itself ends the batch, unless only one line is bad.
       if (reading && failure.code() != ErrorCode::bad_data) throw;
       if (failure.code() == ErrorCode::usage || failure.code() == ErrorCode::output_failed) throw;
       fail(failure, lines_.number());
@@ -94,18 +94,18 @@ void BatchLines::read(const std::function<void(std::string&&)>& take, const std:
   }
 }
 
-// What has been found out is shown before more input is waited for.
+// Shows the results so far before more input is waited for.
 void BatchLines::pause() {
   session_.output().flush();
   if (failed_ == 0) return;
-  session_.output().tell_new_errors();
+  session_.output().report_new_errors();
 }
 
 void BatchLines::finish(const std::function<void()>& send) {
   send();
   session_.output().flush();
   session_.output().buffered(false);
-  session_.output().tell_errors();
+  session_.output().report_errors();
   if (isatty(STDERR_FILENO) != 0) session_.output().note(summary());
 }
 
@@ -126,7 +126,7 @@ std::string BatchLines::summary() const {
 void BatchLines::fail(const Failure& failure, std::size_t line) {
   session_.output().failed_lines(failure, line);
   ++failed_;
-  // What was not sent in time is to be tried again; what may have been applied is not.
+  // Items that were not sent in time are to be retried; items that may have been applied are not.
   const bool over = session_.is_too_late();
   if (over) session_.note_unfinished();
   const bool late = failure.code() == ErrorCode::unavailable && over;

@@ -1,11 +1,11 @@
-// Many items for one verb: the words of its command line, or the lines of standard input or of a file.
+// Runs one verb for many items: the words of its command line, or the lines of standard input or of a file.
 //
 //   const Batch<Element> batch{.parse = bare_element, .run = [&](Window<Element>& window) {
 //     answer_each(window, table.get(names_of(window.items)), print);
 //   }};
 //   return batch.of_lines(session, {}).worst;
 //
-// A verb says what a line means and what to do with a window of items. Reading, windows, line numbers,
+// A verb defines how a line is parsed and how a window of items is run. Reading, windows, line numbers,
 // failures, progress and the exit status are the same for all verbs.
 #pragma once
 
@@ -23,7 +23,7 @@ class Session;
 // Prints the answers to a window that is in flight.
 using Answers = std::function<void()>;
 
-// Items that are sent together. It lives until its answers are printed.
+// Items that are sent together. A window lives until its answers are printed.
 template <typename Item>
 class Window {
  public:
@@ -35,7 +35,7 @@ class Window {
 
   // Reports the failure of the i-th item.
   void fail(std::size_t i, const Failure& failure) const { fail_(i, failure); }
-  // Of the i-th item and all behind it.
+  // Reports the same failure for the i-th item and all later items.
   void fail_from(std::size_t i, const Failure& failure) const {
     for (; i < items.size(); ++i) fail_(i, failure);
   }
@@ -48,7 +48,7 @@ class Window {
   Note note_;
 };
 
-// For results that have a `failure`, one for each item: reports it, or notes what `answer` returns.
+// Answers results that have a `failure`, one per item: reports it, or notes the status of `answer`.
 template <typename Item, typename Results, typename Answer>
 void answer_each(const Window<Item>& window, const Results& results, const Answer& answer) {
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -59,7 +59,7 @@ void answer_each(const Window<Item>& window, const Results& results, const Answe
   }
 }
 
-// For items that are answered one after the other: what `answer` throws is the failure of its item.
+// Answers the items one after the other. A failure that `answer` throws is reported for its item.
 template <typename Item, typename Answer>
 void answer_one_by_one(const Window<Item>& window, const Answer& answer) {
   for (std::size_t i = 0; i < window.items.size(); ++i) {
@@ -72,8 +72,8 @@ void answer_one_by_one(const Window<Item>& window, const Answer& answer) {
 }
 
 struct LineOptions {
-  bool all_or_none = false;  // the first line that fails ends the batch
-  bool answers_each = true;  // a terminal that shows an answer to each line needs no progress beside
+  bool all_or_none = false;  // stop at the first line that fails
+  bool answers_each = true;  // every line is answered, so a terminal needs no progress line
   std::string file = "-";
 };
 
@@ -82,19 +82,19 @@ struct LinesDone {
   std::uint64_t lines = 0, failed = 0;
 };
 
-// The lines of a batch and what becomes of them. A line that fails is reported by its number, with others of
-// the same cause; the others go on.
+// Reads the lines of a batch and collects their outcomes. A line that fails is reported by its number,
+// together with other lines of the same cause; the other lines are still processed.
 class BatchLines {
  public:
   BatchLines(Session& session, LineOptions options);
 
   // Calls `take` with each line, and `send` before it waits for more input and at the end, even if the input
-  // cannot be read to its end. A Failure that `take` throws is that line's, but for those of usage and
-  // output, which end the batch. A deadline that passes while input is read is told, and the result has it
-  // beside what became of the lines.
+  // cannot be read to its end. A Failure that `take` throws is reported for that line, except failures of
+  // usage and output, which end the batch. If the deadline passes while input is read, that is reported and
+  // becomes part of the result's worst status.
   LinesDone each(const std::function<void(std::string&& line)>& take, const std::function<void()>& send);
 
-  // Of the line being taken, from 1.
+  // Returns the number of the current line, from 1.
   std::size_t number() const { return lines_.number(); }
   void fail(const Failure& failure, std::size_t line);
   void note(ExitStatus status) { worst_ = worse(worst_, status); }
@@ -114,8 +114,7 @@ class BatchLines {
   std::uint64_t failed_ = 0;
 };
 
-// Throws what `check` throws as a failure of a line: a misuse on the command line is bad data on standard
-// input.
+// Calls `check` for a line of input. Turns InvalidInput into Failure(bad_data), the error for bad input.
 template <typename Check>
 auto of_line(const Check& check) {
   try {
@@ -125,34 +124,35 @@ auto of_line(const Check& check) {
   }
 }
 
-// How the failures of words are reported: by the word.
+// Reports the failure of the i-th word, naming the word.
 void fail_word(Session& session, const std::vector<std::string>& words, std::size_t i,
                const Failure& failure);
 
 template <typename Item>
 struct Batch {
-  // nullopt: a line to pass over. Throws Failure or InvalidInput for a bad line.
+  // Returns nullopt for a line to skip. Throws Failure or InvalidInput for a bad line.
   std::function<std::optional<Item>(std::string&& line)> parse;
-  // Sends the window's items and prints the answers. A Failure that it throws is that of all its items.
+  // Sends the window's items and prints the answers. A Failure that it throws applies to all items.
   std::function<void(Window<Item>& window)> run = {};
-  // Instead: only sends them, and the answers are printed while so many later windows are in flight.
+  // Alternative to `run`: sends the items and returns a function that prints the answers. It is called when
+  // `ahead` later windows are in flight.
   std::function<Answers(Window<Item>& window)> begin = {};
   std::size_t ahead = 1;
-  // A window is sent before it has more than that; of a long list later ones are larger, up to the last, and
-  // the first one smaller, where it tells what to expect of the others.
-  std::size_t most_items = 1024;
-  std::size_t most_items_first = 0;
-  std::size_t most_items_later = 0;
+  // Limits of a window, which is sent before it exceeds one. Later windows of a long list grow up to
+  // max_items_later. The first may be limited by max_items_first if its answers tell about the others.
+  std::size_t max_items = 1024;
+  std::size_t max_items_first = 0;
+  std::size_t max_items_later = 0;
   std::function<std::size_t(const Item&)> bytes_of = {};
-  std::size_t most_bytes = std::size_t{4} << 20;
+  std::size_t max_bytes = std::size_t{4} << 20;
 
-  // In windows.
+  // Runs the batch over lines, one window after the other.
   LinesDone of_lines(Session& session, LineOptions options) const;
-  // All as one window; `words` name the items. What `run` throws ends it.
+  // Runs all items as one window; `words` name the items. A failure that `run` throws ends the batch.
   ExitStatus of_words(Session& session, std::vector<Item> items, const std::vector<std::string>& words) const;
 };
 
-// One pass over the lines.
+// Runs one pass over the lines of a batch.
 template <typename Item>
 class BatchRun {
  public:
@@ -172,18 +172,18 @@ class BatchRun {
     auto item = of_line([&] { return batch_.parse(std::move(line)); });
     if (!item) return;
     const std::size_t bytes = batch_.bytes_of ? batch_.bytes_of(*item) : 0;
-    if (bytes_ + bytes > batch_.most_bytes) send();
+    if (bytes_ + bytes > batch_.max_bytes) send();
     if (!filling_) begin();
     filling_->items.push_back(std::move(*item));
     numbers_->push_back(lines_.number());
     bytes_ += bytes;
-    if (filling_->items.size() >= most_items()) send();
+    if (filling_->items.size() >= max_items()) send();
   }
 
-  std::size_t most_items() const {
+  std::size_t max_items() const {
     constexpr std::size_t share = 16;  // of all lines so far
-    if (last_size_ == 0 && batch_.most_items_first != 0) return batch_.most_items_first;
-    return std::max(batch_.most_items, std::min(batch_.most_items_later, lines_.number() / share));
+    if (last_size_ == 0 && batch_.max_items_first != 0) return batch_.max_items_first;
+    return std::max(batch_.max_items, std::min(batch_.max_items_later, lines_.number() / share));
   }
 
   void begin() {
@@ -221,7 +221,7 @@ class BatchRun {
     }
   }
 
-  // But the last `kept` windows.
+  // Prints the answers of all windows in flight but the last `kept`.
   void print(std::size_t kept) {
     while (in_flight_.size() > kept) {
       const Answers answers = std::move(in_flight_.front());
@@ -233,9 +233,9 @@ class BatchRun {
   const Batch<Item>& batch_;
   BatchLines lines_;
   std::unique_ptr<Window<Item>> filling_;
-  std::shared_ptr<std::vector<std::size_t>> numbers_;  // of the lines in `filling_`
-  std::size_t bytes_ = 0;                              // in it
-  std::size_t last_size_ = 0;                          // of the window before
+  std::shared_ptr<std::vector<std::size_t>> numbers_;  // line numbers of the items in `filling_`
+  std::size_t bytes_ = 0;                              // size of the items in `filling_`
+  std::size_t last_size_ = 0;                          // number of items in the previous window
   std::deque<Answers> in_flight_;
 };
 
@@ -266,11 +266,11 @@ using CheckName = std::function<void(const std::string& name)>;
 // Prints the answers for these names, in their order.
 using AnswerNames = std::function<void(const Window<std::string>& names)>;
 
-// The worst of all names, failed ones included. Lines are taken a window at a time.
+// Returns the worst status of all names, failed ones included. Lines are read one window at a time.
 ExitStatus for_names(Session& session, const std::vector<std::string>& names, const CheckName& check,
                      const AnswerNames& answer);
 
-// The verb `where`: a line for each key of each name.
+// Runs the verb `where`: prints a line for each key of each name.
 using KeysOfName = std::function<std::vector<std::string>(const std::string& name)>;
 ExitStatus where_names(Session& session, const std::vector<std::string>& names, const KeysOfName& keys_of);
 
@@ -278,8 +278,7 @@ struct NamedNumber {
   std::string name;
   std::uint64_t number;
 };
-// A line `NAME` or `NAME NUMBER`, with `otherwise` for a missing number. Throws Failure(bad_data), which
-// tells the `form`.
+// Parses `NAME` or `NAME NUMBER`, with a default number. Throws Failure(bad_data) that shows `form`.
 NamedNumber name_and_number(std::string line, std::uint64_t otherwise, const char* form);
 
 }  // namespace mcds

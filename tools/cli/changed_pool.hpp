@@ -1,4 +1,4 @@
-// The other side of ring diff and ring move: what is not said of it stays as it is.
+// The second pool of ring diff and ring move. Settings that are not given for it are those of the session.
 #pragma once
 
 #include "common/operations/move/move.hpp"
@@ -12,18 +12,18 @@ class Verb;
 struct ChangedPool {
   std::optional<std::string> to, to_servers_from, to_pool, as_to;
 
-  // Throws InvalidInput when nothing changes, or the pool is said twice.
+  // Throws InvalidInput if nothing changes, or if the pool is named twice.
   void check() const;
 };
 
-// Their options.
+// Declares the options of the second pool.
 void declare_changed_pool(Verb& verb, ChangedPool& pool);
 
 class ChangedSession {
  public:
   ChangedSession(Session& session, const ChangedPool& pool);
   const std::shared_ptr<const Placement>& placement() const { return placement_; }
-  // Connections as the other pool wants them.
+  // Returns new connections to the second pool.
   std::unique_ptr<Cluster> connect() { return other_.connect_to(placement_); }
 
  private:
@@ -31,25 +31,25 @@ class ChangedSession {
   std::shared_ptr<const Placement> placement_;
 };
 
-// What a move or a prune leaves: the progress line, and a line of output for each of the first items, or for
-// all.
+// The items that a move or a prune leaves: the progress line, and an output line for the first or all items.
 
-// Of what is left, where not all is asked for.
+// The number of lines that are printed without --list.
 constexpr std::uint64_t shown_lines = 20;
 
 class LeftItems {
  public:
-  using Print = std::function<void(const LeftItem&)>;
-  // `unit` and `total` are the progress line's. `all`: --list was given; else the first 20 are printed.
+  using Print = std::function<void(const KeptItem&)>;
+  // `unit` and `total` are those of the progress line. `all`: print every item (--list), not only the first
+  // 20.
   LeftItems(Session& session, std::string unit, std::uint64_t total, bool all, Print print)
       : session_(session),
         progress_(session.clock(), std::move(unit), total),
         all_(all),
         print_(std::move(print)) {}
 
-  // Valid as long as this object. Throws Failure(try_again) between two batches when the run is over.
+  // Returns callbacks valid as long as this object. They throw Failure(try_again) when the run is over.
   Move::Watch watch() {
-    return {[this](const LeftItem& item) { take(item); },
+    return {[this](const KeptItem& item) { take(item); },
             [this](std::uint64_t done) {
               progress_.reach(done, done);
               session_.expect_time();
@@ -58,7 +58,7 @@ class LeftItems {
   std::uint64_t count() const { return count_; }
 
  private:
-  void take(const LeftItem& item) {
+  void take(const KeptItem& item) {
     if (++count_ > shown_lines && !all_) return;
     print_(item);
   }

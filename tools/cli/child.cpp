@@ -27,17 +27,17 @@ constexpr Duration look_for_leftovers_every = std::chrono::milliseconds(10);
   throw refused_by_system(ErrorCode::system, std::string("cannot ") + what);
 }
 
-// The controlling terminal's foreground, lent to a child's process group and taken back.
+// Lends the foreground of the controlling terminal to a child's process group, and takes it back.
 class Terminal {
  public:
   // Opens the controlling terminal, if there is one. Keep SIGTTOU blocked while using it.
   Terminal() : descriptor_(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)) {}
 
   bool exists() const { return descriptor_ >= 0; }
-  // Our process group has it.
+  // Returns true if our process group has the foreground.
   bool is_ours() const { return descriptor_ >= 0 && tcgetpgrp(descriptor_) == getpgrp(); }
-  // Whether the child should have it from the start. Not when our output goes into a pipe: whoever reads
-  // there is in our process group and may want the terminal (`… | less`); the child gets it when it asks.
+  // Returns true if the child should have it from the start: not if our output goes into a pipe, whose reader
+  // is in our process group and may want the terminal (`… | less`). The child then gets it when it asks.
   bool lend_at_start() const {
     struct stat output {};
     const bool into_pipe =
@@ -47,7 +47,7 @@ class Terminal {
   void lend(pid_t group) {
     if (descriptor_ >= 0 && tcsetpgrp(descriptor_, group) == 0) lent_ = true;
   }
-  // If it was lent: from the process below us that has it now.
+  // Takes the foreground back from the descendant that has it now, if it was lent.
   void take_back() {
     if (std::exchange(lent_, false)) tcsetpgrp(descriptor_, getpgrp());
   }
@@ -59,22 +59,22 @@ class Terminal {
 
 class Run {
  public:
-  Run(const ChildOptions& options, Clock& clock, const Guardian& guardian, const HeldSignals& held,
+  Run(const ChildOptions& options, Clock& clock, const CleanupProcess& cleanup, const HeldSignals& held,
       ChildWatch* watch)
-      : options_(options), clock_(clock), guardian_(guardian), held_(held), watch_(watch) {
+      : options_(options), clock_(clock), cleanup_(cleanup), held_(held), watch_(watch) {
     signal_fd_ = Descriptor(signalfd(-1, &held_.signals(), SFD_CLOEXEC | SFD_NONBLOCK));
     timer_ = Descriptor(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
     if (signal_fd_ < 0 || timer_ < 0) fail("wait for signals");
-    // Orphans of the group become ours: we can reap them, even if no other process would.
+    // Adopt orphans of the group so that we can reap them even if no other process would.
     if (!options_.may_go_on) prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
 
-  // Left by an exception: nothing may stay.
+  // Cleans up after an exception: no process may be left.
   ~Run() {
     if (pid_ <= 0 || exited_ || options_.may_go_on) return;
     kill_group(SIGKILL);
     reap(pid_);
-    guardian_.forget(pid_);
+    cleanup_.forget(pid_);
     terminal_.take_back();
   }
   Run(const Run&) = delete;
@@ -91,7 +91,7 @@ class Run {
       move_bytes();
       take_ended();
     }
-    guardian_.forget(pid_);
+    cleanup_.forget(pid_);
     terminal_.take_back();
     drain_output();
     return result_;
@@ -114,7 +114,7 @@ class Run {
       become_child(report.write_end);
     }
     setpgid(pid_, pid_);
-    if (!options_.may_go_on) guardian_.watch(pid_);
+    if (!options_.may_go_on) cleanup_.watch(pid_);
     if (lend) terminal_.lend(pid_);
     report.write_end.reset();
     input_.read_end.reset();
@@ -124,10 +124,10 @@ class Run {
     read_exec_failure(report.read_end);
   }
 
-  // Only what is safe after a fork; the environment's memory is ours alone, as there is one thread.
+  // Calls only what is safe after a fork. The environment's memory is ours, because there is one thread.
   [[noreturn]] void become_child(int report) {
     if (!options_.may_go_on) {
-      guardian_.watch(getpid());
+      cleanup_.watch(getpid());
       const pid_t parent = getppid();
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(127);
@@ -153,7 +153,7 @@ class Run {
     if (size != static_cast<ssize_t>(sizeof error)) return;
     reap(pid_);
     exited_ = true;
-    guardian_.forget(pid_);
+    cleanup_.forget(pid_);
     terminal_.take_back();
     result_.reason = error == ENOENT ? ChildResult::Reason::not_found : ChildResult::Reason::not_executable;
     result_.message = "cannot run " + options_.command.front() + ": " + std::strerror(error);
@@ -236,14 +236,14 @@ class Run {
     while ((reaped = waitpid(-pid_, &status, WNOHANG | WUNTRACED)) > 0) {
       if (reaped == pid_) take_status(status);
     }
-    // It may have left its group, or have been reaped by another hand: a library, a debugger.
+    // The child may have left its group, or a library or a debugger may have reaped it.
     if (exited_) return;
     reaped = waitpid(pid_, &status, WNOHANG | WUNTRACED);
     if (reaped == 0) return;
     if (reaped == pid_) return take_status(status);
     if (!stopping_) {
       result_.reason = ChildResult::Reason::unknown;
-      result_.message = "the command has ended, and its status is unknown: another process has taken it";
+      result_.message = "the command has ended with an unknown status: another process took the status";
     }
     end();
   }
@@ -258,7 +258,8 @@ class Run {
   }
 
   void end() {
-    // While we stood still its time may have passed, and the guardian may have ended it.
+    // While this process was stopped, the child's time may have passed and the cleanup process may have ended
+    // it.
     check_deadlines();
     exited_ = true;
     terminal_.take_back();
@@ -268,7 +269,8 @@ class Run {
     kill_group(SIGCONT);
   }
 
-  // Without a terminal no process waits for us to stop, and the lease must continue.
+  // Handles a stop of the child. Without a terminal nothing waits for us to stop, and the lease must
+  // continue.
   void child_stopped(int signal) {
     if (!terminal_.exists() || stopping_) return;
     const bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
@@ -283,8 +285,8 @@ class Run {
     }
   }
 
-  // With our whole process group, as the terminal would have done: a shell waits for all of a job to stop.
-  // False if the system did not stop us, because no process could continue us.
+  // Stops our whole process group, as the terminal would have done: a shell waits until all of a job is
+  // stopped. Returns false if the system did not stop us, because no process could continue us.
   bool stop_ourselves(int signal) {
     if (signal == SIGSTOP) return ::raise(SIGSTOP) == 0;
     sigset_t one;
@@ -301,7 +303,7 @@ class Run {
 
   bool group_is_gone() { return ::kill(-pid_, 0) != 0 && errno == ESRCH; }
 
-  // The child's pipe, or while its bytes are held up, what holds them up.
+  // Returns the descriptor to poll: the child's pipe, or the one that blocks the pipe's bytes.
   pollfd output_to_wait_for(const Pipe& pipe, int stream) const {
     const int blocked = options_.output != nullptr ? options_.output->waits_for(stream) : -1;
     if (blocked >= 0) return {blocked, POLLOUT, 0};
@@ -324,7 +326,7 @@ class Run {
     const std::string_view rest = std::string_view(*options_.input).substr(fed_);
     const ssize_t size = rest.empty() ? 0 : write(input_.write_end, rest.data(), rest.size());
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    // A child that closed its input wants no more of it.
+    // A child that closed its input does not want the rest.
     if (size <= 0) return input_.write_end.reset();
     fed_ += static_cast<std::size_t>(size);
     if (fed_ == options_.input->size()) input_.write_end.reset();
@@ -344,7 +346,7 @@ class Run {
     return wanted;
   }
 
-  // What the group had written before it ended; not what a process that left the group may still write.
+  // Reads what the group wrote before it ended, but not what a process that left the group may still write.
   void drain_output() {
     for (auto [pipe, stream] : {std::pair(&output_, 1), std::pair(&error_output_, 2)}) {
       while (true) {
@@ -356,7 +358,7 @@ class Run {
 
   const ChildOptions& options_;
   Clock& clock_;
-  const Guardian& guardian_;
+  const CleanupProcess& cleanup_;
   const HeldSignals& held_;
   ChildWatch* watch_;
   Terminal terminal_;
@@ -381,9 +383,9 @@ int ChildResult::exit_code() const {
   return signal != 0 ? 128 + signal : code;
 }
 
-ChildResult run_child(const ChildOptions& options, Clock& clock, const Guardian& guardian,
+ChildResult run_child(const ChildOptions& options, Clock& clock, const CleanupProcess& cleanup,
                       const HeldSignals& held, ChildWatch* watch) {
-  return Run(options, clock, guardian, held, watch).run();
+  return Run(options, clock, cleanup, held, watch).run();
 }
 
 namespace {
@@ -398,12 +400,12 @@ constexpr char forget_group = 'f';
 constexpr char deadline = 'd';
 constexpr char dismiss = 'x';
 
-// Nothing of ours may stay open in it (a reader of our output waits for the end), and no signal of our
-// terminal may reach it.
+// Detaches the cleanup process. None of our descriptors may stay open in it, because a reader of our output
+// waits for their end, and no signal of our terminal may reach it.
 void detach(int pipe) {
   setsid();
   prctl(PR_SET_NAME, "mcds-guardian");
-  // SIGCHLD: as the first process of a namespace it gets orphans, which the kernel then reaps.
+  // Ignoring SIGCHLD lets the kernel reap orphans, which this process gets if it is the first of a namespace.
   for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGCHLD})
     std::signal(signal, SIG_IGN);
   dup2(pipe, STDIN_FILENO);
@@ -411,11 +413,11 @@ void detach(int pipe) {
   [[maybe_unused]] const int moved = chdir("/");
 }
 
-class Duty {
+class CleanupLoop {
  public:
-  explicit Duty(const std::string& directory) : directory_(directory) {}
+  explicit CleanupLoop(const std::string& directory) : directory_(directory) {}
 
-  // Until dismissed, or until the pipe has no writer.
+  // Serves messages until it is dismissed or the pipe has no writer.
   void serve() {
     while (true) {
       pollfd poll_pipe{STDIN_FILENO, POLLIN, 0};
@@ -449,7 +451,7 @@ class Duty {
     for (const pid_t group : groups_) ::kill(-group, SIGKILL);
   }
 
-  // At most a second, so that a machine that slept is noticed soon after it wakes.
+  // Returns the poll timeout, at most a second: a machine that wakes from sleep must notice its deadline.
   int patience() const {
     if (!deadline_) return -1;
     const auto left = *deadline_ - SystemClock().steady();
@@ -474,40 +476,40 @@ int execute(const std::vector<std::string>& words) {
   return errno;
 }
 
-Guardian::Guardian(const std::string& directory) {
+CleanupProcess::CleanupProcess(const std::string& directory) {
   Pipe orders = Pipe::make();
   pid_ = fork_process();
   if (pid_ == 0) {
     detach(orders.read_end);
-    Duty(directory).serve();
+    CleanupLoop(directory).serve();
     _exit(0);
   }
   pipe_ = std::move(orders.write_end);
   fcntl(pipe_, F_SETFL, O_NONBLOCK);
 }
 
-Guardian::~Guardian() {
-  tell(dismiss, 0);
+CleanupProcess::~CleanupProcess() {
+  report(dismiss, 0);
   pipe_.reset();
   reap(pid_);
 }
 
-void Guardian::tell(char what, long long value) const {
+void CleanupProcess::report(char what, long long value) const {
   Message message{};
   message.what = what;
   message.value = value;
-  // A guardian that was killed matters only if we are killed too.
+  // A cleanup process that was killed only matters if we are killed too.
   static_cast<void>(!write(pipe_, &message, sizeof message));
 }
 
-void Guardian::watch(pid_t group) const {
-  tell(watch_group, group);
+void CleanupProcess::watch(pid_t group) const {
+  report(watch_group, group);
 }
-void Guardian::forget(pid_t group) const {
-  tell(forget_group, group);
+void CleanupProcess::forget(pid_t group) const {
+  report(forget_group, group);
 }
-void Guardian::set_deadline(SteadyTime when) const {
-  tell(deadline, when.time_since_epoch().count());
+void CleanupProcess::set_deadline(SteadyTime when) const {
+  report(deadline, when.time_since_epoch().count());
 }
 
 }  // namespace mcds

@@ -1,19 +1,21 @@
-// Runs one child command, executed directly, and leaves nothing of it behind: for every verb with `-- CMD…`.
+// Runs one child command directly, without a shell, and leaves no process of it behind. All verbs with `--
+// CMD…` use it.
 //
-// The child has its own process group, and the terminal's foreground if we have it, so that Ctrl-C,
+// The child has its own process group. It gets the terminal's foreground if we have it, so that Ctrl-C,
 // Ctrl-Z, a pager or an editor work as they do without us: when the child stops we stop too, and when we
-// continue, so does it. INT TERM HUP QUIT USR1 USR2 TSTP CONT WINCH sent to us go to the group; those ignored
-// when we were started stay ignored for both, and the child ignores and blocks what we did then. When the
-// child has exited, what is left of its group is ended (TERM, grace, KILL). Whatever ends us, the guardian
-// ends the group.
+// continue, it continues. INT TERM HUP QUIT USR1 USR2 TSTP CONT WINCH sent to us are passed on to the group.
+// Signals that were ignored when we were started stay ignored for both, and the child ignores and blocks the
+// same signals as we did then. When the child has exited, the rest of its group is ended (TERM, grace, KILL).
+// If we end first for any reason, the cleanup process ends the group.
 //
-// One loop waits for signals, the child's end, deadlines and the child's pipes alike; it does no other I/O,
-// so nothing can delay a deadline.
+// One loop waits for signals, the child's exit, deadlines and the child's pipes. It does no other I/O, so
+// nothing can delay a deadline.
 #pragma once
 
 #include <sys/types.h>
 
 #include <csignal>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,36 +25,37 @@
 
 namespace mcds {
 
-// Becomes this program. Returns if it cannot: the errno.
+// Replaces this process by the command. If that fails, returns the errno.
 int execute(const std::vector<std::string>& words);
 
-// A separate process that outlives us by a moment: if we end without having dismissed it, SIGKILL
-// included, it ends the process groups we had started and removes our directory. It notices by the end of a
-// pipe whose only write end is ours. It also kills the groups when a deadline passes that we, frozen, let
-// pass.
-class Guardian {
+// A separate process that cleans up after us. If we end without dismissing it, even by SIGKILL, it kills the
+// process groups that we started and removes our directory. It detects our end by the end of a pipe whose
+// only write end is ours. It also kills the groups when a deadline passes that we could not enforce because
+// we were frozen.
+class CleanupProcess {
  public:
-  // Forks: call it while the program has one thread. `directory`, unless empty, is removed with all it holds.
-  explicit Guardian(const std::string& directory = {});
-  // Dismisses it: nothing is killed or removed. Reaps it.
-  ~Guardian();
-  Guardian(const Guardian&) = delete;
-  Guardian& operator=(const Guardian&) = delete;
+  // Forks; call it while the program has one thread. `directory`, if not empty, is removed at the end.
+  explicit CleanupProcess(const std::string& directory = {});
+  // Dismisses and reaps the process; nothing is killed or removed.
+  ~CleanupProcess();
+  CleanupProcess(const CleanupProcess&) = delete;
+  CleanupProcess& operator=(const CleanupProcess&) = delete;
 
-  // Safe in a fork and from other threads: one write each, which never blocks.
+  // Register and unregister a process group, and set the deadline. They are safe after a fork and from other
+  // threads: each is a single write that never blocks.
   void watch(pid_t group) const;
   void forget(pid_t group) const;
   void set_deadline(SteadyTime deadline) const;
 
  private:
-  void tell(char what, long long value) const;
+  void report(char what, long long value) const;
   pid_t pid_ = -1;
   Descriptor pipe_;
 };
 
-// The signals that are passed on are blocked while this lives, so that they end neither us nor what has to be
-// done before and after the child (give back a lock). Those that were ignored stay ignored, for the child
-// too.
+// Blocks the signals that are passed on to a child for the lifetime of this object. They then end neither us
+// nor the work that must be done before and after the child, such as releasing a lock. Signals that were
+// ignored stay ignored, for the child too.
 class HeldSignals {
  public:
   HeldSignals();
@@ -61,12 +64,12 @@ class HeldSignals {
   HeldSignals& operator=(const HeldSignals&) = delete;
 
   const sigset_t& signals() const { return signals_; }
-  // The mask as it was, for the child.
+  // Returns the original signal mask, for the child.
   const sigset_t& before() const { return before_; }
 
-  // Throws Interrupted when a signal that ends us has come. Stops with the terminal's stop.
+  // Throws Interrupted if a signal that ends us has arrived. Stops the process if the terminal's stop has.
   void check() const { wait(Duration::zero()); }
-  // They stay blocked: what comes now comes too late.
+  // Keeps the signals blocked after this object ends: a signal that arrives now is too late.
   void keep() { kept_ = true; }
 
  private:
@@ -77,10 +80,10 @@ class HeldSignals {
   sigset_t before_;
 };
 
-// Dies of it, as if it had never been held.
+// Ends this process by the signal, as if it had never been blocked.
 [[noreturn]] void die_of(const Interrupted& interruption);
 
-// Sleeps until a signal comes that is held: then it throws Interrupted.
+// A clock whose sleep throws Interrupted as soon as a blocked signal arrives.
 class InterruptibleClock final : public Clock {
  public:
   InterruptibleClock(Clock& clock, const HeldSignals& held) : clock_(clock), held_(held) {}
@@ -93,29 +96,29 @@ class InterruptibleClock final : public Clock {
   const HeldSignals& held_;
 };
 
-// Decides whether the child may continue to run; asked whenever its descriptor is readable and when the time
-// it gave has come. Its functions must not block.
+// Decides whether the child may continue to run. It is queried whenever its descriptor is readable and when
+// the time that it gave has come. Its functions must not block.
 class ChildWatch {
  public:
   virtual ~ChildWatch() = default;
-  // The child runs: the place to start threads.
+  // Called when the child runs. Threads may be started here.
   virtual void started() = 0;
-  // The child gets TERM then; may move. SteadyTime::max(): never.
+  // Returns when the child gets TERM; the time may change. SteadyTime::max() means never.
   virtual SteadyTime stop_at() = 0;
-  // KILL at the latest, even if the grace is not over.
+  // Returns when the child gets KILL at the latest, even if the grace is not over.
   virtual SteadyTime kill_at() = 0;
-  // An eventfd, readable when the times have changed.
+  // Returns an eventfd that becomes readable when the times have changed.
   virtual int descriptor() const = 0;
 };
 
-// Receives the child's output: stream 1 (stdout) and 2. Its functions must not block.
+// Receives the child's output: stream 1 (stdout) and 2 (stderr). Its functions must not block.
 class ChildOutput {
  public:
   virtual ~ChildOutput() = default;
-  // False: no more of this stream is wanted; the child gets SIGPIPE when it writes again.
+  // Returns false if no more of this stream is wanted; the child then gets SIGPIPE when it writes again.
   virtual bool take(int stream, std::string_view bytes) = 0;
-  // The descriptor that has to become writable before more of `stream` can be taken; -1: none. Asked before
-  // each take; proceed() when it is.
+  // Returns the descriptor that must become writable before more of `stream` can be taken, or -1. It is
+  // called before each take(); proceed() is called when the descriptor is writable.
   virtual int waits_for(int stream) const = 0;
   virtual void proceed(int stream) = 0;
 };
@@ -126,46 +129,52 @@ struct ChildOptions {
   Duration grace = std::chrono::seconds(5);                           // between TERM and KILL
   std::optional<Duration> max_run = {};
   std::optional<std::string> input = {};  // its standard input; default: ours
-  // What it starts may outlive it and us: a server that it restarts. Only what we are sent ends it.
+  // Lets the processes that the child starts outlive it and us, such as a server that it restarts. They are
+  // ended only by signals that are sent to us.
   bool may_go_on = false;
   ChildOutput* output = nullptr;  // default: both streams go where ours go
 };
 
 struct ChildResult {
-  // max_run, watch: we stopped it. unknown: it has ended, and another process has taken its status.
+  // max_run, watch: we stopped it. unknown: it has ended, and another process has reaped its status.
   enum class Reason { ended, max_run, watch, not_executable, not_found, unknown };
   Reason reason = Reason::ended;
-  int code = 0;              // of its exit, if `signal` is 0
-  int signal = 0;            // that ended it
+  int code = 0;              // exit code, valid if `signal` is 0
+  int signal = 0;            // the signal that ended it, or 0
   std::string message = {};  // why it could not be executed, or why its status is unknown
 
-  // Of the child alone: its code, 128 + signal, 126 or 127; 71 if it is unknown.
+  // Returns the exit code for the child: its own, 128 + signal, 126 or 127, or 71 if it is unknown.
   int exit_code() const;
 };
 
-// Throws Failure(system).
-ChildResult run_child(const ChildOptions& options, Clock& clock, const Guardian& guardian,
+// Runs the child until its group has ended. Throws Failure(system).
+ChildResult run_child(const ChildOptions& options, Clock& clock, const CleanupProcess& cleanup,
                       const HeldSignals& held, ChildWatch* watch = nullptr);
 
-// Waits between looks at something that goes on, until the user or the reader of our output has had enough.
+// Waits between two polls in a command that runs until the user, or the reader of our output, ends it.
 class Pause {
  public:
-  // From now on INT, TERM and HUP end a wait instead of the program. `deadline`: the command's, if it may
-  // pass while it waits.
+  // Makes INT, TERM and HUP end a wait instead of the program. `deadline` is the command's, if it bounds
+  // waits.
   explicit Pause(SteadyTime deadline = SteadyTime::max());
 
-  // False: it is time to end. Throws ClosedPipe, and Failure(try_again) at the deadline.
+  // Returns false when it is time to end. Throws ClosedPipe, and Failure(try_again) at the deadline.
   bool wait(Duration duration);
-  // From now on `q` at this terminal ends a wait, too; -1: none.
-  void watch_keys(int terminal) { terminal_ = terminal; }
+  // Passes each key pressed at this terminal to `on_key`, which returns false to end the wait. -1 means no
+  // terminal.
+  void watch_keys(int terminal, std::function<bool(char)> on_key) {
+    terminal_ = terminal;
+    on_key_ = std::move(on_key);
+  }
 
  private:
   sigset_t signals_{};
-  bool has_quit() const;
+  bool take_keys() const;
 
   SteadyTime deadline_;
   Descriptor descriptor_;
   int terminal_ = -1;
+  std::function<bool(char)> on_key_;
 };
 
 }  // namespace mcds

@@ -1,4 +1,4 @@
-// `mcds __complete WORD…`, called by the completion scripts of the shells. Never touches the network.
+// Implements `mcds __complete WORD…` for the completion scripts of the shells. Never touches the network.
 
 #include "common/base/bytes.hpp"
 #include "common/base/text.hpp"
@@ -6,9 +6,7 @@
 #include "common/placement/pools/pool.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/values/values.hpp"
-#include "tools/cli/config.hpp"
 #include "tools/cli/describe.hpp"
-#include "tools/cli/input.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace mcds {
@@ -52,14 +50,14 @@ class Completion {
   }
 
  private:
-  // Names may come from a file: a candidate is never taken for a directive, and controls no terminal.
+  // Adds a candidate. It may come from a file, so it must not look like a directive or contain controls.
   void offer(const std::string& word, const std::string& typed, std::string_view help,
              const std::string& before = "") {
     if (word.starts_with(typed) && is_visible(word) && !(before + word).starts_with('!'))
       found_.push_back(before + word + '\t' + visible(help));
   }
 
-  // Walks the words before the cursor: which command, which verb, and whether an option waits for its value.
+  // Reads the words before the cursor: the command, the verb, and whether an option waits for its value.
   void read_words() {
     options_ = global_options(globals_);
     for (std::size_t i = 0; i + 1 < words_.size() && words_[i] != "--"; ++i) {
@@ -120,7 +118,7 @@ class Completion {
     if (option.is_called("--decode"))
       for (const ValueFormat& format : value_formats())
         offer(std::string(format.name), typed, format.clients, before);
-    // The last of PROFILE[,PROFILE…], SERVER[,SERVER…] and CHECK,….
+    // Completes the last item of PROFILE[,PROFILE…], SERVER[,SERVER…] and CHECK,….
     const std::size_t last = typed.rfind(',') + 1;
     if (option.value == "PROFILE" || option.names == "--as-to" || option.names == "--as-from") {
       offer_profiles(typed.substr(last), before + typed.substr(0, last));
@@ -148,7 +146,7 @@ class Completion {
       offer(std::string(profile.name), typed, std::string(profile.client->name), before);
   }
 
-  // Of the list that is given or set; nothing is asked for one that must be fetched.
+  // Offers the servers of a list that is given or set. A list that must be fetched is not fetched.
   void offer_servers(const std::string& typed, const std::string& before) {
     for (const char* variable : {"MCDS_SERVERS", "MEMCACHED_SERVERS"}) {
       if (!globals_.servers) globals_.servers = environment(variable);
@@ -159,7 +157,7 @@ class Completion {
       for (const Server& server : parse_pool(*globals_.servers))
         offer(server.label(), typed, server.address(), before);
     } catch (const Failure&) {
-      // The command itself will say what is wrong with the list.
+      // The command itself will report the problem of the list.
     }
   }
 
@@ -168,7 +166,7 @@ class Completion {
       for (const auto& [name, pool] : load_config(globals_.config).pools)
         offer(name, typed, pool.servers.value_or(""), before);
     } catch (const Failure&) {
-      // A broken config has no pools to offer; the command itself will say what is wrong with it.
+      // A broken config has no pools to offer. The command itself will report the problem.
     }
   }
 
@@ -185,7 +183,7 @@ class Completion {
 }  // namespace
 
 std::vector<std::string> completions(const std::vector<std::string>& words) {
-  // A configuration that is a pipe which nobody writes must not hold up the shell.
+  // A configuration that is a pipe without a writer must not block the shell.
   const auto limits = std::make_shared<RunLimits>();
   limits->set_deadline(SystemClock().steady() + std::chrono::seconds(1));
   bound_input(limits);

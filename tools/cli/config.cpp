@@ -1,11 +1,9 @@
 #include "tools/cli/config.hpp"
 
 #include <ini.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
 #include "common/base/text.hpp"
 #include "common/base/units.hpp"
 #include "common/operations/doctor/checks.hpp"
@@ -17,13 +15,13 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t largest_config = std::size_t{1} << 20;
+constexpr std::size_t max_config_size = std::size_t{1} << 20;
 constexpr std::string_view doctor_section = "doctor";
 
 using P = PoolConfig;
 using A = AccessSettings;
 
-// As `mcds config` prints them.
+// The settings in the order in which `mcds config` prints them.
 constexpr std::array settings{
     Setting{"pool", "--pool", "MCDS_POOL", &Config::pool},
     Setting{"servers", "--servers", "MCDS_SERVERS MEMCACHED_SERVERS", &P::servers, "127.0.0.1:11211"},
@@ -53,16 +51,16 @@ constexpr std::array settings{
 struct Reading {
   Config& config;
   const std::string& file;
-  std::string problem = {};  // of the first line that is wrong
+  std::string problem = {};  // message for the first bad line
 };
 
-// `auto, classic, meta or binary`
+// Returns `auto, classic, meta or binary`.
 std::string one_of(std::string_view words) {
   std::string text = joined(split(words, '|'), ", ");
   return text.replace(text.rfind(", "), 2, " or ");
 }
 
-// `check` or `check@server`, with commas between.
+// Checks a list of `check` or `check@server`, separated by commas. Throws InvalidInput.
 void check_accepted(const std::string& list) {
   for (std::string_view word : split(list, ',')) {
     while (word.starts_with(' ')) word.remove_prefix(1);
@@ -72,7 +70,7 @@ void check_accepted(const std::string& list) {
   }
 }
 
-// Wrong values are reported where they are set, not where they would be used. Throws InvalidInput.
+// Checks a value where it is set, not only where it would be used. Throws InvalidInput.
 void check_value(const std::string& name, const char* words, const std::string& value) {
   if (name == "servers") static_cast<void>(parse_pool(value));
   if (name == "timeout" || name == "connect_timeout" || name == "longest_lock_ttl") {
@@ -89,7 +87,7 @@ void check_value(const std::string& name, const char* words, const std::string& 
   if (std::ranges::find(all, value) == all.end()) throw InvalidInput(name + ": write " + one_of(words));
 }
 
-// A setting of one section, and where its value goes.
+// A setting of one section, and the target for its value.
 struct Slot {
   const char* name;
   std::optional<std::string>* target;
@@ -105,21 +103,21 @@ void set(const std::vector<Slot>& slots, const std::string& name, const char* va
     }
     names.emplace_back(slot.name);
   }
-  throw InvalidInput("unknown key " + json_quote(name) + did_you_mean(name, names));
+  throw InvalidInput("unknown key " + in_quotes(name) + did_you_mean(name, names));
 }
 
-// The pool of a section; nullopt if it is not a pool.
+// Returns the pool's name if the section is a pool.
 std::optional<std::string> pool_name(const std::string& section) {
   if (section.starts_with("pool ") && section.size() > 5) return section.substr(5);
   return std::nullopt;
 }
 
 std::string unknown_section(const std::string& section) {
-  return "unknown section " + (is_utf8(section) ? json_quote('[' + section + ']') : "[…]") +
+  return "unknown section " + (is_utf8(section) ? in_quotes('[' + section + ']') : "[…]") +
          "; write [pool NAME] or [doctor]";
 }
 
-// libinih reports a section only with its first key: a section without keys is found here.
+// Finds unknown sections without keys: libinih reports a section only with its first key.
 void check_sections(const std::string& text, const std::string& file) {
   const std::vector<std::string_view> lines = split(text, '\n');
   for (std::size_t number = 0; number < lines.size(); ++number) {
@@ -153,11 +151,12 @@ std::vector<Slot> slots_of(Config& config, const std::string& section) {
   return slots;
 }
 
-std::string in_words(const std::string& section) {
+std::string copy_count_text(const std::string& section) {
   return section.empty() ? "the part before any section" : '[' + section + ']';
 }
 
-// What says who we are goes only to the list that it was written beside: one of a later file needs its own.
+// Throws Failure(configuration) if a list of servers would be combined with a login or certificate of an
+// earlier file. Credentials are sent only to the list of their own file.
 void expect_own_login(const Config& config, const std::string& file) {
   for (const auto& [setting, where] : config.files) {
     const auto& [section, list] = setting;
@@ -165,22 +164,23 @@ void expect_own_login(const Config& config, const std::string& file) {
     for (const char* name : {"user", "password_file", "tls_cert", "tls_key", "tls_name"}) {
       const auto set = config.files.find({section, name});
       if (set == config.files.end() || set->second == file) continue;
-      throw Failure(ErrorCode::configuration,
-                    file + ": " + in_words(section) + " has " + list + " of its own, but " + name +
-                        " is of " + set->second +
-                        ", for other servers; set it here too, or use another name");
+      throw Failure(ErrorCode::configuration, file + ": " + copy_count_text(section) + " sets its own " +
+                                                  list + ", but " + name + " comes from " + set->second +
+                                                  " and belongs to other servers; set " + name + " in " +
+                                                  file + " too, or rename the section");
     }
   }
 }
 
-// libinih's callback: 0 marks the line as wrong.
+// Reads one line for libinih; returns 0 if the line is wrong.
 int on_line(void* user, const char* section, const char* name, const char* value) {
   auto& reading = *static_cast<Reading*>(user);
   try {
     if (!is_utf8(section) || !is_utf8(name)) throw InvalidInput("not UTF-8");
     set(slots_of(reading.config, section), name, value);
     std::string& last = reading.config.files[{section, name}];
-    if (last == reading.file) throw InvalidInput(std::string(name) + " is set twice in " + in_words(section));
+    if (last == reading.file)
+      throw InvalidInput(std::string(name) + " is set twice in " + copy_count_text(section));
     last = reading.file;
     return 1;
   } catch (const Failure& failure) {
@@ -202,12 +202,13 @@ void read_config(const std::string& text, const std::string& file, Config& into)
   }
   throw Failure(ErrorCode::configuration,
                 file + ':' + std::to_string(line) + ": " +
-                    (reading.problem.empty() ? "neither `key = value` nor [section]" : reading.problem));
+                    (reading.problem.empty() ? "neither 'key = value' nor [section]" : reading.problem));
 }
 
 namespace {
 
-// One that leads nowhere, or that must not be looked for, is no reason to go on with other servers.
+// Returns true if the file exists. A link that leads nowhere, or a file that cannot be examined, counts as
+// existing: it is no reason to continue with other servers.
 bool is_there(const std::string& file) {
   struct stat about {};
   return lstat(file.c_str(), &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
@@ -232,7 +233,7 @@ std::span<const Setting> all_settings() {
 Config load_config(const std::optional<std::string>& path) {
   Config config;
   for (const std::string& file : config_paths(path)) {
-    const SmallFile read = small_file(file, largest_config);
+    const SmallFile read = small_file(file, max_config_size);
     read_config(read.bytes, file, config);
     config.read.emplace_back(file, read.about);
   }
@@ -241,7 +242,7 @@ Config load_config(const std::optional<std::string>& path) {
 
 void check_certificate_name(const std::string& name) {
   if (is_address(name) || is_host_name(name)) return;
-  throw InvalidInput("the name " + json_quote(name) +
+  throw InvalidInput("the name " + in_quotes(name) +
                      " of --tls-name or tls_name is neither a host name nor an address");
 }
 

@@ -1,8 +1,7 @@
 #include "tools/cli/describe.hpp"
 
 #include "common/base/bytes.hpp"
-#include "common/base/json.hpp"
-#include "tools/cli/cell_words.hpp"
+#include "common/base/text.hpp"
 #include "tools/cli/fields.hpp"
 #include "tools/cli/parse.hpp"
 
@@ -12,7 +11,7 @@ namespace {
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
-// Returns the exit codes of a command and their meanings, those of a child command only `with_child`.
+// Returns the exit codes of a command and their meanings, with those of a child if `with_child` is set.
 Rows exits_of(const Command& command, bool with_child) {
   const std::string all = "0|64|74|" + std::string(command.exits());
   Rows rows;
@@ -57,7 +56,7 @@ JsonObject describe(const Command& command, const Verb& verb) {
                           .strings("examples", {verb.examples().begin(), verb.examples().end()});
   object.objects("arguments", describe_all(verb.arguments()))
       .objects("options", describe_all(verb.options()));
-  object.boolean("child", verb.child_target() != nullptr);
+  object.boolean("child", verb.child_target() != nullptr).boolean("child_required", verb.child_required());
   return object.objects("fields", describe_all(fields_of(verb))).object("schema", schema_of(command, verb));
 }
 
@@ -99,7 +98,7 @@ int run_hidden(const std::vector<std::string>& arguments) {
       lines += line + '\n';
     output.raw(lines);
   } else {
-    throw InvalidInput("no command " + json_quote(is_utf8(arguments.front()) ? arguments.front() : "?") +
+    throw InvalidInput("no command " + in_quotes(is_utf8(arguments.front()) ? arguments.front() : "?") +
                        "; mcds --help lists them");
   }
   return 0;

@@ -8,10 +8,10 @@
 
 namespace mcds {
 
-// Those of an ErrorCode have its number.
+// The exit codes of the program. The code for an ErrorCode has its number.
 enum class ExitStatus : int {
   ok = 0,
-  no = 1,       // miss, not a member, not held by you, over the limit
+  no = 1,       // a miss, not a member, not held by the caller, over the limit
   problem = 2,  // where --probe, ring diff --max-moved, ring check, servers, check
   usage = 64,
   bad_data = 65,
@@ -34,7 +34,7 @@ enum class ExitStatus : int {
 
 struct ExitCode {
   ExitStatus status;
-  const char* word;  // of {"error":{"code":…}}; empty: no error leads to it
+  const char* word;  // the "code" of {"error":{"code":…}}; empty if no error leads to it
   const char* meaning;
 };
 std::span<const ExitCode> all_exit_codes();
@@ -44,11 +44,11 @@ inline ExitStatus status_of(ErrorCode code) {
 }
 const char* name_of(ErrorCode code);
 
-// The worse of two lines of a batch: ok < no < problem < try_again < bad_data < refused <
+// Returns the worse status of two lines of a batch: ok < no < problem < try_again < bad_data < refused <
 // access_denied < unknown_outcome < unavailable.
 ExitStatus worse(ExitStatus a, ExitStatus b);
 
-// What -E asks for where another holds what is wanted, else 75. Throws InvalidInput.
+// Returns the status for something that another client holds: that of -E, or 75. Throws InvalidInput.
 ExitStatus busy_exit(const std::optional<std::uint64_t>& asked);
 
 }  // namespace mcds

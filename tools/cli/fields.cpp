@@ -10,7 +10,7 @@ namespace {
 
 using Lines = std::vector<std::string_view>;
 
-// Ends at a separator outside of braces.
+// Removes and returns the text up to the next separator outside braces.
 std::string_view take_until(std::string_view& text, char separator) {
   std::size_t end = 0;
   for (int depth = 0; end < text.size() && (depth > 0 || text[end] != separator); ++end)
@@ -26,7 +26,7 @@ std::vector<std::string> parts_of(std::string_view text, char separator) {
   return parts;
 }
 
-// What a verb says itself comes before the dictionary.
+// Returns the definition of a field. The verb's own definition wins over the dictionary.
 std::string_view entry_of(std::string_view name, const Lines& own) {
   const auto behind_name = [&](std::string_view line) -> std::string_view {
     return line.starts_with(name) && line.substr(name.size()).starts_with(' ') ? line.substr(name.size() + 1)
@@ -96,7 +96,7 @@ JsonObject kind_schema(const std::string& kind, const Lines& own) {
   return schema;
 }
 
-// Fields may be added by later versions: others are not forbidden.
+// Returns the schema of an object. Other fields are allowed, because later versions may add some.
 JsonObject object_schema(const std::vector<Field>& fields, const Lines& own) {
   JsonObject properties;
   std::vector<std::string> required;

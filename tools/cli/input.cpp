@@ -17,7 +17,7 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t chunk_size = 64 * 1024;
-constexpr std::size_t largest_line = std::size_t{16} << 20;
+constexpr std::size_t max_line_size = std::size_t{16} << 20;
 
 Failure unreadable(const std::string& what) {
   return refused_by_system(ErrorCode::cannot_read, "cannot read " + what);
@@ -28,20 +28,20 @@ std::shared_ptr<const RunLimits>& input_limits() {
   return limits;
 }
 
-// Of a pipe that nobody has opened for writing yet, too.
+// Opens a file for reading without blocking, even if it is a pipe that no writer has opened yet.
 Descriptor open_file(const std::string& path) {
   Descriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor < 0) throw unreadable(path);
   return descriptor;
 }
 
-// Until there is something to read, or the end.
+// Waits until there is input to read, or the end. Throws Failure(try_again).
 void wait_for_input(int descriptor, const std::string& what) {
   if (input_limits()->over(SystemClock().steady()) || !ready_in_time(descriptor, POLLIN, *input_limits()))
     throw Failure(ErrorCode::try_again, input_limits()->why_over() + " while " + what + " was read");
 }
 
-// 0 at the end.
+// Reads some bytes. Returns 0 at the end.
 std::size_t read_some(int descriptor, char* into, const std::string& what, std::size_t most = chunk_size) {
   for (;;) {
     wait_for_input(descriptor, what);
@@ -51,7 +51,7 @@ std::size_t read_some(int descriptor, char* into, const std::string& what, std::
   }
 }
 
-// nullopt when there are more than `most`.
+// Reads everything. Returns nullopt if there are more than `most` bytes.
 std::optional<std::string> read_all(int descriptor, const std::string& what, std::size_t most) {
   std::string bytes;
   std::array<char, chunk_size> chunk;
@@ -63,8 +63,8 @@ std::optional<std::string> read_all(int descriptor, const std::string& what, std
 }
 
 std::string value_bytes(int descriptor, const std::string& what) {
-  if (auto bytes = read_all(descriptor, what, largest_value)) return std::move(*bytes);
-  throw Failure(ErrorCode::bad_data, what + " is larger than " + std::to_string(largest_value >> 20) +
+  if (auto bytes = read_all(descriptor, what, max_item_value_size)) return std::move(*bytes);
+  throw Failure(ErrorCode::bad_data, what + " is larger than " + std::to_string(max_item_value_size >> 20) +
                                          " MiB, more than any server accepts as one value");
 }
 
@@ -76,7 +76,7 @@ bool ready_in_time(int descriptor, short events, const RunLimits& limits) {
   for (;;) {
     const SteadyTime now = clock.steady();
     if (limits.over(now)) return poll(&entry, 1, 0) > 0;
-    // A signal may come just before the poll, which it then does not end.
+    // The wait is at most a second, because a signal that arrives just before the poll does not end it.
     const Duration left = limits.earlier(now + std::chrono::seconds(1)) - now;
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(std::max(left, Duration::zero())).count();
     if (poll(&entry, 1, static_cast<int>(ms)) > 0) return true;
@@ -143,10 +143,10 @@ std::optional<std::string> LineReader::next() {
       return line;
     }
     searched_ = buffer_.size();
-    if (buffer_.size() - position_ > largest_line) {
+    if (buffer_.size() - position_ > max_line_size) {
       skip_line();
       throw Failure(ErrorCode::bad_data,
-                    "the line is longer than " + std::to_string(largest_line) + " bytes");
+                    "the line is longer than " + std::to_string(max_line_size) + " bytes");
     }
     if (!fill()) break;
   }

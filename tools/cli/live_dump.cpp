@@ -1,6 +1,5 @@
 #include "tools/cli/live_dump.hpp"
 
-#include "common/cluster/cluster.hpp"
 #include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
 
@@ -8,7 +7,7 @@ namespace mcds {
 
 namespace {
 
-// Of how many keys have come, of those that the servers count.
+// Shows how many keys have arrived, and the number that the servers count.
 class ListingProgress {
  public:
   ListingProgress(Session& session, std::size_t servers)
@@ -25,7 +24,7 @@ class ListingProgress {
 
  private:
   Progress progress_;
-  std::vector<std::uint64_t> counted_;  // by each server
+  std::vector<std::uint64_t> counted_;  // item count of each server
   std::uint64_t total_ = 0, keys_ = 0;
 };
 
@@ -34,7 +33,8 @@ class ListingProgress {
 Failure unlisted(const LiveKeysOfServer& result, const Server& server) {
   const ReplyFailure& failure = *result.failure;
   return {result.busy ? ErrorCode::try_again : error_code_of_silence(failure),
-          (result.keys == 0 ? "its keys cannot be listed: " : "not all of its keys were listed: ") +
+          (result.keys == 0 ? "the server's keys cannot be listed: "
+                            : "not all keys of the server were listed: ") +
               failure.message,
           server.address()};
 }
@@ -66,10 +66,10 @@ ExitStatus report_unlisted(Session& session, const Pool& pool, const std::vector
   for (std::size_t i = 0; i < results.size(); ++i) {
     const LiveKeysOfServer& result = results[i];
     if (result.may_be_short()) {
-      session.output().warning(pool[i].address() + ": the list may be short: it has " +
-                               std::to_string(result.keys) + " keys, and the server counted " +
-                               std::to_string(std::min(result.items_before, result.items_after)) +
-                               " items, expired ones that it has not freed yet among them");
+      session.output().warning(
+          pool[i].address() + ": the key list may be incomplete: " + std::to_string(result.keys) +
+          " keys listed, " + std::to_string(std::min(result.items_before, result.items_after)) +
+          " items counted (including expired ones); run again to compare");
     }
     if (result.failure == nullptr) continue;
     const Failure failure = unlisted(result, pool[i]);

@@ -1,5 +1,4 @@
-// All live keys of the session's pool, read for a verb: servers that cannot list theirs are named, and the
-// others' are read.
+// Lists all live keys of the session's pool for a verb, and reports servers that cannot list theirs.
 #pragma once
 
 #include "common/cluster/keys/live.hpp"
@@ -9,18 +8,17 @@ namespace mcds {
 
 class Session;
 
-// Lists the keys and shows the progress. One result per server of the pool; what keeps servers from listing
-// all their keys is not reported.
+// Lists the keys and shows the progress. Returns one result per server of the pool; servers that could not
+// list all their keys are not reported here.
 std::vector<LiveKeysOfServer> list_keys(Session& session, const Pool& pool, const TakeLiveKey& take);
-// Of the session's pool only this server; unset: all. LiveKey::server is an index into the pool.
+// Lists the keys of one server of the session's pool, or of all. LiveKey::server is an index into the pool.
 std::vector<LiveKeysOfServer> list_keys_on(Session& session, std::optional<std::size_t> server,
                                            const TakeLiveKey& take);
 
-// Reports each server that did not list all its keys, as an error, and warns of lists that may be short;
-// returns the worst.
+// Reports servers that did not list all keys, warns of possibly short lists, and returns the worst status.
 ExitStatus report_unlisted(Session& session, const Pool& pool, const std::vector<LiveKeysOfServer>& results);
 
-// What `result` says of a server that did not list all its keys.
+// Returns the failure for a server that did not list all its keys.
 Failure unlisted(const LiveKeysOfServer& result, const Server& server);
 
 }  // namespace mcds

@@ -1,5 +1,4 @@
-// Figures in the exposition format of OpenMetrics, as node_exporter's textfile collector and Prometheus read
-// it.
+// Formats numbers as OpenMetrics text, for node_exporter's textfile collector and Prometheus.
 #pragma once
 
 #include <string>
@@ -13,10 +12,10 @@ class Metrics {
  public:
   using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
 
-  // A counter if the name ends with _total, else a gauge. Samples of one name come together, in the order of
-  // their first ones.
+  // Adds a sample: of a counter if the name ends with _total, else of a gauge. Samples of one name are
+  // printed together, in the order in which the names were first added.
   void add(std::string_view name, std::string_view help, const Labels& labels, const std::string& value);
-  // With the end mark.
+  // Returns the text, including the end mark.
   std::string text() const;
 
  private:

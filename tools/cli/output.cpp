@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cassert>
@@ -18,12 +17,12 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t most_groups = 256;
-constexpr std::size_t most_news = 3;
-constexpr std::size_t most_at_the_end = 6;
+constexpr std::size_t max_groups = 256;
+constexpr std::size_t max_news = 3;
+constexpr std::size_t max_at_the_end = 6;
 constexpr std::size_t shown_of_each = 3;
 
-// The message without what it quotes: the names of the lines it is of.
+// Returns the message without quoted names, which differ from line to line.
 std::string unquoted(std::string_view message) {
   std::string text;
   char open = '\0';
@@ -41,22 +40,22 @@ std::string unquoted(std::string_view message) {
 
 constexpr std::size_t buffer_size = 64 * 1024;
 
-// Where there are many answers each window takes and frees the same few MiB: given back to the system in
-// between, they come back page by page, and what is freed one by one is joined again and again.
+// Keeps freed memory in the process. Each window of a large batch uses the same few MiB, which would
+// otherwise come back page by page, and small freed blocks would be merged over and over.
 void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 4 << 20);
   mallopt(M_TRIM_THRESHOLD, 32 << 20);
   mallopt(M_MXFAST, 0);
 }
 
-// One line of stderr in JSON mode.
+// Returns one line of stderr in JSON mode.
 std::string json_line(const char* kind, const JsonObject& object) {
   std::string line;
   append_visible_json(line, JsonObject().object(kind, object).text());
   return line;
 }
 
-// Of a message in JSON: UTF-8, whose controls the escapes of JSON show.
+// Returns a message for JSON. It must be UTF-8; JSON's escapes show its controls.
 std::string readable(std::string_view text) {
   return is_utf8(text) ? std::string(text) : visible(text);
 }
@@ -84,7 +83,7 @@ FailedGroup& ErrorDigest::group_of(const Failure& failure, bool lines) {
   const auto found = std::ranges::find_if(groups_, is_of);
   last_ = static_cast<std::size_t>(found - groups_.begin());
   if (found != groups_.end()) return *found;
-  if (groups_.size() == most_groups) return groups_[--last_];
+  if (groups_.size() == max_groups) return groups_[--last_];
   return groups_.emplace_back(FailedGroup{failure.code(), failure.what(), failure.server(), lines, cause});
 }
 
@@ -108,31 +107,31 @@ bool ErrorDigest::hides_any() const {
 }
 
 std::vector<FailedGroup> ErrorDigest::news() {
-  std::vector<FailedGroup> told;
+  std::vector<FailedGroup> reported;
   for (FailedGroup& group : groups_) {
-    if (group.told > 0 || news_ == most_news) continue;
+    if (group.reported > 0 || news_ == max_news) continue;
     ++news_;
-    group.told = group.count;
-    told.push_back(group);
+    group.reported = group.count;
+    reported.push_back(group);
   }
-  return told;
+  return reported;
 }
 
 std::vector<FailedGroup> ErrorDigest::rest() {
-  std::vector<FailedGroup> told;
+  std::vector<FailedGroup> reported;
   for (const FailedGroup& group : groups_) {
-    if (group.count > group.told) told.push_back(group);
+    if (group.count > group.reported) reported.push_back(group);
   }
   groups_.clear();
-  if (told.size() <= most_at_the_end) return told;
-  std::ranges::stable_sort(told, std::greater{}, &FailedGroup::count);
-  FailedGroup others = told[most_at_the_end - 1];
+  if (reported.size() <= max_at_the_end) return reported;
+  std::ranges::stable_sort(reported, std::greater{}, &FailedGroup::count);
+  FailedGroup others = reported[max_at_the_end - 1];
   others.server.clear();
-  for (std::size_t i = most_at_the_end; i < told.size(); ++i) others.count += told[i].count;
+  for (std::size_t i = max_at_the_end; i < reported.size(); ++i) others.count += reported[i].count;
   others.message = "other causes, for example: " + others.message;
-  told.resize(most_at_the_end - 1);
-  told.push_back(std::move(others));
-  return told;
+  reported.resize(max_at_the_end - 1);
+  reported.push_back(std::move(others));
+  return reported;
 }
 
 void throw_output_failed(int error) {
@@ -235,7 +234,7 @@ bool Output::write_answers(std::string_view bytes) const {
   if (isatty(STDOUT_FILENO) != 0) hide_progress();
   if (limits_ == nullptr || !limits_->may_be_cut()) return write_all(STDOUT_FILENO, bytes);
   while (!bytes.empty()) {
-    // Then it takes PIPE_BUF bytes without waiting for its reader.
+    // A descriptor that is ready takes PIPE_BUF bytes without waiting for its reader.
     if (!ready_in_time(STDOUT_FILENO, POLLOUT, *limits_))
       throw Failure(ErrorCode::try_again, limits_->why_over() + ", and standard output is not being read");
     const ssize_t size = write(STDOUT_FILENO, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
@@ -252,12 +251,12 @@ void Output::write_pending() {
   const bool written = write_answers(bytes);
   const int error = errno;
   bytes.clear();
-  pending_ = std::move(bytes);  // which has grown to what it takes
+  pending_ = std::move(bytes);  // keeps its capacity
   if (written) return;
   throw_output_failed(error);
 }
 
-bool Output::tells_json() const {
+bool Output::reports_json() const {
   return mode_ == OutputMode::json && isatty(STDERR_FILENO) == 0;
 }
 
@@ -267,14 +266,14 @@ std::string Output::message_of(std::string_view text, ErrorCode code) const {
 
 void Output::error(const Failure& failure) {
   keep(failure, 0, {});
-  tell({failure.code(), failure.what(), failure.server()});
+  report({failure.code(), failure.what(), failure.server()});
 }
 
-void Output::tell(const FailedGroup& group) const {
+void Output::report(const FailedGroup& group) const {
   std::string message = message_of(group.message, group.code);
   if (!group.lines && group.count > 0) message = readable(group.whom()) + ": " + message;
   std::string text;
-  if (tells_json()) {
+  if (reports_json()) {
     JsonObject error = JsonObject("code", name_of(group.code)).bytes("message", message);
     if (!group.server.empty()) error.bytes("server", group.server);
     if (group.lines && group.count > 0) error.raw("line", group.first.front());
@@ -305,9 +304,9 @@ void Output::error_of(std::string_view name, std::span<const std::string> names,
   static_cast<void>(failed(name, failure));
 }
 
-void Output::tell_errors() {
+void Output::report_errors() {
   const bool hides = digest_.hides_any();
-  for (const FailedGroup& group : digest_.rest()) tell(group);
+  for (const FailedGroup& group : digest_.rest()) report(group);
   if (hides && !errors_file_) warning("--errors FILE writes every failure there, one JSON line each");
 }
 
@@ -339,17 +338,17 @@ void Output::note(std::string_view line) const {
 }
 
 void Output::incomplete(const JsonObject& what, std::string_view message) const {
-  note(tells_json() ? what.text() : "mcds: " + std::string(message));
+  note(reports_json() ? what.text() : "mcds: " + std::string(message));
 }
 
 void Output::warning(std::string_view message) const {
-  note(tells_json() ? json_line("warning", JsonObject("message", readable(message)))
-                    : "mcds: " + std::string(message));
+  note(reports_json() ? json_line("warning", JsonObject("message", readable(message)))
+                      : "mcds: " + std::string(message));
 }
 
 namespace {
 
-// Of a path that names a stream this process has.
+// Returns the descriptor for a path that names a stream of this process.
 std::optional<int> own_descriptor(std::string_view path) {
   if (path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
@@ -361,8 +360,8 @@ std::optional<int> own_descriptor(std::string_view path) {
   return std::nullopt;
 }
 
-// Returns whether a link in a folder where everybody may put one is somebody else's: it could lead to any
-// file of ours. In a sticky folder nobody but its owner can replace a link that passes.
+// Returns true for a link that somebody else created in a folder where everybody may: it could lead to any
+// file of ours. In a sticky folder only the owner can replace a link that passes this check.
 bool is_planted(const std::string& path) {
   struct stat link {};
   struct stat folder {};
@@ -373,7 +372,7 @@ bool is_planted(const std::string& path) {
   return for_all && link.st_uid != geteuid() && link.st_uid != folder.st_uid;
 }
 
-// Never waits for a reader of a pipe.
+// Opens a file for writing without ever waiting for the reader of a pipe.
 int open_to_write(const std::string& path, int flags) {
   flags |= O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK;
   int opened = open(path.c_str(), flags | O_NOFOLLOW, 0666);
@@ -391,8 +390,8 @@ int open_to_write(const std::string& path, int flags) {
 OutputFile::OutputFile(const std::optional<std::string>& path, std::string cannot, From from)
     : path_(path.value_or("")), cannot_(std::move(cannot)) {
   if (!path) return;
-  // A stream of our own is written to where it stands: opened anew, a file behind it would be cut and
-  // overwritten.
+  // A stream of this process is duplicated, so that writes continue at its position. Opening it again would
+  // truncate and overwrite a file behind it.
   const auto own = own_descriptor(path_);
   descriptor_ = Descriptor(own ? fcntl(*own, F_DUPFD_CLOEXEC, 0)
                                : open_to_write(path_, from == From::start ? O_TRUNC : O_APPEND));
@@ -401,8 +400,8 @@ OutputFile::OutputFile(const std::optional<std::string>& path, std::string canno
 
 void OutputFile::fail() const {
   const char* why = std::strerror(errno);
-  if (errno == ENXIO) why = "nobody reads it";
-  if (errno == ELOOP) why = "it is a link that another user has put there; give another path";
+  if (errno == ENXIO) why = "no process reads the pipe";
+  if (errno == ELOOP) why = "the path is a link that another user created; give another path";
   throw Failure(ErrorCode::cannot_write, cannot_ + ' ' + path_ + ": " + why);
 }
 

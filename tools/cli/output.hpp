@@ -1,4 +1,4 @@
-// The only place that writes answers to stdout, and the one form of errors on stderr.
+// Writes answers to stdout and errors to stderr. Nothing else may write to stdout.
 #pragma once
 
 #include "common/base/errors.hpp"
@@ -10,14 +10,14 @@
 
 namespace mcds {
 
-// A file that a run writes beside its answers: --report, --audit, --errors.
+// A file that a run writes in addition to its answers: --report, --audit, --errors.
 class OutputFile {
  public:
   enum class From { start, end };
 
-  OutputFile() = default;  // there is none
-  // None without a path. What is in it goes, or stays in front. Throws Failure(cannot_write), as write does,
-  // with `cannot` before the path; a pipe that nobody reads is one. Open it before anything is done.
+  OutputFile() = default;  // no file
+  // Truncates `path`, if any, or appends to it. Throws Failure(cannot_write) that begins with `cannot`, as
+  // write() does, also for a pipe without a reader. Open it before the run changes anything.
   OutputFile(const std::optional<std::string>& path, std::string cannot, From from);
 
   explicit operator bool() const { return descriptor_ >= 0; }
@@ -35,139 +35,141 @@ class OutputFile {
 
 enum class OutputMode { json, value, text, openmetrics };
 
-// Stdout is a pipe without a reader: main ends the program quietly, as SIGPIPE would have.
+// Thrown if stdout is a pipe without a reader. main() then ends the program quietly, as SIGPIPE would have.
 struct ClosedPipe {};
-// Of what standard output takes no more by this errno: ClosedPipe, or Failure(output_failed).
+// Throws ClosedPipe or Failure(output_failed) for the errno of a failed write to stdout.
 [[noreturn]] void throw_output_failed(int error);
 
-// Lines of the input, or names of the command line, with the same failure.
+// Lines of the input, or names of the command line, that failed in the same way.
 struct FailedGroup {
   ErrorCode code;
   std::string message, server;
-  bool lines = true;    // otherwise names
+  bool lines = true;    // false: names
   std::string cause{};  // the message without names
-  std::uint64_t count = 0, told = 0;
-  std::vector<std::string> first{};  // the first three of them
+  std::uint64_t count = 0, reported = 0;
+  std::vector<std::string> first{};  // at most three of them
 
-  // `line 7`, `lines 1, 2, 3 and 4997 more`, `b, c`.
+  // Returns `line 7`, `lines 1, 2, 3 and 4997 more`, or `b, c`.
   std::string whom() const;
 };
 
-// The failures of a batch, reported by server and cause: stderr stays short for any batch, and a file has
-// them all.
+// Groups the failures of a batch by server and cause to keep stderr short. A file has all of them.
 class ErrorDigest {
  public:
   void add_line(const Failure& failure, std::uint64_t line, std::uint64_t count);
   void add_name(const Failure& failure, std::string_view name);
 
-  // The messages while more may come: new causes, at most three in all.
+  // Returns the messages to print while more may follow: new causes, at most three in all.
   std::vector<FailedGroup> news();
-  // The messages at the end: causes of which more is known than was reported, the most frequent first; what
-  // is too much is summed up by a last one without a server. At most six.
+  // Returns the messages to print at the end, at most six: causes with more failures than were reported, the
+  // most frequent first. If there are too many, a last group without a server sums up the rest.
   std::vector<FailedGroup> rest();
-  // Failures that no group shows by its line or name.
+  // Returns true if some failures are not shown with their line or name by any group.
   bool hides_any() const;
 
  private:
   FailedGroup& group_of(const Failure& failure, bool lines);
   std::vector<FailedGroup> groups_;
-  std::size_t last_ = 0;  // where the latest was added: mostly the next one too
+  std::size_t last_ = 0;  // group of the latest failure, which often fits the next one too
   std::size_t news_ = 0;
 };
 
 class Output {
  public:
   explicit Output(OutputMode mode);
-  // main flushes; what a failing run left over is dropped.
+  // Cannot be copied. main() flushes; answers that a failing run leaves unwritten are dropped.
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
   OutputMode mode() const { return mode_; }
-  // The mode from the settings, if the command line has none: call it before the first answer.
+  // Sets the mode from the settings if the command line has none. Must be called before the first answer.
   void use_mode(OutputMode mode) { mode_ = mode; }
-  // No answers; what raw() is given is none.
+  // Suppresses answers. Bytes given to raw() are still written.
   void be_quiet() { quiet_ = true; }
-  // With -o text: servers on a unix socket are shown by their name, if they have one.
+  // Shows servers on a unix socket by their name, if they have one (-o text).
   void call_servers(ServerNames names) { table_.call_servers(std::move(names)); }
 
-  // One answer: a JSON line; with -o value just `bare` and a line feed; with -o text a row of a table, whose
-  // first screenful waits for flush(). Flushed line by line unless buffered(true): then when the buffer is
-  // full or at flush(), for batches.
+  // Keeps this field's column in a narrow table, because the rows are sorted by it.
+  void keep_column(std::string field) { table_.keep(std::move(field)); }
+
+  // Writes one answer: a JSON line; with -o value `bare` and a line feed; with -o text a row of a table,
+  // whose first screenful waits for flush(). Each line is flushed unless buffered(true) was called; then the
+  // buffer is written when it is full or at flush(), for batches.
   void answer(const JsonObject& object, std::string_view bare);
-  // One that has no bare form: nothing with -o value.
+  // Writes an answer that has no bare form: nothing with -o value.
   void detail(const JsonObject& object) {
     if (mode_ != OutputMode::value) answer(object, {});
   }
-  // An answer whose text is as it is to be read already: its pieces.
+  // Writes an answer whose text is already formatted, in pieces.
   void answer_pieces(std::initializer_list<std::string_view> pieces);
-  // An answer whose bare value is a name: one that contains the end of a line is reported as an error
-  // instead, for a reader would take it for two.
+  // Writes an answer whose bare value is a name. A name that contains a line end is reported as an error
+  // instead, because a reader would see two names.
   void answer_name(const JsonObject& object, std::string_view name);
-  // The same of a key that a server listed: one with controls of a terminal is reported instead, too, unless
-  // lines end with a NUL.
+  // Writes an answer whose bare value is a key that a server listed. In addition to answer_name(), a key with
+  // control characters is reported as an error, unless lines end with a NUL.
   void answer_key(const JsonObject& object, std::string_view key);
-  // With -o value: a name, a tab and a value, or the name alone if there is none. What a reader would take
-  // for something else is reported as an error instead.
+  // Writes a name, a tab and a value with -o value, or the name alone if there is no value. A pair that a
+  // reader would misread is reported as an error instead.
   void answer_pair(std::string_view name, std::optional<std::string_view> value);
-  // Whether there was such a name.
+  // Returns true if a name was reported as an error instead of being printed.
   bool hid_names() const { return hid_names_; }
-  // Asserts this of every answer in JSON.
+  // Sets a predicate that every JSON answer must satisfy.
   void expect(std::function<bool(const std::string&)> declared) { declared_ = std::move(declared); }
-  // Of answers; default: a line feed.
+  // Sets the character that ends an answer; default: a line feed.
   void end_lines_with(char end) { line_end_ = end; }
-  // An answer whose bare value is a stored value: with -o value its exact bytes, no line feed added.
+  // Writes an answer whose bare value is a stored value: with -o value its exact bytes, without a line feed.
   void answer_bytes(const JsonObject& object, std::string_view bytes);
-  // Bytes as they are, whatever the mode (a child's replayed output, an SVG).
+  // Writes bytes unchanged in any mode, such as a child's replayed output or an SVG.
   void raw(std::string_view bytes);
-  // The same to stderr.
+  // Writes bytes unchanged to stderr.
   void raw_error(std::string_view bytes) const;
 
-  // Whoever reads the answers is waited for no longer than these allow: Failure(try_again).
+  // Limits the wait for the reader of the answers, after which Failure(try_again) is thrown.
   void bound(std::shared_ptr<const RunLimits> limits) { limits_ = std::move(limits); }
 
   void buffered(bool on);
   // Throws Failure(output_failed) if stdout cannot be written, ClosedPipe if it has no reader.
   void flush();
-  // flush(), and with -o text the next row has a header of its own.
+  // Flushes; with -o text, the next row then has a header of its own.
   void next_table();
-  // Before an error: the answers that wait, as far as standard output takes them.
+  // Writes the pending answers before an error, as far as standard output accepts them.
   void give_up();
 
-  // A further hint for a server that cannot be reached.
+  // Sets a further hint for the error about an unreachable server.
   void hint_at_servers(std::string hint) { no_server_hint_ = std::move(hint); }
 
-  // One stderr line: {"error":{"code":…,"message":…,"server":…}} in json mode unless stderr is a
-  // terminal, `mcds: message` otherwise.
+  // Writes one line to stderr: {"error":{"code":…,"message":…,"server":…}} in JSON mode unless stderr is a
+  // terminal, otherwise `mcds: message`.
   void error(const Failure& failure);
-  // Of `count` input lines from `line` on; reported by tell_errors() with others of the same server and
-  // cause.
+  // Records a failure of `count` input lines, the first of them `line`. report_errors() reports it together
+  // with others of the same server and cause.
   void failed_lines(const Failure& failure, std::uint64_t line, std::uint64_t count = 1);
-  // Of one of the keys of a run; reported likewise. Its exit status.
+  // Records a failure of one of the keys of a run in the same way. Returns its exit status.
   ExitStatus failed(std::string_view key, const Failure& failure);
-  // Of one of the `names` of the command line, likewise; of its only one: as error().
+  // Records a failure of one of several `names` in the same way. For a single name it calls error().
   void error_of(std::string_view name, std::span<const std::string> names, const Failure& failure);
-  // New messages while more may follow, or all remaining ones.
-  void tell_new_errors() {
-    for (const FailedGroup& group : digest_.news()) tell(group);
+  // Report new causes while more may follow, and everything that remains.
+  void report_new_errors() {
+    for (const FailedGroup& group : digest_.news()) report(group);
   }
-  void tell_errors();
-  // Keeps every error in this file too, one JSON line each. Throws Failure(cannot_write).
+  void report_errors();
+  // Also writes every error to this file, one JSON line each. Throws Failure(cannot_write).
   void keep_errors(const std::string& file);
-  // One stderr line in the same two forms for a warning: {"warning":{"message":…}}, `mcds: message`.
+  // Writes a warning to stderr in the same two forms: {"warning":{"message":…}}, `mcds: message`.
   void warning(std::string_view message) const;
-  // The last stderr line of an answer that lacks something: as it is in JSON, otherwise `mcds: message`.
+  // Writes the last stderr line of an incomplete answer: `what` in JSON mode, otherwise `mcds: message`.
   void incomplete(const JsonObject& what, std::string_view message) const;
-  // One stderr line as it is (--verbose).
+  // Writes one line to stderr unchanged (--verbose).
   void note(std::string_view line) const;
 
  private:
   void hide(std::string_view name, const std::string& why);
   void line_done();
   void write_pending();
-  void tell(const FailedGroup& group) const;
+  void report(const FailedGroup& group) const;
   void keep(const Failure& failure, std::uint64_t line, std::string_view name);
-  // Returns whether errors and warnings are JSON: in JSON mode, unless a person at a terminal reads them.
-  bool tells_json() const;
+  // Returns true if errors and warnings are JSON: in JSON mode, unless a person at a terminal reads them.
+  bool reports_json() const;
   std::string message_of(std::string_view text, ErrorCode code) const;
 
   bool write_answers(std::string_view bytes) const;

@@ -1,7 +1,7 @@
 #include "tools/cli/parse.hpp"
 
-// CLI11 includes <iostream> for what nothing here calls, and with it every start would make the locales of
-// the standard streams: they are declared instead.
+// CLI11 includes <iostream> for functions that are not called here, which would make every start build the
+// locales of the standard streams. So the streams are only declared.
 #include <istream>
 #include <ostream>
 #ifdef __GLIBCXX__
@@ -29,7 +29,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 std::string quoted(const std::string& word) {
-  return is_utf8(word) ? json_quote(word) : "bytes that are not UTF-8";
+  return is_utf8(word) ? in_quotes(word) : "bytes that are not UTF-8";
 }
 
 std::uint64_t parsed_number(const std::string& text, const std::string& what) {
@@ -42,7 +42,7 @@ struct Assign {
   const std::string& what;
   const std::string& last() const { return words.back(); }
 
-  void operator()(bool* target) const { *target = true; }
+  void operator()(bool*) const {}
   void operator()(std::string* target) const { *target = last(); }
   void operator()(std::optional<std::string>* target) const { *target = last(); }
   void operator()(Words* target) const { *target = words; }
@@ -59,13 +59,19 @@ void check_choice(const OptionSpec& option, const std::string& word) {
                      std::string(option.value) + did_you_mean(word, choices));
 }
 
+// Marks a word behind `--` at its start, so that CLI11 takes none of them for an option.
+constexpr char behind_dashes = '\0';
+std::string plain(const std::string& word) {
+  return word.substr(word.starts_with(behind_dashes) ? 1 : 0);
+}
+
 void check_dash(bool takes_dash, const Words& words, const std::string& what) {
   if (takes_dash || std::ranges::find(words, "-") == words.end()) return;
   throw InvalidInput(what +
                      ": - means standard input, which this argument does not accept; give a name or value");
 }
 
-// `--name=` is an empty value; CLI11 would take the next word for it.
+// Turns `--name=` into an empty value; CLI11 would use the next word as the value.
 Words with_empty_values(const Words& words) {
   Words spelled_out;
   for (const std::string& word : words) {
@@ -76,19 +82,7 @@ Words with_empty_values(const Words& words) {
   return spelled_out;
 }
 
-// Under any of its names.
-std::ptrdiff_t times_given(const Words& words, const std::vector<OptionSpec>& options,
-                           const std::string& name) {
-  for (const OptionSpec& option : options) {
-    if (!option.is_called(name)) continue;
-    return std::ranges::count_if(words, [&](const std::string& word) {
-      return option.is_called(std::string_view(word).substr(0, word.find('=')));
-    });
-  }
-  return 0;
-}
-
-// Whether a word is an option's name, or one letter of `-qv` is; as a value it may look so too.
+// Returns true if a word is an option's name, or contains its letter as in `-qv`. A value may look the same.
 bool may_name(const std::string& word, const OptionSpec& option) {
   if (word.size() < 2 || word[0] != '-') return false;
   if (word[1] == '-') return option.is_called(std::string_view(word).substr(0, word.find('=')));
@@ -97,57 +91,12 @@ bool may_name(const std::string& word, const OptionSpec& option) {
   });
 }
 
-// Parses the options of `words` into their targets; returns the other words in order.
-Words parse_options(const Words& words, const std::vector<OptionSpec>& all, const std::string& help_of) {
-  // Building all of them costs more than the rest of a cold start does; most command lines have none or two.
-  std::vector<OptionSpec> options;
-  for (const OptionSpec& option : all) {
-    if (std::ranges::any_of(words, [&](const auto& word) { return may_name(word, option); }))
-      options.push_back(option);
-  }
-  if (options.empty()) return words;
-  CLI::App app;
-  app.set_help_flag();
-  app.allow_extras();
-  std::vector<CLI::Option*> declared_options;
-  for (const OptionSpec& option : options) {
-    if (option.value.empty()) {
-      declared_options.push_back(app.add_flag(std::string(option.names)));
-    } else {
-      CLI::Option* added =
-          app.add_option(std::string(option.names))->expected(1)->type_size(1)->allow_extra_args(false);
-      if (std::holds_alternative<Words*>(option.target)) added->take_all();
-      declared_options.push_back(added);
-    }
-  }
-  try {
-    const Words spelled_out = with_empty_values(words);
-    app.parse(Words(spelled_out.rbegin(), spelled_out.rend()));
-  } catch (const CLI::ArgumentMismatch& error) {
-    const std::string message = error.what();
-    const std::string name = message.substr(0, message.find(':'));
-    const bool twice = times_given(words, options, name) > 1;
-    throw InvalidInput(name + (twice ? " is given twice; give it once" : " needs a value; see " + help_of));
-  } catch (const CLI::ParseError& error) {
-    throw InvalidInput(std::string(error.what()) + "; see " + help_of);
-  }
-  for (std::size_t i = 0; i < options.size(); ++i) {
-    const Words& given = declared_options[i]->results();
-    if (given.empty()) continue;
-    check_dash(options[i].takes_dash, given, options[i].long_name());
-    for (const std::string& word : given) check_choice(options[i], word);
-    std::visit(Assign{given, options[i].long_name()}, options[i].target);
-  }
-  return app.remaining();
-}
-
 bool takes_value(const std::vector<OptionSpec>& options, const std::string& word) {
   return std::ranges::any_of(
       options, [&](const OptionSpec& option) { return !option.value.empty() && option.is_called(word); });
 }
 
-// Takes the first word that is neither an option nor an option's value out of `words`; nullopt if there is
-// none.
+// Takes the first word that is neither an option nor an option's value out of `words`, if there is one.
 std::optional<std::string> take_word(Words& words, const std::vector<OptionSpec>& options) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].size() > 1 && words[i][0] == '-') {
@@ -168,7 +117,7 @@ bool take_flag(Words& words, std::string_view short_name, std::string_view long_
 [[noreturn]] void refuse_unknown_option(const std::string& word, const std::vector<OptionSpec>& options,
                                         const std::string& help_of) {
   const std::string name = word.substr(0, word.find('='));
-  Words known;  // to one letter all are near
+  Words known;  // a one-letter name is similar to every letter
   for (std::size_t i = 0; i < options.size() && name.size() > 2; ++i) {
     for (const std::string_view one : split(options[i].names, ',')) known.emplace_back(one);
   }
@@ -177,7 +126,7 @@ bool take_flag(Words& words, std::string_view short_name, std::string_view long_
       did_you_mean(name, known, "; see " + help_of + ", or put -- before a value that starts with a dash"));
 }
 
-// Returns whether `word` can be a value of this option and is hardly meant as another name.
+// Returns true if `word` can be a value of this option and is hardly meant as another name.
 bool may_take(const OptionSpec& option, const std::string& word) {
   if (option.chosen) return !attempt([&] { check_choice(option, word); }).failure();
   if (parse_u64(word)) return option.value == "N";
@@ -186,10 +135,11 @@ bool may_take(const OptionSpec& option, const std::string& word) {
   return option.value == "T" && !attempt([&] { parse_time(word, {}, ""); }).failure();
 }
 
-[[noreturn]] void refuse_surplus(const std::string& word, const Words& given,
+[[noreturn]] void refuse_surplus(const std::string& word, const CLI::App& app,
                                  const std::vector<OptionSpec>& options, const std::string& help_of) {
   const auto meant = std::ranges::find_if(options, [&](const OptionSpec& option) {
-    return may_take(option, word) && times_given(given, {option}, option.long_name()) == 0;
+    const CLI::Option* given = app.get_option_no_throw(option.long_name());
+    return may_take(option, word) && (given == nullptr || given->count() == 0);
   });
   const std::string shown = is_visible(word) && word.find(' ') == std::string::npos ? word : quoted(word);
   const std::string hint =
@@ -197,27 +147,94 @@ bool may_take(const OptionSpec& option, const std::string& word) {
   throw InvalidInput("too many arguments: " + quoted(word) + "; " + hint + "see " + help_of);
 }
 
-// Returns the words that are left over.
-Words assign_arguments(const Verb& verb, const Words& words, const std::string& help_of) {
-  std::size_t next = 0;
-  for (const ArgumentSpec& argument : verb.arguments()) {
-    const bool rest = std::holds_alternative<Words*>(argument.target);
-    if (next == words.size()) {
-      if (argument.required)
-        throw InvalidInput("no " + std::string(argument.name) + " given; see " + help_of);
-      return {};
-    }
-    const auto from = words.begin() + static_cast<std::ptrdiff_t>(next);
-    const Words taken(from, rest ? words.end() : from + 1);
-    next += taken.size();
-    const std::string name(argument.name);
-    check_dash(argument.takes_dash, taken, name);
-    std::visit(Assign{taken, name}, argument.target);
+void declare(CLI::App& app, const OptionSpec& option) {
+  if (option.value.empty()) {
+    app.add_flag(std::string(option.names), *std::get<bool*>(option.target));
+    return;
   }
-  return {words.begin() + static_cast<std::ptrdiff_t>(next), words.end()};
+  CLI::Option* added = app.add_option(std::string(option.names), [&app, &option](const Words&) {
+    const std::string name = option.long_name();
+    // As written: CLI11 2.4 reads {} as an empty list.
+    const Words given = app.get_option(name)->results();
+    if (given.back().starts_with(behind_dashes)) throw CLI::ArgumentMismatch::TypedAtLeast(name, 1, "");
+    check_dash(option.takes_dash, given, name);
+    for (const std::string& word : given) check_choice(option, word);
+    std::visit(Assign{given, name}, option.target);
+    return true;
+  });
+  added->allow_extra_args(false);
+  if (std::holds_alternative<Words*>(option.target)) added->take_all();
 }
 
-// Before the command, -n is the namespace, whatever the verb that follows means by it.
+// The usual constructor would make an option for help first.
+struct BareApp : CLI::App {
+  BareApp() : CLI::App("", "", nullptr) { allow_extras(); }
+};
+
+// Parses the options that are given, and the arguments of the verb, into their targets. CLI11 would take a
+// list apart at its commas, so a list, which is the last argument, gets the words that are left.
+void parse_words(Words words, const Words& tail, const Verb& verb, const std::vector<OptionSpec>& globals,
+                 const std::string& help_of) {
+  // Building all options costs more than the rest of a cold start, and most command lines have none or two.
+  const auto is_absent = [&](const OptionSpec& option) {
+    return std::ranges::none_of(words, [&](const auto& word) { return may_name(word, option); });
+  };
+  std::vector<OptionSpec> options = globals;
+  std::erase_if(options, is_absent);
+  options = options_with(verb, std::move(options));
+  std::erase_if(options, is_absent);
+  BareApp app;
+  for (const OptionSpec& option : options) declare(app, option);
+  std::vector<std::pair<const ArgumentSpec*, CLI::Option*>> arguments;
+  // By numbers, because CLI11 2.4 refuses names such as `FIELD VALUE`.
+  for (const ArgumentSpec& argument : verb.arguments())
+    arguments.emplace_back(
+        &argument, app.add_option("word" + std::to_string(arguments.size()))->required(argument.required));
+  const auto refuse_others = [&](const Words& others) {
+    for (const std::string& word : others) {
+      if (word.size() > 1 && word[0] == '-')
+        refuse_unknown_option(word, options_with(verb, globals), help_of);
+    }
+  };
+  const auto check = [&] {
+    for (const auto& [argument, given] : arguments) refuse_others(given->results());
+    refuse_others(app.remaining());
+    if (verb.child_required() && verb.child_target()->empty())
+      throw InvalidInput("no command to run; give it after --, see " + help_of);
+  };
+  words = with_empty_values(words);
+  for (const std::string& word : tail) words.push_back(behind_dashes + word);
+  std::ranges::reverse(words);
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string message = error.what(), name = message.substr(0, message.find(':'));
+    const bool twice = app.get_option(name)->count() > 1;
+    throw InvalidInput(name + (twice ? " is given twice; give it once" : " needs a value; see " + help_of));
+  } catch (const CLI::RequiredError&) {
+    check();
+    const auto missing = std::ranges::find_if(
+        arguments, [](const auto& one) { return one.first->required && one.second->empty(); });
+    throw InvalidInput("no " + std::string(missing->first->name) + " given; see " + help_of);
+  } catch (const CLI::ParseError& error) {
+    throw InvalidInput(std::string(error.what()) + "; see " + help_of);
+  }
+  check();
+  Words rest = app.remaining();
+  for (const auto& [argument, given] : arguments) {
+    Words taken = given->results();
+    if (std::holds_alternative<Words*>(argument->target))
+      std::ranges::move(std::exchange(rest, {}), std::back_inserter(taken));
+    if (taken.empty()) break;
+    std::ranges::transform(taken, taken.begin(), plain);
+    const std::string name(argument->name);
+    check_dash(argument->takes_dash, taken, name);
+    std::visit(Assign{taken, name}, argument->target);
+  }
+  if (!rest.empty()) refuse_surplus(plain(rest.front()), app, verb.options(), help_of);
+}
+
+// Expands -n before the command to the namespace, whatever -n means to the verb that follows.
 void spell_out_leading(Words& words, const std::vector<OptionSpec>& globals) {
   for (std::size_t i = 0; i < words.size() && words[i].size() > 1 && words[i][0] == '-'; ++i) {
     const bool with_value = takes_value(globals, words[i]);
@@ -228,7 +245,7 @@ void spell_out_leading(Words& words, const std::vector<OptionSpec>& globals) {
   }
 }
 
-// So that even an error of parsing comes out in the mode asked for.
+// Sets the output mode early, so that even a parse error is printed in the requested mode.
 void note_output_mode(const Words& words, GlobalOptions& globals) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     std::string mode;
@@ -270,27 +287,6 @@ const Verb& find_verb(const Command& command, Words& words, const std::vector<Op
   const std::string instead = verb_for(*declared(command.name()), *word);
   throw InvalidInput("mcds " + command.name() + " has no verb " + quoted(*word) +
                      (instead.empty() ? did_you_mean(*word, names, "; it has " + list) : "; " + instead));
-}
-
-void parse_verb(const Words& words, const Words& tail, bool has_tail, const std::vector<OptionSpec>& globals,
-                Invocation& invocation) {
-  const Verb& verb = *invocation.verb;
-  const std::string help_of =
-      "mcds " + invocation.command->name() + (verb.name().empty() ? "" : " " + verb.name()) + " --help";
-  const std::vector<OptionSpec> options = options_with(verb, globals);
-  Words arguments = parse_options(words, options, help_of);
-  for (const std::string& word : arguments) {
-    if (word.size() > 1 && word[0] == '-') refuse_unknown_option(word, options, help_of);
-  }
-  if (verb.child_target() != nullptr) {
-    *verb.child_target() = tail;
-    if (verb.child_required() && tail.empty())
-      throw InvalidInput("no command to run; give it after --, see " + help_of);
-  } else if (has_tail) {
-    arguments.insert(arguments.end(), tail.begin(), tail.end());
-  }
-  const Words surplus = assign_arguments(verb, arguments, help_of);
-  if (!surplus.empty()) refuse_surplus(surplus.front(), words, verb.options(), help_of);
 }
 
 }  // namespace
@@ -373,8 +369,7 @@ std::unique_ptr<Command> declared(std::string_view name, std::optional<std::stri
 void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
   const auto dashes = std::ranges::find(arguments, "--");
   Words words(arguments.begin(), dashes);
-  const bool has_tail = dashes != arguments.end();
-  const Words tail(has_tail ? dashes + 1 : dashes, arguments.end());
+  Words tail(dashes == arguments.end() ? dashes : dashes + 1, arguments.end());
   std::vector<OptionSpec> globals = global_options(invocation.globals);
   note_output_mode(words, invocation.globals);
   const bool schema = take_flag(words, "--schema", "--schema");
@@ -390,8 +385,7 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
     name = take_word(words, globals);
   }
   if (!name) {
-    const Words rest = parse_options(words, globals, "mcds --help");
-    if (!rest.empty()) refuse_unknown_option(rest.front(), globals, "mcds --help");
+    parse_words(words, {}, Verb("", ""), globals, "mcds --help");
     if (schema) throw InvalidInput("no command given; mcds --help lists them");
     invocation.text = program_help();
     invocation.lacks_words = !help;
@@ -402,7 +396,7 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
   const bool whole = help || next == "help" || !next;
   invocation.command = find_command(*name, whole ? std::nullopt : std::optional<std::string_view>(*next));
   const Verb* itself = invocation.command->find("");
-  // Where words are names, help is one.
+  // If the command's words are names, `help` is one of them.
   const bool asks = next == "help" && rest.empty() && (itself == nullptr || itself->arguments().empty());
   invocation.lacks_words = !help && !next && itself == nullptr;
   if (asks || (help && !next) || invocation.lacks_words) {
@@ -415,7 +409,11 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
                              : verb_help(*invocation.command, *invocation.verb);
     return;
   }
-  parse_verb(words, tail, has_tail, globals, invocation);
+  const Verb& verb = *invocation.verb;
+  if (verb.child_target() != nullptr) *verb.child_target() = std::exchange(tail, {});
+  parse_words(
+      words, tail, verb, globals,
+      "mcds " + invocation.command->name() + (verb.name().empty() ? "" : " " + verb.name()) + " --help");
 }
 
 }  // namespace mcds

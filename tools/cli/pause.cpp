@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdlib>
 
-#include "common/base/errors.hpp"
 #include "tools/cli/child.hpp"
 #include "tools/cli/output.hpp"
 
@@ -19,11 +18,11 @@ Pause::Pause(SteadyTime deadline) : deadline_(deadline) {
   if (descriptor_ < 0) throw Failure(ErrorCode::system, "cannot wait for signals");
 }
 
-// Other keys mean nothing. A terminal that is gone has quit.
-bool Pause::has_quit() const {
+// Returns false if a key ends the wait. A terminal that is gone ends it, too.
+bool Pause::take_keys() const {
   char keys[64];
   const ssize_t size = read(terminal_, keys, sizeof keys);
-  return size <= 0 || std::any_of(keys, keys + size, [](char key) { return key == 'q' || key == 'Q'; });
+  return size > 0 && std::all_of(keys, keys + size, on_key_);
 }
 
 bool Pause::wait(Duration duration) {
@@ -38,7 +37,7 @@ bool Pause::wait(Duration duration) {
     }
     if (descriptors[0].revents != 0) return false;
     if (descriptors[1].revents != 0) throw ClosedPipe{};
-    if (has_quit()) return false;
+    if (!take_keys()) return false;
   }
 }
 
@@ -57,7 +56,7 @@ HeldSignals::HeldSignals() {
     sigaction(signal, nullptr, &action);
     if (action.sa_handler != SIG_IGN) sigaddset(&signals_, signal);
   }
-  // A process in the background would stop when it changes the terminal's foreground.
+  // SIGTTOU would stop a process in the background that changes the terminal's foreground.
   sigset_t blocked = signals_;
   sigaddset(&blocked, SIGTTOU);
   pthread_sigmask(SIG_BLOCK, &blocked, &before_);
@@ -68,7 +67,7 @@ HeldSignals::~HeldSignals() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-// Of the signals that do not end a program the stop alone means something to one that waits.
+// Waits for a blocked signal. Of the signals that do not end a program, only the stop needs an action here.
 void HeldSignals::wait(Duration duration) const {
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(duration);
   const timespec longest{whole.count(), (duration - whole).count()};

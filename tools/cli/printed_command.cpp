@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 
 #include "common/base/text.hpp"
 #include "common/base/units.hpp"
@@ -14,13 +13,13 @@ namespace {
 
 using Names = std::span<const std::string_view>;
 
-// How a command prints, and how long it may take, is not said again.
+// Options about output and time limits, which are not repeated.
 constexpr std::array<std::string_view, 6> of_the_output{"--output",  "--null",   "--quiet",
                                                         "--verbose", "--errors", "--deadline"};
 constexpr std::array<std::string_view, 5> of_the_list{"--servers", "--servers-from", "--pool", "--as",
                                                       "--copies"};
 
-// Returns the value that was given, empty for a flag; nullopt: it was not given.
+// Returns the value that was given, empty for a flag, or nullopt if it was not given.
 std::optional<std::string> value_of(const Target& target) {
   if (bool* const* flag = std::get_if<bool*>(&target))
     return **flag ? std::optional<std::string>("") : std::nullopt;
@@ -49,7 +48,7 @@ std::string given_options(const Session& session, Names without) {
   return text;
 }
 
-// What counts for the list of this run and would not for one that is given as an option.
+// Returns the settings that apply to the list of this run but would not apply to a list given as an option.
 std::string options_of_the_list(Session& session, const Server& server) {
   using A = AccessSettings;
   constexpr std::array<std::pair<const char*, AccessSources::Member>, 8> members{
@@ -81,8 +80,7 @@ std::string options_of_the_list(Session& session, const Server& server) {
   return text;
 }
 
-// Returns whether the login that the server gets can be said in options, or comes by the environment to any
-// list.
+// Returns true if the server's login can be given in options, or comes from the environment for any list.
 bool can_say_login(Session& session, const Server& server) {
   if (!credentials_of(server).login) return true;
   if (!session.pool().user.empty()) return false;

@@ -1,5 +1,5 @@
-// The one maker of the commands that the program prints for people to run: they ask the same servers as this
-// one, as the same client, with the same certificates and login.
+// Makes the commands that the program prints for people to run. They contact the same servers as this run, as
+// the same client, with the same certificates and login.
 #pragma once
 
 #include <string>
@@ -9,13 +9,12 @@
 
 namespace mcds {
 
-// Returns `mcds`, the global options that were given, and `words`, each value quoted for the shell. What the
-// environment and the configuration say stays theirs to say. `profile`: what --as is to name; empty: as given
-// to this command.
+// Returns `mcds`, the given global options, and `words`, quoted for the shell. Settings of the environment
+// and the configuration are not repeated. `profile`, if not empty, replaces the value of --as.
 std::string printed_command(Session& session, std::string_view words, std::string_view profile = {});
 
-// Returns the same for one server of the list: `-s SERVER` with its scheme, and what it is shown of the
-// list's certificates and login. A list whose login cannot be given as options is asked as a whole.
+// Returns the same for one server of the list: `-s SERVER` with its scheme, certificates and login. If the
+// login cannot be given as options, the command addresses the whole list.
 std::string printed_command_on(Session& session, const Server& server, std::string_view words);
 
 }  // namespace mcds

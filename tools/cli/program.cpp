@@ -12,7 +12,7 @@ constexpr std::size_t usual_options = 24;
 
 }  // namespace
 
-Wording::Wording(const std::string& composed) {
+RequestFormat::RequestFormat(const std::string& composed) {
   static std::forward_list<std::string> kept;
   static_cast<std::string_view&>(*this) = kept.emplace_front(composed);
 }
@@ -32,12 +32,12 @@ bool OptionSpec::is_called(std::string_view word) const {
   return false;
 }
 
-Verb& Verb::argument(Wording name, Wording help, const WordTarget& target, bool required) {
+Verb& Verb::argument(RequestFormat name, RequestFormat help, const WordTarget& target, bool required) {
   if (whole_) arguments_.push_back({name, help, target.target, target.takes_dash, required});
   return *this;
 }
 
-Verb& Verb::option(Wording names, Wording value, Wording help, const WordTarget& target) {
+Verb& Verb::option(RequestFormat names, RequestFormat value, RequestFormat help, const WordTarget& target) {
   if (!whole_) return *this;
   if (options_.empty()) options_.reserve(usual_options);
   options_.push_back({names, value, help, target.target, false, target.takes_dash});
@@ -51,7 +51,7 @@ Verb& Verb::child(std::vector<std::string>& target, bool required) {
   return *this;
 }
 
-Verb& Command::verb(std::string name, Wording summary) {
+Verb& Command::verb(std::string name, RequestFormat summary) {
   const bool whole = !only_ || name.empty() || name == *only_;
   return *verbs_.emplace_back(std::make_unique<Verb>(std::move(name), summary, whole));
 }

@@ -1,4 +1,4 @@
-// The command line described once, as data: parsing (CLI11, in parse.cpp only), --help, --schema,
+// Describes the command line once, as data. Parsing (CLI11, in parse.cpp only), --help, --schema,
 // completions, __describe and the man page test all read this description.
 //
 //     auto options = std::make_shared<IncrOptions>();
@@ -20,14 +20,13 @@ namespace mcds {
 
 class Session;
 
-// The target of a parsed word; its type decides how it is read (Duration: `1m30s`, std::uint64_t: decimal, …)
-// and refused (one line that names the option). Text is taken as it is; `-` and `@FILE` are resolved by the
-// verb (see input.hpp).
+// The target of a parsed word. Its type decides how the word is read (Duration: `1m30s`, std::uint64_t:
+// decimal) and rejected. Text is stored unchanged; the verb resolves `-` and `@FILE` (see input.hpp).
 using Target =
     std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*, std::uint64_t*,
                  std::optional<std::uint64_t>*, Duration*, std::optional<Duration>*>;
 
-// A target in which `-` stands for standard input, or output; elsewhere it is refused.
+// A target that may accept `-` for standard input or output. Any other target rejects `-`.
 struct WordTarget {
   template <typename Pointer>
   WordTarget(Pointer target, bool dash = false) : target(target), takes_dash(dash) {}
@@ -38,12 +37,12 @@ inline WordTarget dash(Target target) {
   return {target, true};
 }
 
-// Words of a declaration: a literal is used where it is, for every start of the program passes by all of
-// them; what is put together is kept until the program ends.
-class Wording : public std::string_view {
+// Text of a declaration. Literals are not copied, because every start of the program declares all of them;
+// composed text is kept until the program ends.
+class RequestFormat : public std::string_view {
  public:
-  Wording(const char* literal) : std::string_view(literal) {}
-  Wording(const std::string& composed);
+  RequestFormat(const char* literal) : std::string_view(literal) {}
+  RequestFormat(const std::string& composed);
 };
 
 struct OptionSpec {
@@ -51,7 +50,7 @@ struct OptionSpec {
   std::string_view value;  // "D", "N", "FILE"; empty: a flag
   std::string_view help;
   Target target;
-  bool chosen = false;  // `value` is "FIRST|SECOND|…": no other word is allowed
+  bool chosen = false;  // `value` is "FIRST|SECOND|…", the only words allowed
   bool takes_dash = false;
 
   std::vector<std::string> choices() const;  // empty: any word
@@ -62,7 +61,7 @@ struct OptionSpec {
 struct ArgumentSpec {
   std::string_view name;
   std::string_view help;
-  Target target;  // std::vector<std::string>*: takes the rest
+  Target target;  // a std::vector<std::string>* takes the remaining words
   bool takes_dash;
   bool required;
 };
@@ -71,47 +70,47 @@ using Action = std::function<ExitStatus(Session&)>;
 
 class Verb {
  public:
-  // Unless it is `whole`, it keeps nothing else that is declared of it.
-  Verb(std::string name, Wording summary, bool whole = true)
+  // Declares a verb. Unless `whole` is true, only the name and the summary are kept.
+  Verb(std::string name, RequestFormat summary, bool whole = true)
       : name_(std::move(name)), summary_(summary), whole_(whole) {}
 
-  // Three of them open --help.
-  Verb& example(Wording line) {
+  // Adds an example. The help of a verb shows all of them; that of a command, the first of up to three verbs.
+  Verb& example(RequestFormat line) {
     if (whole_) examples_.push_back(line);
     return *this;
   }
-  Verb& argument(Wording name, Wording help, const WordTarget& target, bool required = true);
-  Verb& optional_argument(Wording name, Wording help, const WordTarget& target) {
+  Verb& argument(RequestFormat name, RequestFormat help, const WordTarget& target, bool required = true);
+  Verb& optional_argument(RequestFormat name, RequestFormat help, const WordTarget& target) {
     return argument(name, help, target, false);
   }
-  Verb& option(Wording names, Wording value, Wording help, const WordTarget& target);
-  // `choices`: "FIRST|SECOND|…".
-  Verb& choice(Wording names, Wording choices, Wording help, Target target) {
+  Verb& option(RequestFormat names, RequestFormat value, RequestFormat help, const WordTarget& target);
+  // Adds an option with a fixed set of values; `choices` is "FIRST|SECOND|…".
+  Verb& choice(RequestFormat names, RequestFormat choices, RequestFormat help, Target target) {
     if (whole_) options_.push_back({names, choices, help, target, true});
     return *this;
   }
-  Verb& flag(Wording names, Wording help, bool& target) {
+  Verb& flag(RequestFormat names, RequestFormat help, bool& target) {
     if (whole_) options_.push_back({names, "", help, &target});
     return *this;
   }
-  // Everything after `--` is a command to run; `required`: refuse to run without it.
+  // Accepts a child command after `--`. If `required` is true, the verb rejects a command line without it.
   Verb& child(std::vector<std::string>& target, bool required);
-  // It can answer with -o openmetrics.
+  // Declares that the verb supports -o openmetrics.
   Verb& metrics() {
     metrics_ = whole_;
     return *this;
   }
-  // The fields of a line of the answer, as fields.hpp describes it; again for another kind of line.
-  Verb& answer(Wording fields) {
+  // Declares the fields of one kind of answer line, as fields.hpp describes. May be called several times.
+  Verb& answer(RequestFormat fields) {
     if (whole_) answers_.push_back(fields);
     return *this;
   }
-  // What a field means in this verb, where the dictionary has another meaning: NAME KIND MEANING.
-  Verb& field(Wording meaning) {
+  // Declares the meaning of a field in this verb if it differs from the dictionary: NAME KIND MEANING.
+  Verb& field(RequestFormat meaning) {
     if (whole_) own_fields_.push_back(meaning);
     return *this;
   }
-  // What it declares as others do.
+  // Applies a declaration that several verbs share.
   template <typename... Arguments>
   Verb& with(void (*declare)(Verb&, Arguments...), std::type_identity_t<Arguments>... arguments) {
     if (whole_) declare(*this, std::forward<Arguments>(arguments)...);
@@ -153,45 +152,45 @@ class Verb {
   Action action_;
 };
 
-// A command has verbs (`counter incr`), or is one itself (`where`, `servers`, `sandbox`): then its only verb
-// has the empty name, declared by `itself()`. `key`, `where` and `ring` may have both.
+// A command. It has verbs (`counter incr`), or is itself a verb (`where`, `servers`, `sandbox`): then its
+// only verb has the empty name, declared by `itself()`. `key`, `where` and `ring` may have both.
 class Command {
  public:
-  // `only`: of its other verbs, itself() apart, no more is declared than their names.
-  Command(std::string name, Wording summary, std::optional<std::string_view> only = {})
+  // If `only` is set, other verbs are declared by name only, except itself().
+  Command(std::string name, RequestFormat summary, std::optional<std::string_view> only = {})
       : name_(std::move(name)), summary_(summary), only_(only) {}
-  Verb& verb(std::string name, Wording summary);
-  // With its action, of options that live as long as the verb.
+  Verb& verb(std::string name, RequestFormat summary);
+  // Declares a verb with its action and its options, which live as long as the verb.
   template <typename Options>
-  Verb& verb(std::string name, Wording summary, ExitStatus (*run)(Session&, const Options&),
+  Verb& verb(std::string name, RequestFormat summary, ExitStatus (*run)(Session&, const Options&),
              const std::shared_ptr<Options>& options) {
     return verb(std::move(name), summary).action(run, options);
   }
   Verb& itself() { return verb({}, summary_); }
-  // Declares how it may end: `CODE` or `CODE MEANING`, separated by `|`, in order. 0, 64 and 74 are added.
+  // Declares the exit codes: `CODE` or `CODE MEANING`, separated by `|`, in order. 0, 64 and 74 are added.
   void exits(std::string_view codes) { exits_ = codes; }
-  // nullptr: no such verb. The empty name finds itself().
+  // Returns the verb, or nullptr if there is none. The empty name finds itself().
   const Verb* find(std::string_view name) const;
 
   const std::string& name() const { return name_; }
-  Wording summary() const { return summary_; }
+  RequestFormat summary() const { return summary_; }
   const std::vector<std::unique_ptr<Verb>>& verbs() const { return verbs_; }
   std::string_view exits() const { return exits_; }
 
  private:
   std::string name_;
-  Wording summary_;
+  RequestFormat summary_;
   std::string_view exits_;
   std::optional<std::string> only_;
   std::vector<std::unique_ptr<Verb>> verbs_;
 };
 
-// One line of tools/commands/commands.cpp; the order is that of --help.
+// One line of tools/commands/commands.cpp. --help prints the commands in the order of these lines.
 struct CommandEntry {
   const char* name;
   const char* summary;
   void (*declare)(Command&);
-  const char* heading = nullptr;  // of the group that begins here
+  const char* heading = nullptr;  // the heading of the group that begins here
 };
 std::span<const CommandEntry> all_commands();
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/units.hpp"
+#include "tools/cli/session.hpp"
 
 namespace mcds {
 
@@ -62,12 +63,27 @@ std::string Progress::line(const std::string& unit, std::uint64_t count, std::ui
   if (seconds > 0) {
     text += ", " + std::to_string(static_cast<std::uint64_t>(static_cast<double>(count) / seconds)) + "/s";
   }
-  // From less than one in a hundred nothing can be told.
+  // Less than one percent is too little for an estimate.
   if (total && done >= *total / 100 && done > 0 && done < *total && seconds >= 1) {
     const double left = seconds * static_cast<double>(*total - done) / static_cast<double>(done);
     text += ", " + format_duration(std::chrono::seconds(static_cast<std::int64_t>(left) + 1)) + " left";
   }
   return text;
+}
+
+Waiting::Waiting(Session& session, std::string what) : session_(session) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  const SteadyTime start = session.clock().steady();
+  session.observe([what = std::move(what), start, shown = std::chrono::seconds(0)](SteadyTime now) mutable {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(now - start);
+    if (std::exchange(shown, seconds) == seconds) return;
+    show_progress(what + ", " + format_duration(seconds));
+  });
+}
+
+Waiting::~Waiting() {
+  session_.observe({});
+  hide_progress();
 }
 
 Countdown::Countdown(const Clock& clock, Duration length)

@@ -1,8 +1,8 @@
-// One line on stderr with the progress of a long run; only if stderr is a terminal and the run takes long
+// Shows the progress of a long run on one line of stderr, only if stderr is a terminal and the run takes long
 // enough.
 //
 //   [############............] 51%  512000 lines, 498000/s, 2s left       with a total
-//   512000 lines, 498000/s                                       without one
+//   512000 lines, 498000/s                                                without a total
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,26 @@
 
 namespace mcds {
 
-// Removes the line before anything else is written to the terminal; the next step of the run draws it again.
+class Session;
+
+// Erases the line before other text is written to the terminal. The next step of the run draws it again.
 void hide_progress();
 
 class Progress {
  public:
-  // `unit` is what is counted; `total` what it will amount to, in a measure of its own (bytes, elements).
+  // `unit` names what is counted. `total` is the expected end of `done`, which may count something else.
   Progress(Clock& clock, std::string unit, std::optional<std::uint64_t> total = std::nullopt);
   ~Progress() { hide_progress(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `done` of the total, if there is one. Cheap where stderr is not a terminal.
+  // Adds `count`. `done` is the finished part of the total, if any. Cheap if stderr is not a terminal.
   void advance(std::uint64_t count = 1, std::uint64_t done = 0);
-  // So many in all.
+  // Sets the count.
   void reach(std::uint64_t count, std::uint64_t done = 0) { advance(count - count_, done); }
   void expect(std::uint64_t total) { total_ = total; }
 
-  // The line's text for these figures.
+  // Returns the text of the line for these values.
   static std::string line(const std::string& unit, std::uint64_t count, std::uint64_t done,
                           std::optional<std::uint64_t> total, Duration elapsed);
 
@@ -45,7 +47,20 @@ class Progress {
   SteadyTime next_draw_;
 };
 
-// One line on stderr for a wait of more than a second, if stderr is a terminal: `measuring, 7 s left`.
+// Shows one line on a terminal's stderr while a command takes over a second: `waiting for the lock, 12s`.
+class Waiting {
+ public:
+  // `what` describes the wait. It is shown until this object ends.
+  Waiting(Session& session, std::string what);
+  ~Waiting();
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  Session& session_;
+};
+
+// Shows one line on stderr for a wait of more than a second, if stderr is a terminal: `measuring, 7 s left`.
 class Countdown {
  public:
   Countdown(const Clock& clock, Duration length);
@@ -53,15 +68,14 @@ class Countdown {
   Countdown(const Countdown&) = delete;
   Countdown& operator=(const Countdown&) = delete;
 
-  // Waits for so long as `wait` does, which is called at least once and a second at a time. Returns false as
-  // soon as it does.
+  // Waits for `duration` by calls of `wait`, at most a second each. Returns false as soon as `wait` does.
   bool wait(Duration duration, const std::function<bool(Duration)>& wait);
 
  private:
   const Clock& clock_;
   SteadyTime end_;
   bool enabled_;
-  std::chrono::seconds left_{-1};  // shown last
+  std::chrono::seconds left_{-1};  // value shown last
 };
 
 }  // namespace mcds

@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
-#include "tools/cli/input.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 
@@ -30,10 +28,13 @@ void SelectedKeys::describe(JsonObject& line) const {
 }
 
 void declare_selected_keys(Verb& verb, SelectedKeys& keys) {
-  verb.option("--prefix", "P", "only keys that begin with this", &keys.prefix)
+  verb.option("--prefix", "P", "only keys that begin with P", &keys.prefix)
       .option("--match", "GLOB", "only keys that match: * any bytes, ? one, [a-z] one of these",
               &keys.pattern)
-      .flag("--all", "accept an empty --prefix or a --match of only *", keys.all);
+      .flag("--all",
+            "accept an empty --prefix or a --match that matches everything, which are refused because a "
+            "variable may be unset",
+            keys.all);
 }
 
 std::uint64_t rate_of(std::string text) {
@@ -48,7 +49,7 @@ RemovalSummary::RemovalSummary(Session& session, const std::optional<std::string
     : session_(session), audit_(audit, "--audit: cannot write", OutputFile::From::end), dry_run_(dry_run) {}
 
 ExitStatus RemovalSummary::around(JsonObject selection, const std::function<ExitStatus()>& work,
-                                  const std::function<void()>& tell) {
+                                  const std::function<void()>& report) {
   selection_ = std::move(selection);
   session_.end_by_signals();
   append(JsonObject().boolean("begins", true).object("selection", selection_));
@@ -57,8 +58,8 @@ ExitStatus RemovalSummary::around(JsonObject selection, const std::function<Exit
   } catch (...) {
     session_.note_unfinished();
     try {
-      tell();
-    } catch (...) {  // nobody reads our output any more, or the disk is full
+      report();
+    } catch (...) {  // our output has no reader any more, or the disk is full
     }
     throw;
   }

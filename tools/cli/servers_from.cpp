@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
+#include "common/base/text.hpp"
 #include "common/cluster/elasticache.hpp"
 #include "common/cluster/libmemcached/configured.hpp"
 #include "common/cluster/name_lookup.hpp"
@@ -21,8 +21,8 @@ namespace mcds {
 
 namespace {
 
-// What `work` returns, or nullopt if it takes longer. It then goes on by itself, so it owns all that it uses.
-// It does not throw.
+// Returns the result of `work`, or nullopt if it takes longer than `longest`. Its thread then continues, so
+// `work` must own everything that it uses. It must not throw.
 template <typename Work>
 std::optional<std::invoke_result_t<Work>> within(Duration longest, Work work) {
   std::promise<std::invoke_result_t<Work>> promise;
@@ -52,7 +52,7 @@ class Lookups {
  private:
   Duration left() const {
     const SteadyTime now = SystemClock().steady();
-    return limits_->earlier(now + longest_lookup) - now;
+    return limits_->earlier(now + max_lookup) - now;
   }
   Addresses look_for(const std::string& name, int flags, int family) const {
     return std::move(look_up(name, "", left(), flags, family).addresses);
@@ -72,8 +72,8 @@ Failure no_answer(const std::string& what) {
   return {ErrorCode::unavailable, what};
 }
 
-constexpr std::size_t largest_pool_file = std::size_t{4} << 20;
-constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // editors of Windows begin files with it
+constexpr std::size_t max_pool_file_size = std::size_t{4} << 20;
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // Windows editors begin files with it
 
 struct Source {
   std::string kind, where, pool;
@@ -87,7 +87,7 @@ Source parse_source(std::string_view text) {
         "dns:cache.local");
   }
   Source source{std::string(text.substr(0, colon)), std::string(text.substr(colon + 1)), {}};
-  if (source.kind == "libmemcached") return source;  // # and all else belong to its string
+  if (source.kind == "libmemcached") return source;  // its string contains # and any other character
   if (const auto hash = source.where.rfind('#'); hash != std::string::npos) {
     source.pool = source.where.substr(hash + 1);
     source.where.resize(hash);
@@ -97,7 +97,7 @@ Source parse_source(std::string_view text) {
   return source;
 }
 
-// One server of the user's own words: HOST[:PORT], perhaps behind tls://.
+// Parses one server written by the user: [tls://]HOST[:PORT].
 Server one_server(const std::string& kind, const std::string& text) {
   const Pool servers = parse_pool(text);
   const Server& server = servers.front();
@@ -106,16 +106,16 @@ Server one_server(const std::string& kind, const std::string& text) {
   return server;
 }
 
-// Their addresses stand for the name, which is what a certificate is for.
+// Returns the addresses of a name. A certificate is checked against the name.
 FoundServers servers_of_name(const std::string& where, const ConnectOptions& options, const Clock& clock) {
   const Server asked = one_server("dns", where);
   const std::string port = std::to_string(asked.port);
-  const NameLookup found = look_up(asked.host, port, options.left(clock, longest_lookup), 0);
+  const NameLookup found = look_up(asked.host, port, options.left(clock, max_lookup), 0);
   options.check_deadline(clock);
   if (found.addresses == nullptr)
     throw no_answer("the name " + asked.host + " has no address: " + found.error);
   std::map<std::pair<std::string, std::string>, Server>
-      servers;  // by packed bytes: numerical order, each once
+      servers;  // keyed by the packed bytes: sorted numerically, each once
   for (const addrinfo* entry = found.addresses.get(); entry != nullptr; entry = entry->ai_next) {
     const auto host = host_of(entry->ai_addr, entry->ai_addrlen);
     if (!host) continue;
@@ -134,7 +134,7 @@ FoundServers servers_of_name(const std::string& where, const ConnectOptions& opt
   return result;
 }
 
-// The records of the most urgent priority, by name and port.
+// Returns the records with the lowest priority number, sorted by name and port.
 std::vector<ServiceRecord> usable(std::vector<ServiceRecord> records) {
   std::erase_if(records, [](const ServiceRecord& record) {
     return record.target.empty();
@@ -148,12 +148,12 @@ std::vector<ServiceRecord> usable(std::vector<ServiceRecord> records) {
   return records;
 }
 
-// Name servers give equals any equal weight, 33 say, and 0 to those hardly wanted; to a client, weights
-// multiply points and slots: equals are 1, and 1 is the least.
+// Returns the servers of a service. Name servers give equal records any equal weight, such as 33, and 0 to
+// rarely used ones. For a client, weights multiply points, so equal weights become 1, the minimum.
 FoundServers servers_of_service(const std::string& where, const ConnectOptions& options, const Clock& clock) {
   const bool tls = where.starts_with("tls://");
   const std::string name = tls ? where.substr(6) : where;
-  const auto answer = look_up_service(name, options.left(clock, longest_lookup));
+  const auto answer = look_up_service(name, options.left(clock, max_lookup));
   options.check_deadline(clock);
   if (!answer) throw no_answer("the name server does not answer for " + name + " in time");
   const auto records = usable(parse_service_records(*answer));
@@ -170,7 +170,7 @@ FoundServers servers_of_service(const std::string& where, const ConnectOptions& 
   return result;
 }
 
-// Its servers are as it is: all have TLS, or none has. No login goes to it.
+// Returns the servers of an endpoint. They use TLS if the endpoint does. No login is sent to the endpoint.
 FoundServers servers_of_endpoint(const std::string& where, const Access& access,
                                  const ConnectOptions& options, const Clock& clock) {
   Server endpoint = one_server("elasticache", where);
@@ -179,13 +179,13 @@ FoundServers servers_of_endpoint(const std::string& where, const Access& access,
   return {parse_elasticache(elasticache_config(endpoint, options, clock)), true, endpoint.tls, ""};
 }
 
-// STRING or @FILE.
+// Reads a configuration string from the command line or from @FILE.
 PoolFile configured_by_libmemcached(const std::string& where, const ConnectOptions& options,
                                     const Clock& clock) {
   const std::string text =
-      where.starts_with('@') ? small_file(where.substr(1), largest_pool_file).bytes : where;
+      where.starts_with('@') ? small_file(where.substr(1), max_pool_file_size).bytes : where;
   PoolFile file;
-  file.asked = libmemcached::configured_client(text, options.left(clock, longest_lookup));
+  file.asked = libmemcached::configured_client(text, options.left(clock, max_lookup));
   file.pool = file.asked->servers();
   file.profile = "libmemcached-configured";
   file.key_prefix = file.asked->key_prefix();
@@ -193,13 +193,13 @@ PoolFile configured_by_libmemcached(const std::string& where, const ConnectOptio
 }
 
 std::string bytes_of(const Source& source) {
-  std::string bytes = small_file(source.where, largest_pool_file).bytes;
+  std::string bytes = small_file(source.where, max_pool_file_size).bytes;
   return bytes.starts_with(byte_order_mark) ? bytes.substr(byte_order_mark.size()) : bytes;
 }
 
 struct OtherProgram {
   std::string_view kind;
-  bool is_file;  // otherwise a variable of the environment
+  bool is_file;  // false: a variable of the environment
   PoolFile (*parse)(std::string_view text, std::string_view pool);
 };
 
@@ -214,7 +214,7 @@ constexpr std::array<OtherProgram, 9> other_programs{
      {"dsn", false, [](std::string_view text, std::string_view) { return parse_dsn(text); }},
      {"dalli", false, [](std::string_view text, std::string_view) { return parse_dalli(text); }}}};
 
-// What is wrong with its servers is a fault of the file, which is named, and not of the command.
+// Parses the source. A bad server is an error of the file, which is named, and not of the command.
 PoolFile parsed(const OtherProgram& program, const Source& source) {
   const std::string text = program.is_file ? bytes_of(source) : environment_list(source.where);
   try {
@@ -244,13 +244,13 @@ FoundServers find_servers(std::string_view text, const Access& access, const Con
   if (source.kind == "env") return {{parse_pool(environment_list(source.where + "_SERVERS")), "", ""}};
   const auto program = std::ranges::find(other_programs, source.kind, &OtherProgram::kind);
   if (program != other_programs.end()) return {parsed(*program, source)};
-  throw InvalidInput("--servers-from: unknown kind " + json_quote(source.kind) +
+  throw InvalidInput("--servers-from: unknown kind " + in_quotes(source.kind) +
                      "; there are nutcracker, mcrouter, php-ini, django, oslo, json, libketama, file, dns, "
                      "dnssrv, elasticache, dsn, dalli, libmemcached, env");
 }
 
 std::optional<std::vector<unsigned char>> look_up_service(const std::string& name, Duration longest) {
-  // The resolver's settings are those of a thread: this one's are used.
+  // The resolver's settings belong to a thread; the new thread uses a copy of ours.
   if ((_res.options & RES_INIT) == 0) static_cast<void>(res_init());
   return within(longest, [name, settings = _res]() mutable {
     std::vector<unsigned char> bytes(65535);

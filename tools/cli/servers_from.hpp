@@ -1,4 +1,4 @@
-// --servers-from KIND:WHERE: pools from other programs' files and from the network.
+// Reads pools for --servers-from KIND:WHERE from other programs' files and from the network.
 #pragma once
 
 #include "common/base/clock.hpp"
@@ -9,42 +9,43 @@
 
 namespace mcds {
 
-// How long a name server is waited for.
-constexpr Duration longest_lookup = std::chrono::seconds(5);
+// The longest wait for a name server.
+constexpr Duration max_lookup = std::chrono::seconds(5);
 
-// Names and addresses as this machine resolves them, for the profiles of clients that hash what a name
-// resolves to. It waits no longer than `limits` allows.
+// Returns a resolver that uses this machine's settings, for the profiles of clients that hash the addresses
+// of a name. It waits no longer than `limits` allows.
 Resolver system_resolver(std::shared_ptr<const RunLimits> limits);
 
 struct FoundServers {
   PoolFile file;
-  bool discovered = false;            // by a name server or an endpoint, whose answers anybody may have sent
-  bool tls = false;                   // the source says so, for all of them
-  std::string certificate_name = {};  // what their certificates are for; empty: each server's own host
+  bool discovered = false;  // found by a name server or an endpoint, whose answers anybody may have sent
+  bool tls = false;         // the source requires TLS for all servers
+  std::string certificate_name = {};  // the name in their certificates; empty: each server's own host
 };
 
-// nutcracker:FILE[#POOL]  mcrouter:FILE[#POOL]  php-ini:FILE[#POOL]  django:FILE[#CACHE]  oslo:FILE[#SECTION]
-// json:FILE[#POINTER]  libketama:FILE  file:LIST
-// dns:[tls://]HOST[:PORT]  dnssrv:[tls://]NAME  elasticache:[tls://]HOST:PORT  dsn:VARIABLE
-// dalli:VARIABLE  env:NAME  libmemcached:STRING  libmemcached:@FILE
-// DNS answers are put in numerical order, because many clients place by index.
-// `access`: for an endpoint that is asked. Throws Failure(cannot_read), Failure(configuration),
-// Failure(unavailable), Failure(refused) for a name or an address that is none, or InvalidInput.
+// Finds the servers of a source:
+//   nutcracker:FILE[#POOL]  mcrouter:FILE[#POOL]  php-ini:FILE[#POOL]  django:FILE[#CACHE]
+//   oslo:FILE[#SECTION]  json:FILE[#POINTER]  libketama:FILE  file:LIST
+//   dns:[tls://]HOST[:PORT]  dnssrv:[tls://]NAME  elasticache:[tls://]HOST:PORT  dsn:VARIABLE
+//   dalli:VARIABLE  env:NAME  libmemcached:STRING  libmemcached:@FILE
+// DNS answers are sorted numerically, because many clients place keys by index. `access` is used for an
+// endpoint that is queried. Throws Failure(cannot_read), Failure(configuration), Failure(unavailable),
+// Failure(refused) if a name or an address does not exist, or InvalidInput.
 FoundServers find_servers(std::string_view source, const Access& access, const ConnectOptions& options,
                           const Clock& clock);
 
-// A name server's answer for SRV records, and the records in it of a name server (RFC 2782).
+// Queries a name server for SRV records (RFC 2782) and parses the answer.
 
 struct ServiceRecord {
   std::string target;
   unsigned priority, weight, port;
 };
 
-// What the system's resolver answers for the service; empty: it has no such records; nullopt: no answer in
-// time. The resolver itself would wait for many seconds; it goes on by itself.
+// Returns the resolver's answer for the service, empty without such records, or nullopt if it takes longer.
+// The resolver's thread then continues.
 std::optional<std::vector<unsigned char>> look_up_service(const std::string& name, Duration longest);
 
-// Malformed records are skipped.
+// Returns the records of an answer. Malformed records are skipped.
 std::vector<ServiceRecord> parse_service_records(std::span<const unsigned char> answer);
 
 }  // namespace mcds

@@ -7,7 +7,6 @@
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
 #include "common/primitives/key_names.hpp"
-#include "tools/cli/input.hpp"
 #include "tools/cli/servers_from.hpp"
 
 namespace mcds {
@@ -29,7 +28,8 @@ OutputMode output_mode(const Text& word) {
   return word == "text" ? OutputMode::text : OutputMode::json;
 }
 
-// Environment and configuration apply to terminals only: pipes and files get the same everywhere.
+// Returns the word if stdout is a terminal. Environment and configuration do not apply to pipes and files,
+// whose output is the same everywhere.
 Text terminal_output(const Text& word) {
   return isatty(STDOUT_FILENO) != 0 ? word : std::nullopt;
 }
@@ -39,14 +39,15 @@ Duration positive(Duration duration, const char* what) {
   return duration;
 }
 
-// Of the command line, or else of the configuration, which may have another name for it.
+// Returns the option's value, or else the configured one, or nullopt. Throws InvalidInput, which names the
+// option `name`, if it is not longer than 0.
 std::optional<Duration> duration_of(const std::optional<Duration>& flag, const char* name,
                                     const Text& configured) {
   if (flag) return positive(*flag, name);
   return configured ? std::optional(positive(parse_duration(*configured, name), name)) : std::nullopt;
 }
 
-// `mcds: 10.0.0.1:11211 ma counter:hits stored 120 us, meta, connection reused`
+// Formats `mcds: 10.0.0.1:11211 ma counter:hits stored 120 us, meta, connection reused`.
 std::string trace_line(const TracedRequest& traced) {
   const Reply& reply = traced.reply;
   std::string line = "mcds: " + std::string(traced.address) + ' ' +
@@ -60,10 +61,10 @@ std::string trace_line(const TracedRequest& traced) {
   return line + (reply.opened ? ", meta, connection opened" : ", meta, connection reused");
 }
 
-// A signal is noticed within this time.
-constexpr Duration longest_sleep = std::chrono::milliseconds(100);
+// The longest time until a signal is noticed.
+constexpr Duration max_sleep = std::chrono::milliseconds(100);
 
-// Waits for nothing beyond the deadline.
+// A clock that does not sleep beyond the deadline.
 class RunClock final : public Clock {
  public:
   explicit RunClock(const RunLimits& limits) : limits_(limits) {}
@@ -73,7 +74,7 @@ class RunClock final : public Clock {
     const SteadyTime now = steady();
     for (Duration left = duration; left > Duration::zero() && !limits_.over(steady());
          left = duration - (steady() - now))
-      clock_.sleep_for(std::min({left, longest_sleep, limits_.deadline() - steady()}));
+      clock_.sleep_for(std::min({left, max_sleep, limits_.deadline() - steady()}));
     limits_.check(steady());
   }
 
@@ -89,8 +90,8 @@ Session::Session(GlobalOptions options)
       output_(output_mode(options_.output ? options_.output : terminal_output(environment("MCDS_OUTPUT")))),
       clock_(std::make_unique<RunClock>(*limits_)) {}
 
-// Even if nothing else of the configuration is needed: it selects the output mode.
-void Session::settle_output() {
+// Selects the output mode. The configuration is read for this even if nothing else needs it.
+void Session::resolve_output() {
   const Text word = environment("MCDS_OUTPUT");
   if (word && *word != "json" && *word != "value" && *word != "text")
     throw InvalidInput("MCDS_OUTPUT: write json, value or text");
@@ -103,7 +104,7 @@ void Session::begin() {
   if (options_.deadline) limits_->set_deadline(clock().steady() + positive(*options_.deadline, "--deadline"));
   bound_input(limits_);
   output_.bound(limits_);
-  settle_output();
+  resolve_output();
   if (options_.errors) output_.keep_errors(*options_.errors);
 }
 
@@ -115,7 +116,7 @@ void Session::end_by_signals() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action {};
     if (sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
-    // timeout(1) and a terminal may both send the first one, to us and to our group.
+    // The first signal may arrive twice: timeout(1) and a terminal both send it to us and to our group.
     action.sa_handler = [](int signal) {
       static SteadyTime first;
       const SteadyTime now = SystemClock().steady();
@@ -161,11 +162,11 @@ std::optional<std::string> Session::of_pools(Text PoolConfig::*member, const cha
                    config().defaults.*member});
 }
 
-// The list and what its servers may be shown, at once.
+// Returns the list. Its credentials are chosen at the same time.
 const PoolFile& Session::pool() {
   if (pool_) return *pool_;
   const AccessSources& from = sources();
-  Access access = settle_access(from, from.list(), output_);
+  Access access = resolve_credentials(from, from.list(), output_);
   expect_trusted(config(), access);
   FoundServers servers;
   if (from.servers_from()) {
@@ -182,7 +183,7 @@ const PoolFile& Session::pool() {
   give(pool, access, {.discovered = servers.discovered, .main_list_has_tls = main_list_has_tls_});
   if (from.list() == Origin::options && from.environment_servers()) {
     Pool theirs = parse_pool(*from.environment_servers());
-    give(theirs, settle_access(from, Origin::environment, output_), {});
+    give(theirs, resolve_credentials(from, Origin::environment, output_), {});
     share_credentials(theirs);
   }
   take_over(pool, known_);
@@ -232,8 +233,8 @@ Cluster& Session::cluster() {
   return *cluster_;
 }
 
-// As many as the pool's routes write every key to: what is stored on fewer would be missed by readers of the
-// others.
+// Returns the number of servers to which the pool's routes write every key. Data stored on fewer servers
+// would be missed by readers of the others.
 std::uint64_t Session::copies_of_pool() {
   if (options_.profile || pool().routes == nullptr || !placement()->replicates()) return 1;
   const Owners owners = placement()->owners_of(key_prefix() + "key");
@@ -254,8 +255,8 @@ std::size_t Session::copies() {
   if (copies == 0) throw InvalidInput("--copies must be at least 1");
   const std::size_t servers = without_repeats(pool().pool).size();
   if (copies > servers) {
-    throw InvalidInput("--copies " + std::to_string(copies) + " needs as many servers; the pool has " +
-                       std::to_string(servers));
+    throw InvalidInput("--copies " + std::to_string(copies) + " exceeds the " + std::to_string(servers) +
+                       " servers of the pool; use fewer copies");
   }
   copies_ = copies;
   return copies;
@@ -267,21 +268,21 @@ std::optional<Duration> Session::longest_lock_ttl() {
 
 Context Session::context_with_copies() {
   const std::size_t number = copies();
-  if (!watch_) watch_.emplace(is_only(number) ? cluster() : distinct_servers(), key_prefix());
+  if (!watch_) watch_.emplace(has_single_copy(number) ? cluster() : distinct_servers(), key_prefix());
   return {*watch_, *clock_, random_, key_prefix(), number};
 }
 
-bool Session::tell_lost() {
+bool Session::report_lost() {
   if (!has_lost()) return false;
   std::set<std::string> names;
   for (const std::string& key : watch_->lost()) {
     const auto ours = structure_in(key, key_prefix());
     names.insert(ours ? std::string(ours->name.structure) + ' ' + std::string(ours->name.name) : key);
   }
-  output_.warning(*names.begin() +
-                  (names.size() > 1 ? " and " + std::to_string(names.size() - 1) + " more were" : " was") +
-                  " lost or dropped while this command ran, and begun again: what was acknowledged before "
-                  "that may be gone");
+  output_.warning(
+      *names.begin() +
+      (names.size() > 1 ? " and " + std::to_string(names.size() - 1) + " more were" : " was") +
+      " lost or dropped while this command ran, and created again; changes acknowledged earlier may be gone");
   return true;
 }
 
@@ -345,12 +346,12 @@ void CreationWatch::note(std::span<const Request> batch, std::span<const Reply> 
                          (request.op == Op::add && is_counter(request));
     if (!creates && !appends) continue;
     const std::size_t hash = std::hash<std::string>()(request.key) + replies[i].server;
-    const bool is_new = known_.size() < most_known ? known_.insert(hash).second : !known_.contains(hash);
+    const bool is_new = known_.size() < max_known ? known_.insert(hash).second : !known_.contains(hash);
     if (creates && !is_new && is_judged(request)) lost_.insert(request.key);
   }
 }
 
-// Elements and claims are added, too, and may be removed at any time.
+// Returns true if the key is a counter's. Elements and claims are added too, but may be removed at any time.
 bool CreationWatch::is_counter(const Request& request) const {
   const auto ours = structure_in(request.key, key_prefix_);
   return ours && ours->name.structure == "counter";

@@ -1,4 +1,4 @@
-// The composition root: global options, environment and config become the objects a verb works with.
+// The composition root: turns global options, environment and config into the objects that a verb works with.
 #pragma once
 
 #include <unordered_set>
@@ -14,20 +14,20 @@
 
 namespace mcds {
 
-// Notices that something of this client was lost or dropped under its hands, at the cost of no trip.
+// Detects that data of this client was lost or dropped while it was used, without any extra round trip.
 
-// A journal, a part of a log or a counter that this client has created or appended to is there until it is
-// lost or dropped. So if the server says of a later request that it created it, what was acknowledged before
-// is gone. Not judged: counters that expire, fences of locks, and what has several copies, which heal.
+// A journal, a part of a log or a counter that this client has created or appended to exists until it is lost
+// or dropped. So if the server reports that a later request created it, acknowledged data is gone. Not
+// judged: counters with a ttl, fences of locks, and data in several copies, which read repair restores.
 class CreationWatch final : public Decorator {
  public:
-  // Both outlive it. `key_prefix`: of the structures.
+  // Both references must outlive this object. `key_prefix` is that of the structures.
   CreationWatch(Cluster& inner, const std::string& key_prefix) : Decorator(inner), key_prefix_(key_prefix) {}
   using Cluster::execute;
   std::vector<Reply> execute(std::span<const Request> batch) override;
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override;
 
-  // The keys that were created a second time.
+  // Returns the keys that were created a second time.
   const std::set<std::string>& lost() const { return lost_; }
 
  private:
@@ -35,15 +35,15 @@ class CreationWatch final : public Decorator {
   bool is_counter(const Request& request) const;
   bool is_judged(const Request& request) const;
 
-  // What a batch touches first is remembered, about 4 MB of hashes; beyond that, losses go unnoticed.
-  static constexpr std::size_t most_known = 100'000;
+  // Limits the keys remembered in `known_`: about 4 MB of hashes. Losses of further keys go unnoticed.
+  static constexpr std::size_t max_known = 100'000;
 
   const std::string& key_prefix_;
   std::unordered_set<std::size_t> known_;
   std::set<std::string> lost_;
 };
 
-// As given on the command line, before environment and config are consulted.
+// The global options as given on the command line, before environment and config are consulted.
 struct GlobalOptions {
   std::optional<std::string> servers, servers_from, pool, profile, key_prefix, config, protocol;
   std::optional<std::string> output;
@@ -60,122 +60,123 @@ class Session {
  public:
   explicit Session(GlobalOptions options);
 
-  // What bounds the run counts from here. Throws InvalidInput, Failure(cannot_write).
+  // Starts the run's time limits. Throws InvalidInput, Failure(cannot_write).
   void begin();
 
   Output& output() { return output_; }
   const Output& output() const { return output_; }
   Clock& clock() { return *clock_; }
   Random& random() { return random_; }
-  // Settled on first use: flags beat the environment, which beats the config. Throw Failure(configuration) or
-  // InvalidInput.
+  // The following are resolved on first use: options win over the environment, which wins over the config.
+  // They throw Failure(configuration) or InvalidInput.
   const std::shared_ptr<const Placement>& placement();
-  // The profile asked for, with its parameters.
+  // Returns the name of the requested profile, with its parameters.
   std::string profile_name();
-  // The same pool as another client places keys on it.
+  // Returns the placement of the same pool for another client's profile.
   std::shared_ptr<const Placement> placement_as(std::string_view profile) {
     return make_placement(profile, pool().pool, placement_options());
   }
   const std::string& key_prefix();
-  // Where keys are for this operation. Before placement().
+  // Sets the operation for which keys are located. Must be called before placement().
   void place_for(Operation operation) { operation_ = operation; }
-  // How many copies of each key there are. Throws InvalidInput when the pool has fewer servers.
+  // Returns the number of copies of each key. Throws InvalidInput if the pool has fewer servers.
   std::size_t copies();
-  // The longest time for which a lock with copies may be held, if it is configured.
+  // Returns the maximum ttl of a lock with copies, if it is configured.
   std::optional<Duration> longest_lock_ttl();
-  // Everything a structure needs. Connects lazily, per server.
+  // Returns the context that a structure needs. Connects to each server on first use.
   Context context_with_copies();
-  // For items as they are: of one server each.
+  // Returns a context for single items, each on one server.
   Context context_on(Cluster& cluster) { return {cluster, clock(), random(), key_prefix(), copies()}; }
-  // Throws Failure(configuration) if two servers of the list have turned out to be one, and copies were asked
-  // for.
+  // Throws Failure(configuration) if copies are requested but two servers of the list are the same.
   void expect_distinct_servers() {
     if (several_) several_->expect_distinct();
   }
   const GlobalOptions& options() const { return options_; }
   Cluster& cluster();
-  // The same connections in the making, for another placement: another pool, another profile.
+  // Opens connections with the same settings for another placement: another pool or another profile.
   std::unique_ptr<Cluster> connect_to(std::shared_ptr<const Placement> placement) {
     return connect(std::move(placement), connect_options());
   }
   ConnectOptions connect_options();
-  // Many lines follow: requests to a server that pauses are held back for a while.
-  void hold_for_the_sick() { limits_->treat(RunLimits::Sick::hold); }
-  // For requests that must be sent even to a server that was sick.
-  void try_always() { limits_->treat(RunLimits::Sick::try_always); }
+  // Delays requests to a server that pauses for a while, because many lines follow.
+  void hold_for_unhealthy() { limits_->treat(RunLimits::UnhealthyPolicy::hold); }
+  // Sends requests even to a server that was unhealthy.
+  void try_always() { limits_->treat(RunLimits::UnhealthyPolicy::try_always); }
   SteadyTime deadline() const { return limits_->deadline(); }
   void set_deadline(SteadyTime when) { limits_->set_deadline(when); }
   bool is_too_late() { return limits_->over(clock().steady()); }
   Failure too_late(const std::string& server) const { return limits_->failure(server); }
-  // Throws Failure(try_again) if it is too late.
+  // Calls `observer` before each batch and while the run sleeps. An empty function ends this.
+  void observe(std::function<void(SteadyTime)> observer) { limits_->observe(std::move(observer)); }
+  // Throws Failure(try_again) if the deadline has passed.
   void expect_time() { limits_->check(clock().steady()); }
-  // For a command that changes many things: from now on INT, TERM and HUP end it as its deadline does, so
-  // that it says what it did. One that comes a second later ends it at once.
+  // Lets INT, TERM and HUP end the run like its deadline, so that a command that changes many items reports
+  // what it did. A second signal at least a second after the first ends it at once.
   void end_by_signals();
-  // The signal that has ended it, or 0.
+  // Returns the signal that ended the run, or 0.
   int signal() const { return limits_->signal(); }
-  // The run has ended before its work was done.
+  // Records that the run ended before its work was done.
   void note_unfinished() { unfinished_ = true; }
   bool is_unfinished() const { return unfinished_; }
-  // Adds `unfinished` to its summary then.
+  // Adds `unfinished` to the summary of such a run.
   void add_unfinished(JsonObject& line) const {
     if (unfinished_) line.boolean("unfinished", true);
   }
-  // For the "server" field of answers: `10.0.0.1:11211`.
+  // Returns the text of the "server" field of answers: `10.0.0.1:11211`.
   const std::string& server_address(std::size_t server);
-  // The field as it stands in an answer: `"server":"10.0.0.1:11211"`.
+  // Returns the complete field: `"server":"10.0.0.1:11211"`.
   const std::string& server_field(std::size_t server);
 
-  // Whether this key, or any, was lost or dropped while the command used it.
+  // Returns true if this key, or any key, was lost or dropped while the command used it.
   bool has_lost(const std::string& key) const { return watch_ && watch_->lost().contains(key); }
   bool has_lost() const { return watch_ && !watch_->lost().empty(); }
-  // Says what was; false: nothing.
-  bool tell_lost();
+  // Warns of the lost keys. Returns false if there are none.
+  bool report_lost();
 
-  // Whether one of the servers of two copies has not answered.
+  // Returns true if there are two copies and one of the servers has not answered.
   bool is_degraded() { return several_ && copies() == 2 && several_->has_been_silent(); }
 
-  // True once for each server, so that a message about it is not repeated.
+  // Returns true on the first call for each server, so that a message about it is not repeated.
   bool first_failure_of(std::size_t server) { return failed_servers_.insert(server).second; }
 
   const Config& config();
-  // Which list of servers is chosen, and which settings count for it.
+  // Returns the sources: which list of servers is chosen, and which settings apply to it.
   const AccessSources& sources();
-  // Servers of this session's list that are among these are reached, and logged in to, as these are. Before
-  // pool().
+  // Uses the connection settings of `known` for this session's servers in it. Call it before pool().
   void share_credentials(const Pool& known) { known_.insert(known_.end(), known.begin(), known.end()); }
-  // This session is for the other list of a run: if the servers of the main one are reached with TLS, no
-  // login goes to other servers without. Before pool().
+  // Makes this session the one for the second list of a run: if the main list's servers are reached with TLS,
+  // no login is sent without TLS to other servers. Must be called before pool().
   void set_main_list(const Pool& main) {
     main_list_has_tls_ = std::ranges::any_of(main, &Server::tls);
     share_credentials(main);
   }
-  // The inputs of a placement besides the profile and the pool.
+  // Returns the inputs of a placement other than the profile and the pool.
   PlacementOptions placement_options();
-  // The servers, and the hashing that their source specifies.
+  // Returns the servers, and the hashing that their source specifies.
   const PoolFile& pool();
 
  private:
-  void settle_output();
+  void resolve_output();
   std::uint64_t copies_of_pool();
-  Cluster& distinct_servers();  // for keys in several copies
-  // Of the pool that was named, of the environment, of the pool that is configured, of the defaults.
+  Cluster& distinct_servers();  // for keys with several copies
+  // Returns the setting from the first of these that has it: named pool, environment, configured pool,
+  // defaults.
   std::optional<std::string> of_pools(std::optional<std::string> PoolConfig::*member,
                                       const char* variable = nullptr);
 
   GlobalOptions options_;
   std::shared_ptr<RunLimits> limits_ = std::make_shared<RunLimits>();
   Output output_;
-  // Everything is settled once, when it is first needed.
-  std::unique_ptr<Clock> clock_;  // waits for nothing beyond the deadline
+  // The following are resolved once, when they are first needed.
+  std::unique_ptr<Clock> clock_;  // does not sleep beyond the deadline
   SystemRandom random_;
   std::optional<PoolFile> pool_;
   std::shared_ptr<const Placement> placement_;
-  std::vector<std::string> addresses_;  // of the placement's servers
+  std::vector<std::string> addresses_;  // addresses of the placement's servers
   std::vector<std::string> server_fields_;
   std::unique_ptr<Cluster> cluster_;
-  std::unique_ptr<DistinctServers> several_;  // the same servers
-  std::optional<CreationWatch> watch_;        // of what structures create on either
+  std::unique_ptr<DistinctServers> several_;  // wraps the same servers
+  std::optional<CreationWatch> watch_;        // wraps either of the two, for structures
   std::optional<Config> config_;
   std::optional<std::string> key_prefix_;
   std::optional<std::size_t> copies_;
@@ -187,7 +188,7 @@ class Session {
   bool unfinished_ = false;
 };
 
-// The run time of a child does not count: the command's deadline moves by it.
+// Excludes the run time of a child from the command's deadline, which is moved accordingly.
 class ChildTime {
  public:
   explicit ChildTime(Session& session);

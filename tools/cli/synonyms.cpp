@@ -44,7 +44,7 @@ constexpr std::array commands_to_try{
     Row{"dump backup", "mcds item save FILE, or mcds item list"},
 };
 
-// Of the verbs the first that the command has.
+// The verbs to try for each word. The first one that the command has is suggested.
 constexpr std::array verbs_to_try{
     Row{"get gets read find lookup query view print cat see hget see peek", "get fetch value show info"},
     Row{"fetch list ls all members values entries elements items dump show scan each smembers hgetall lrange",
@@ -82,7 +82,7 @@ constexpr std::array verbs_to_try{
     Row{"location locate server find", "where"},
 };
 
-// Verbs of 0.x that have no successor of another name.
+// Verbs of 0.x that were removed without a successor.
 constexpr std::array gone{
     Row{"compact", "compaction is automatic now"},
     Row{"recopy",
@@ -97,7 +97,7 @@ std::string_view find(std::span<const Row> rows, std::string_view word) {
   return {};
 }
 
-// `NAME MEMBER…`: as the help shows them, without what is optional.
+// Returns the required arguments as the help shows them: `NAME MEMBER…`.
 std::string required_arguments(const Verb& verb) {
   std::string text;
   for (const ArgumentSpec& argument : verb.arguments()) {

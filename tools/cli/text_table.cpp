@@ -13,34 +13,43 @@
 #include "common/base/bytes.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
+#include "common/base/units.hpp"
 
 namespace mcds {
 
 namespace {
 
 constexpr std::size_t screenful = 60;  // rows
-constexpr std::size_t narrowest = 8;   // what a cell that is cut keeps
+constexpr std::size_t narrowest = 8;   // the width that a cut cell keeps
 constexpr std::size_t gap = 2;
 
-// Of which the middle is cut.
+// Fields that are shortened in the middle.
 constexpr std::array told_by_both_ends{"server", "key", "from", "to"};
-// Shown after a row, whatever the columns.
+// Fields that are shown after a row, whatever the columns.
 constexpr std::array notes{"error", "explain"};
 
-// The least important first.
-constexpr std::array least_useful{
-    "servers_up",  "servers",     "interval_s",   "dropped",   "watched_s", "expired_unfetched_per_s",
-    "index",       "cas",         "hash",         "md5",       "flags",     "points",
-    "method",      "point_index", "limit_bytes",  "weight",    "fair",      "max_connections",
-    "fragile",     "versions",    "when_down",    "idle_s",    "copies",    "alike_here_only",
-    "also",        "uptime_s",    "connections",  "language",  "evictions", "told_apart_after",
-    "keys_needed", "selected_by", "behind_after", "explained", "rtt_us",    "distribution",
-    "profile",     "version",     "fence",        "ttl_s",     "lines",     "listed",
-    "used_bytes",  "items",       "expires_at",   "id",        "server"};
+// The order in which columns are dropped, the least important first, or shown in their brief form.
+constexpr std::string_view min_useful =
+    "server_pid server_started_at pid acquired_at holder cas index expires servers_up servers interval_s "
+    "dropped watched_s expired_unfetched_per_s hash md5 flags points method point_index weight fair "
+    "deletes_per_s refused_per_s max_connections bar fragile versions when_down idle_s copies "
+    "alike_here_only also uptime_s connections language told_apart_after keys_needed selected_by "
+    "behind_after explained limit_bytes evictions rtt_us distribution profile version fence lines listed "
+    "items expires_at id";
 
 template <typename List>
 bool is_one_of(std::string_view word, const List& list) {
   return std::ranges::find(list, word) != list.end();
+}
+
+// Returns a holder without the process and the time of acquisition. Other fields have no brief form.
+std::string brief_words(const JsonMember& member, const ServerNames& names) {
+  if (member.name != "holder") return {};
+  JsonObject rest;
+  for (const JsonMember& part : json_members(member.value).value_or(std::vector<JsonMember>())) {
+    if (part.name != "pid" && part.name != "acquired_at") rest.raw(part.name, part.value);
+  }
+  return cell_text(member.name, rest.text(), names);
 }
 
 }  // namespace
@@ -67,13 +76,14 @@ TextTable::Cell TextTable::cell_of(const JsonMember& member) const {
   static constexpr std::array<std::string_view, 4> good{"up", "ok", "found", "yes"};
   static constexpr std::array<std::string_view, 9> bad{
       "down", "missing", "misplaced", "duplicate", "divergent", "unreachable", "no answer", "problem", "no"};
-  Cell cell{visible(member.name), cell_words(member.name, member.value, names_)};
+  Cell cell{visible(member.name), cell_text(member.name, member.value, names_)};
+  cell.brief = brief_words(member, names_);
   cell.number =
       !member.value.empty() && (member.value[0] == '-' || (member.value[0] >= '0' && member.value[0] <= '9'));
   if (member.name == "up") cell.text = cell.text == "yes" ? "up" : "down";
   cell.good = is_one_of(member.name, judged) && is_one_of(cell.text, good);
   cell.bad = member.name == "error" || (is_one_of(member.name, judged) && is_one_of(cell.text, bad));
-  // Most servers do not hold a key.
+  // A missing copy is normal, because most servers do not hold a key.
   if (member.name == "copy" && cell.text == "missing") cell.bad = false;
   return cell;
 }
@@ -83,11 +93,17 @@ TextTable::Row TextTable::row_of(const std::string& object) const {
   const auto members = json_members(object).value_or(std::vector<JsonMember>());
   const auto is_called = [&](const JsonMember& name) {
     return name.name == "name" && std::ranges::any_of(row, [&](const Cell& cell) {
-             return cell.name == "server" && cell.text == cell_words("name", name.value, {});
+             return cell.name == "server" && cell.text == cell_text("name", name.value, {});
            });
   };
   for (const JsonMember& member : members) {
     if (!is_called(member)) row.push_back(cell_of(member));
+    // A number of bytes means nothing without the limit, so the brief form is the share of the limit.
+    const auto used = member.name == "limit_bytes" ? json_field(object, "used_bytes") : std::nullopt;
+    const auto limit = parse_double(member.value);
+    const auto cell = std::ranges::find(row, "used_bytes", &Cell::name);
+    if (!used || !limit || *limit <= 0 || cell == row.end()) continue;
+    cell->brief = format_fixed(parse_double(*used).value_or(0) / *limit * 100, 0) + '%';
   }
   return row;
 }
@@ -127,7 +143,8 @@ std::string TextTable::end() {
   return text;
 }
 
-// The columns of all waiting rows, each after the column that precedes it in its first row.
+// Chooses the columns of all waiting rows. A column stands after the one that precedes it in the first row
+// that has it.
 void TextTable::settle() {
   columns_.clear();
   for (const Row& row : waiting_) add_columns(row);
@@ -146,6 +163,8 @@ void TextTable::add_columns(const Row& row) {
     Column column;
     column.name = cell.name;
     column.title = column_title(cell.name);
+    // Two columns never have the same title: `moved` counts keys, so the size is `moved_bytes`.
+    if (std::ranges::find(columns_, column.title, &Column::title) != columns_.end()) column.title = cell.name;
     columns_.insert(columns_.begin() + static_cast<std::ptrdiff_t>(place++), std::move(column));
   }
 }
@@ -157,13 +176,13 @@ void TextTable::measure(Column& column) const {
   for (const Row& row : waiting_) {
     for (const Cell& cell : row) {
       if (cell.name != column.name) continue;
-      column.width = std::max(column.width, shown_width(cell.text));
+      column.width = std::max(column.width, shown_width(shown_text(cell, column.brief)));
       column.right = column.right && (cell.number || cell.text == "-" || cell.text.empty());
       if (first == nullptr) first = &cell.text;
       differ = differ || cell.text != *first;
     }
   }
-  // Useful only if several are asked.
+  // The profile is useful only if several were requested.
   if (column.name == "profile" && &column != &columns_.front() && !differ) column.shown = false;
 }
 
@@ -173,24 +192,47 @@ std::size_t TextTable::total_width(std::size_t most) const {
   return sum < gap ? 0 : sum - gap;
 }
 
-void TextTable::fit() {
-  for (const std::string_view name : least_useful) {
-    if (total_width() <= width_) return;
-    for (Column& column : columns_) {
-      if (column.name == name && &column != &columns_.front()) column.shown = false;
-    }
+bool TextTable::is_kept(const Column& column) const {
+  return &column == &columns_.front() || is_one_of(column.name, kept_);
+}
+
+// Gives the width of a column to the others: all of it, or what its brief form saves.
+void TextTable::spare(std::string_view field) {
+  const auto has_brief = [&](const Row& row) {
+    const auto cell = std::ranges::find(row, field, &Cell::name);
+    return cell != row.end() && !cell->brief.empty();
+  };
+  const auto column = std::ranges::find(columns_, field, &Column::name);
+  if (column == columns_.end()) return;
+  if (std::ranges::any_of(waiting_, has_brief)) {
+    column->brief = true;
+    measure(*column);
+  } else if (!is_kept(*column)) {
+    column->shown = false;
+    if (field == "limit_bytes") spare("used_bytes");
   }
-  // Of others that are too many the last.
+}
+
+void TextTable::fit() {
+  for (const std::string_view name : split(min_useful, ' ')) {
+    if (total_width() <= width_) return;
+    spare(name);
+  }
+  // If there are still too many columns, the last are dropped.
   for (auto column = columns_.rbegin(); column != columns_.rend() && total_width(narrowest) > width_;
        ++column)
-    column->shown = column == std::prev(columns_.rend());
-  while (total_width() > width_) {
-    Column* widest = nullptr;
-    for (Column& column : columns_) {
-      if (column.shown && (widest == nullptr || column.width > widest->width)) widest = &column;
+    column->shown = column->shown && is_kept(*column);
+  // Cells are cut then, numbers last.
+  for (const bool numbers : {false, true}) {
+    while (total_width() > width_) {
+      Column* widest = nullptr;
+      for (Column& column : columns_) {
+        if (column.shown && column.right <= numbers && (widest == nullptr || column.width > widest->width))
+          widest = &column;
+      }
+      if (widest == nullptr || widest->width <= narrowest) break;
+      --widest->width;
     }
-    if (widest == nullptr || widest->width <= narrowest) return;
-    --widest->width;
   }
 }
 
@@ -207,15 +249,15 @@ std::string TextTable::painted(const Cell& cell, const std::string& text) const 
 
 std::string TextTable::line_of(const Row& row) const {
   std::string line;
-  std::size_t used = 0;   // columns of the terminal
+  std::size_t used = 0;   // in columns of the terminal
   std::size_t start = 0;  // of the next column of the table
   for (const Column& column : columns_) {
     if (!column.shown) continue;
     const auto cell = std::ranges::find(row, column.name, &Cell::name);
     if (cell != row.end() && !cell->text.empty()) {
-      const std::string text =
-          width_ == 0 ? cell->text
-                      : shortened(cell->text, column.width, is_one_of(column.name, told_by_both_ends));
+      const std::string text = width_ == 0 ? cell->text
+                                           : shortened(shown_text(*cell, column.brief), column.width,
+                                                       is_one_of(column.name, told_by_both_ends));
       const std::size_t width = shown_width(text);
       const std::size_t place = start + (column.right ? column.width - std::min(column.width, width) : 0);
       const std::size_t from = used == 0 ? place : std::max(place, used + gap);
@@ -228,7 +270,7 @@ std::string TextTable::line_of(const Row& row) const {
   return with_note(std::move(line), used, row);
 }
 
-// The fields without a column.
+// Returns the fields that have no column.
 std::string TextTable::note_of(const Row& row) const {
   std::string note;
   for (const Cell& cell : row) {
@@ -241,7 +283,7 @@ std::string TextTable::note_of(const Row& row) const {
   return note;
 }
 
-// After the row if there is room, otherwise below it.
+// Appends the note to the row if it fits, otherwise prints it below.
 std::string TextTable::with_note(std::string line, std::size_t used, const Row& row) const {
   const std::string note = note_of(row);
   if (note.empty()) return line + '\n';
@@ -251,7 +293,7 @@ std::string TextTable::with_note(std::string line, std::size_t used, const Row& 
   return line + painted({{}, {}, false, false, bad}, beside ? note : broken(note, 2 * gap)) + '\n';
 }
 
-// All of it, in lines that begin `indent` columns from the left.
+// Returns the whole text, in lines that begin `indent` columns from the left.
 std::string TextTable::broken(const std::string& text, std::size_t indent) const {
   return width_ <= indent + narrowest ? text : wrapped(text, indent, indent, width_);
 }
@@ -273,15 +315,15 @@ namespace {
 constexpr std::string_view other_page = "\033[?1049h\033[?25l\033[H\033[2J",
                            first_page = "\033[?25h\033[?1049l";
 
-// What stands for the one screen while there is one, for signals.
+// The state of the only screen, for signal handlers.
 struct Shown {
-  bool keys = false;  // whether they are read
+  bool keys = false;  // keys are read
   termios before{}, during{};
   sigset_t handled{};
 };
 Shown shown;
 
-// A terminal that does not take it is no longer there.
+// Writes to the terminal. A failure means that the terminal is gone.
 void put(std::string_view bytes) {
   static_cast<void>(write_all(STDOUT_FILENO, bytes));
 }
@@ -303,8 +345,8 @@ void handle(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
-// Ends or stops as if the signal had never been handled, but for the terminal. All that it calls may be
-// called in a handler.
+// Restores the terminal, then ends or stops as if the signal had never been handled. Calls only functions
+// that are safe in a signal handler.
 void on_signal(int signal) {
   const int error = errno;
   if (signal != SIGCONT) {
@@ -317,7 +359,7 @@ void on_signal(int signal) {
   errno = error;
 }
 
-// All that end or stop a program, and can be handled, but for those that are waited for or left to others.
+// Handles all signals that end or stop a program, except those that are waited for or left to others.
 void handle_signals() {
   sigemptyset(&shown.handled);
   sigset_t blocked;
@@ -364,12 +406,24 @@ int Screen::keys() const {
   return shown.keys ? STDIN_FILENO : -1;
 }
 
+std::string Screen::drawn(const std::string& line, std::size_t width) {
+  const bool colours = terminal_has_colours();
+  std::string text;
+  bool red = false;
+  for (const char c : shortened(line, width, false)) {
+    const bool marks = c == red_begins || c == red_ends;
+    if (marks) red = c == red_begins;
+    text += !marks ? std::string(1, c) : !colours ? "" : red ? "\033[31m" : "\033[0m";
+  }
+  return text + (red && colours ? "\033[0m" : "");
+}
+
 std::string Screen::frame(const std::vector<std::string>& lines, const ScreenSize& size) {
   std::string text = "\033[H";
   const std::size_t shown = std::min(lines.size(), size.height);
   for (std::size_t i = 0; i < shown; ++i)
-    text += "\033[2K" + shortened(lines[i], size.width, false) + (i + 1 < shown ? "\r\n" : "");
-  // Below the last line; what stands in its last column stays.
+    text += "\033[2K" + drawn(lines[i], size.width) + (i + 1 < shown ? "\r\n" : "");
+  // Clears the lines below. The character in the last column of the last line must stay.
   return text + (shown < size.height ? "\r\n\033[J" : "");
 }
 
@@ -377,7 +431,7 @@ void Screen::show(const std::vector<std::string>& lines) {
   const ScreenSize size = screen_size();
   put(frame(lines, size));
   last_.clear();
-  for (const std::string& line : lines) last_ += shortened(line, size.width, false) + '\n';
+  for (const std::string& line : lines) last_ += drawn(line, size.width) + '\n';
 }
 
 }  // namespace mcds

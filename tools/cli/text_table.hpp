@@ -1,27 +1,28 @@
-// Answers as tables for people: -o text. A column for each field, all rows of the first screenful aligned;
-// what comes after keeps these columns. Fields that only a few rows have are shown after such a row, in
-// words.
+// Formats answers as tables for people (-o text): one column per field, aligned over the first screenful of
+// rows. Later rows keep these columns. A field that only few rows have is printed after its row.
 #pragma once
 
 #include "common/base/json.hpp"
-#include "tools/cli/cell_words.hpp"
+#include "tools/cli/cell_text.hpp"
 
 namespace mcds {
 
 class TextTable {
  public:
-  // `width`: of the terminal; 0: unlimited.
+  // `width` is that of the terminal; 0 means unlimited.
   TextTable(std::size_t width, bool colours) : width_(width), colours_(colours) {}
 
   void call_servers(ServerNames names) { names_ = std::move(names); }
+  // Keeps the column of this field, however narrow the table is.
+  void keep(std::string field) { kept_.push_back(std::move(field)); }
 
-  // One more row, of a JSON object. Returns what can be printed by now, if anything. A row that begins with
-  // another field than those before it begins another table. A row that is alone and too wide is printed a
-  // field a line.
+  // Adds a row for a JSON object. Returns text that can be printed now, if any. A row whose first field
+  // differs from the previous row's begins a new table. A single row that is too wide is printed one field
+  // per line.
   std::string add(const std::string& object);
-  // All that is left; what comes later is printed at once, as wide as that was.
+  // Returns the remaining text. Later rows are returned at once, with the same column widths.
   std::string flush();
-  // Flushes, and the next row has a header of its own.
+  // Flushes; the next row then has a header of its own.
   std::string end();
 
  private:
@@ -29,15 +30,19 @@ class TextTable {
     std::string name;
     std::string text;
     bool number = false;
-    bool good = false, bad = false;  // worth a colour
+    bool good = false, bad = false;  // shown in colour
+    std::string brief{};             // a shorter form for a narrow column
   };
   using Row = std::vector<Cell>;
+  static const std::string& shown_text(const Cell& cell, bool brief) {
+    return brief && !cell.brief.empty() ? cell.brief : cell.text;
+  }
   struct Column {
     std::string name;
     std::string title;
     std::size_t width = 0;
-    bool shown = true;
-    bool right = true;  // nothing but numbers
+    bool shown = true, brief = false;
+    bool right = true;  // holds only numbers
   };
 
   Row row_of(const std::string& object) const;
@@ -45,8 +50,10 @@ class TextTable {
   void settle();
   void add_columns(const Row& row);
   void measure(Column& column) const;
+  bool is_kept(const Column& column) const;
+  void spare(std::string_view field);
   void fit();
-  std::size_t total_width(std::size_t most = SIZE_MAX) const;  // with cells cut to that
+  std::size_t total_width(std::size_t most = SIZE_MAX) const;  // with cells cut to `most`
   std::string header() const;
   std::string line_of(const Row& row) const;
   std::string painted(const Cell& cell, const std::string& text) const;
@@ -59,38 +66,41 @@ class TextTable {
   bool colours_;
   bool began_ = false;  // a table was printed
   ServerNames names_;
+  std::vector<std::string> kept_{"server", "ttl_s"};
   std::vector<Row> waiting_;
-  std::string kind_;             // the first field's name
-  std::vector<Column> columns_;  // settled
+  std::string kind_;             // first field of the rows
+  std::vector<Column> columns_;  // empty until the widths are chosen
 };
 
-// Of the terminal that standard output is, or what COLUMNS says; 0: neither.
+// Returns the width of the terminal on standard output, or of COLUMNS; 0 if there is neither.
 std::size_t terminal_width();
-// Standard output is a terminal, and NO_COLOR is not set.
+// Returns true if standard output is a terminal and NO_COLOR is not set.
 bool terminal_has_colours();
 
-// A screen of lines that is redrawn in place, and the keys that end it.
+// A screen of lines that is redrawn in place, with the keys that end it.
 
 struct ScreenSize {
   std::size_t width = 80, height = 24;
 };
-// Of the terminal that standard output is.
+// Returns the size of the terminal on standard output.
 ScreenSize screen_size();
 
-// From its making to its end the terminal shows another page; then that of before is back, with the last
-// lines below it. A signal that ends the program, or stops it, gives the terminal back too. One at a time.
+// Shows the terminal's alternate page during its lifetime, then the previous page with the last lines below
+// it, also if a signal ends or stops the program. Only one Screen may exist.
 class Screen {
  public:
-  // Standard output is a terminal.
+  // Requires that standard output is a terminal.
   Screen();
   ~Screen();
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // What is drawn over the lines of before: as many as the terminal has, each no wider than it is.
+  // Returns the line cut to `width` columns, with the red marks replaced by the terminal's codes, or removed.
+  static std::string drawn(const std::string& line, std::size_t width);
+  // Returns the bytes that overwrite the previous lines, cut to the terminal's size.
   static std::string frame(const std::vector<std::string>& lines, const ScreenSize& size);
   void show(const std::vector<std::string>& lines);
-  // The terminal whose keys are read, or -1.
+  // Returns the descriptor of the terminal whose keys are read, or -1.
   int keys() const;
 
  private:

@@ -9,7 +9,7 @@ const std::string_view program_version = MCDS_VERSION;
 std::string version_text() {
   std::string text;
   append_all(text, {"mcds ", program_version, " ("});
-  // Without git's data there is only the version.
+  // A build without git data knows only the version.
   if (const std::string_view commit = MCDS_COMMIT; commit != "-") append_all(text, {"commit ", commit, "; "});
   append_all(text, {MCDS_BUILD, ")\n"});
   return text;

@@ -4,7 +4,6 @@
 #include <charconv>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
 #include "common/base/text.hpp"
 #include "common/cluster/request.hpp"
 #include "common/replication/copies.hpp"
@@ -14,7 +13,7 @@ namespace mcds {
 
 namespace {
 
-// A number in decimal.
+// Formats a number in decimal without allocating.
 class Digits {
  public:
   explicit Digits(std::uint64_t number)
@@ -28,9 +27,9 @@ class Digits {
 
 }  // namespace
 
-const PlacedLines::OfServer& PlacedLines::of_server(std::size_t index) {
+const PlacedLines::PerServer& PlacedLines::per_server(std::size_t index) {
   if (index >= servers_.size()) servers_.resize(index + 1);
-  OfServer& server = servers_[index];
+  PerServer& server = servers_[index];
   if (!server.before_hash.empty()) return server;
   const std::string before =
       JsonObject("server", session_.server_address(index)).number("index", index).text();
@@ -45,20 +44,20 @@ bool PlacedLines::print(const PlacedKey& key, const Placement::Place& place) {
     prints_ = session_.output().mode() == OutputMode::json && placement_.has_plain_owners() &&
               !keeps_copies(session_, placement_, session_.copies());
   if (!*prints_ || !is_plain_json(key.key)) return false;
-  const OfServer& server = of_server(place.server);
+  const PerServer& server = per_server(place.server);
   session_.output().answer_pieces({"{\"key\":\"", key.key, "\",", server.before_hash,
                                    Digits(place.hash).text(), server.behind_hash, "}"});
   return true;
 }
 
 JsonObject& PlacedLines::line(std::string_view key, const Placement::Place& place) {
-  const OfServer& server = of_server(place.server);
+  const PerServer& server = per_server(place.server);
   line_.cut(0);
   return line_.bytes("key", key).fields({server.before_hash, Digits(place.hash).text(), server.behind_hash});
 }
 
 bool keeps_copies(Session& session, const Placement& placement, std::size_t copies) {
-  return !is_only(copies) && (!placement.replicates() || session.options().copies);
+  return !has_single_copy(copies) && (!placement.replicates() || session.options().copies);
 }
 
 JsonObject& PlacedLines::line(const PlacedKey& key, const Placement::Place& place,

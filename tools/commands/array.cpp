@@ -1,4 +1,4 @@
-// mcds array: parsing and printing; the algorithm is in common/structures/array/array.hpp.
+// Implements mcds array: parsing and printing. The algorithm is in common/structures/array/array.hpp.
 #include "common/structures/array/array.hpp"
 
 #include <iterator>
@@ -10,17 +10,17 @@ namespace mcds {
 
 namespace {
 
-// Of a batch from standard input; below what one atomic change may take, so that a line more still fits.
+// The size of a batch from standard input: one more line must still fit into one atomic change.
 constexpr std::size_t batch_bytes = 96 * 1024;
 constexpr std::size_t line_overhead = 48;
-constexpr std::size_t largest_value = largest_change - line_overhead;
+constexpr std::size_t max_item_value_size = max_change - line_overhead;
 
 struct ArrayOptions {
   bool partial = false;
   std::string name;
   std::vector<std::string> values, add, remove;
   std::string encoding;
-  bool json = false, allow_empty = false, tell = false;
+  bool json = false, allow_empty = false, report = false;
 };
 
 using Options = std::shared_ptr<ArrayOptions>;
@@ -40,7 +40,7 @@ std::string element_of(const ArrayOptions& options, std::string_view value) {
   if (!element) {
     throw Failure(ErrorCode::bad_data, "the value is not JSON; omit --json to store it as a string");
   }
-  if (element->size() > largest_value) {
+  if (element->size() > max_item_value_size) {
     throw Failure(ErrorCode::bad_data, "a value of " + std::to_string(value.size()) +
                                            " bytes is too large; at most 256 KiB fit into one change");
   }
@@ -64,13 +64,13 @@ ExitStatus not_found(Session& session, const ArrayOptions& options, std::size_t 
   return answer_missing(session, JsonObject("array", options.name), {server});
 }
 
-// Strings by their bytes, anything else as JSON.
+// Returns the bytes of a string, or the JSON text of any other element.
 std::string bytes_of(const std::string& element) {
   return unquote_bytes(element).value_or(element);
 }
 
-// Elements are JSON already; if there are bytes that no JSON can hold, all are base64 of their bytes. False
-// if one is neither: another program's, shown as bytes.
+// Adds the elements. They are JSON already; if one has bytes that JSON cannot hold, all are added as base64.
+// Returns false if an element was written by another program and is shown as bytes.
 bool add_values(JsonObject& answer, const std::string& name, const Elements& elements) {
   bool binary = false;
   bool ours = true;
@@ -101,13 +101,13 @@ ExitStatus answer_step(Session& session, const ArrayOptions& options, const Arra
 Batch<std::string> element_batch(const ArrayOptions& options) {
   Batch<std::string> batch;
   batch.parse = [&options](const std::string& line) { return element_of(options, line); };
-  batch.most_items = std::numeric_limits<std::size_t>::max();
+  batch.max_items = std::numeric_limits<std::size_t>::max();
   batch.bytes_of = [](const std::string& element) { return element.size() + line_overhead; };
-  batch.most_bytes = batch_bytes;
+  batch.max_bytes = batch_bytes;
   return batch;
 }
 
-// Values of standard input, added or deleted in windows; each window is one atomic change.
+// Adds or deletes values of standard input in windows. Each window is one atomic change.
 ExitStatus change_lines(Session& session, const ArrayOptions& options, Change kind) {
   const auto encoding = encoding_of(options);
   const bool adds = kind == Change::add;
@@ -161,18 +161,18 @@ ExitStatus remove(Session& session, const ArrayOptions& options) {
   return change_in_one_step(session, options, {}, elements_of(options, options.values));
 }
 
-ExitStatus change_and_tell(Session& session, const ArrayOptions& options) {
-  if (options.remove.empty()) throw InvalidInput("--tell tells what --remove removes; give --remove V");
-  if (options.encoding == "json") throw InvalidInput("--tell is for journals");
+ExitStatus change_and_report(Session& session, const ArrayOptions& options) {
+  if (options.remove.empty()) throw InvalidInput("--tell reports what --remove removes; give --remove V");
+  if (options.encoding == "json") throw InvalidInput("--tell needs an array with the journal encoding");
   const Elements add = elements_of(options, options.add), remove = elements_of(options, options.remove);
-  const auto told = array_of(session, options).change_and_tell(add, remove);
-  return answer_step(session, options, told.changed, add.size(), remove.size(), &told.deleted);
+  const auto reported = array_of(session, options).change_and_report(add, remove);
+  return answer_step(session, options, reported.changed, add.size(), remove.size(), &reported.deleted);
 }
 
 ExitStatus change(Session& session, const ArrayOptions& options) {
   if (options.add.empty() && options.remove.empty())
     throw InvalidInput("nothing to change; give --add V or --remove V, once for each value");
-  if (options.tell) return change_and_tell(session, options);
+  if (options.report) return change_and_report(session, options);
   return change_in_one_step(session, options, elements_of(options, options.add),
                             elements_of(options, options.remove));
 }
@@ -181,7 +181,7 @@ ExitStatus replace(Session& session, const ArrayOptions& options) {
   const auto encoding = encoding_of(options);
   Elements elements;
   if (from_input(options)) {
-    // All lines are one step: all of them are read first, and none is used if one is invalid.
+    // All lines are one step. They are read before any is used, and none is used if one is invalid.
     Batch<std::string> batch = element_batch(options);
     batch.run = [&](Window<std::string>& window) {
       std::move(window.items.begin(), window.items.end(), std::back_inserter(elements));
@@ -206,10 +206,14 @@ ExitStatus replace(Session& session, const ArrayOptions& options) {
 }
 
 void warn_of_loss(Session& session, const JournalLoss& loss) {
+  if (loss.segments == 0 && loss.lines == 0)
+    return session.output().warning(
+        "another program wrote a part of the array in an unknown form, so values may be missing; do not drop "
+        "the array");
   session.output().warning(
       std::string(loss.segments != 0 ? "a server has lost a part of the array"
                                      : "a part of the array is damaged, or another program wrote to it") +
-      ": values are missing, or removed ones are back; replace or drop it");
+      ": values are missing, or removed ones are back; replace or drop the array");
 }
 
 Array::Contents read(Session& session, const ArrayOptions& options) {
@@ -224,12 +228,13 @@ ExitStatus finish(Session& session, const Array::Contents& contents, JsonObject&
   if (!contents.complete()) answer.boolean("complete", false);
   if (contents.loss.segments != 0) answer.number("lost_items", contents.loss.segments);
   if (contents.loss.lines != 0) answer.number("damaged_lines", contents.loss.lines);
+  if (contents.loss.unknown != 0) answer.number("unknown_lines", contents.loss.unknown);
   answer.bytes("server", session.server_address(contents.server));
   session.output().answer(answer, bare);
   return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
 }
 
-// For people: a row per value.
+// Prints one row per value for people.
 ExitStatus print_rows(Session& session, const Array::Contents& contents) {
   session.output().buffered(true);
   for (const std::string& element : contents.elements) {
@@ -259,7 +264,7 @@ ExitStatus fetch(Session& session, const ArrayOptions& options) {
                 session.server_address(contents.server));
 }
 
-// An array is on one server: if it does not answer, all of it is missing.
+// Fetches the array. An array is on one server: if that does not answer, the whole array is missing.
 ExitStatus fetch_partially(Session& session, const ArrayOptions& options) {
   if (!options.partial) return fetch(session, options);
   try {
@@ -300,7 +305,9 @@ Verb& declare(Command& command, const Options& options, ExitStatus (*run)(Sessio
 
 void with_encoding(Verb& verb, const Options& options) {
   verb.choice("--encoding", "journal|json",
-              "how the array is stored; default: as it is, journal for a new one", &options->encoding);
+              "how the array is stored; default: as it is, journal for a new one; another encoding than the "
+              "array has is refused",
+              &options->encoding);
 }
 
 void with_values(Verb& verb, const Options& options) {
@@ -320,10 +327,12 @@ void declare_changes(Command& command, const Options& options) {
       .example("mcds array change jobs --remove backup --add restore")
       .answer("array adds deletes created deleted? server")
       .answer("array found server")
-      .option("--add", "V", "append V; can be repeated", dash(&options->add))
-      .option("--remove", "V", "remove every value that equals V, before values are added; can be repeated",
+      .option("--add", "V", "append V; may be repeated", dash(&options->add))
+      .option("--remove", "V", "remove every value that equals V, before values are added; may be repeated",
               dash(&options->remove))
-      .flag("--tell", "tell which values this change removed; one round trip more", options->tell)
+      .flag("--tell",
+            "also print the values that this change removed; needs a journal and one more round trip",
+            options->report)
       .example("mcds array change jobs --remove backup --remove report --tell")
       .with(with_values, options);
   declare(command, options, remove, "remove", "remove every value that equals one of the given values")
@@ -340,7 +349,7 @@ void declare_changes(Command& command, const Options& options) {
       .optional_argument("VALUE", "the values; @FILE: a file's contents; -: one per line of standard input",
                          dash(&options->values))
       .with(with_values, options)
-      .flag("--allow-empty", "with - and empty input, or without a VALUE: empty the array",
+      .flag("--allow-empty", "accept empty input of -, or no VALUE, and leave an empty array",
             options->allow_empty);
 }
 
@@ -348,21 +357,25 @@ void declare_changes(Command& command, const Options& options) {
 
 void declare_array(Command& command) {
   command.exits(
-      "1 no such array|2 a part of the array is lost, or it was lost or dropped while the command ran|65|"
-      "66|69|75 other clients kept changing the array|76|80");
+      "1 no such array|2 a part of the array is lost, or it was lost or dropped while the command ran|65 a "
+      "value that cannot be stored, an array of the other encoding, or a key that holds something else|66 a "
+      "file cannot be read|69|75 other clients kept changing the array|76|80 the change may or may not have "
+      "been made");
   const auto options = std::make_shared<ArrayOptions>();
   declare_changes(command, options);
   declare(command, options, fetch_partially, "fetch",
           "print all values, in the order in which they were added")
       .example("mcds array fetch jobs")
-      .answer("array values count complete? lost_items? damaged_lines? server")
+      .answer("array values count complete? lost_items? damaged_lines? unknown_lines? server")
       .answer("array found server")
       .example("mcds array fetch jobs -o value | while read -r job; do run \"$job\"; done")
-      .flag("--partial", "if a server does not answer, print the rest and exit with 2", options->partial)
+      .flag("--partial",
+            "if no server of the array answers, report this in a last line on standard error and exit with 2",
+            options->partial)
       .with(with_encoding, options);
   declare(command, options, count, "count", "print the number of values")
       .example("mcds array count jobs -o value")
-      .answer("array count complete? lost_items? damaged_lines? server")
+      .answer("array count complete? lost_items? damaged_lines? unknown_lines? server")
       .answer("array found server")
       .with(with_encoding, options);
   declare(command, options, drop, "drop", "end the array: nothing of it remains on the servers")

@@ -1,4 +1,4 @@
-// The visible list, in the order of --help.
+// The visible commands, in the order of --help.
 #include "tools/commands/commands.hpp"
 
 #include <array>

@@ -1,5 +1,4 @@
-// What the source of a command includes, and the commands' declarations, which tools/commands/commands.cpp
-// lists.
+// Includes what a command's source needs, and declares the commands, which commands.cpp lists.
 #pragma once
 
 #include "common/base/bytes.hpp"
@@ -36,7 +35,7 @@ void declare_sandbox(Command& command);
 void declare_servers(Command& command);
 void declare_visitors(Command& command);
 
-// Verbs that have a file of their own.
+// Verbs that have a source file of their own.
 void declare_counter_limit(Command& counter);
 void declare_ring_shares(Verb& verb);
 void declare_ring_diff(Verb& verb);

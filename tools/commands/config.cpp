@@ -1,4 +1,4 @@
-// mcds config: the settings that a command would use, and where each comes from. No server is contacted.
+// Implements mcds config: prints the settings of a command and their sources, without contacting servers.
 #include "common/placement/pools/pool.hpp"
 #include "tools/cli/parse.hpp"
 #include "tools/commands/commands.hpp"
@@ -14,7 +14,7 @@ struct Found {
   std::string from;
 };
 
-// What stands on the command line for an option.
+// Returns the value that an option has on the command line.
 Text given(const OptionSpec& option) {
   if (const auto* flag = std::get_if<bool*>(&option.target)) return **flag ? Text("on") : std::nullopt;
   if (const auto* text = std::get_if<Text*>(&option.target)) return **text;
@@ -49,7 +49,8 @@ class Explanation {
   }
 
  private:
-  // An option; the pool named by one; the environment; the config's pool; its defaults.
+  // Finds the setting's value. The order is: an option, the pool that an option names, the environment, the
+  // config's pool, the config's defaults.
   Found settle(const Setting& setting) const {
     for (const OptionSpec& option : given_) {
       if (const Text text = given(option); text && option.is_called(setting.option))
@@ -66,13 +67,13 @@ class Explanation {
     const auto* own = std::get_if<Text Config::*>(&setting.member);
     const Text value = own != nullptr ? config_.**own : of(config_.defaults, setting);
     if (value && counts(setting, Origin::defaults)) return {value, config_.files.at({"", setting.name})};
-    // A source of servers may say it, too.
+    // A source of servers may determine these two itself.
     const std::string_view name = setting.name;
     const bool of_source = session_.sources().servers_from() && (name == "profile" || name == "copies");
     return setting.otherwise != nullptr && !of_source ? Found{setting.otherwise, "default"} : Found{};
   }
 
-  // Logins and certificates only with the list that they belong to.
+  // Returns true if the setting applies: logins and certificates apply only to the list that they belong to.
   bool counts(const Setting& setting, Origin source) const {
     const auto* member = std::get_if<Text AccessSettings::*>(&setting.member);
     const AccessSources& sources = session_.sources();
@@ -92,7 +93,7 @@ class Explanation {
     const auto* member = std::get_if<Text AccessSettings::*>(&setting.member);
     return member != nullptr ? pool.access.**member : std::nullopt;
   }
-  // A list that is not one may hold anything, a password too.
+  // Hides a value that is not a server list: it may contain anything, even a password.
   static Found masked(Found servers) {
     try {
       static_cast<void>(parse_pool(*servers.value));
@@ -118,7 +119,7 @@ class Explanation {
     print_one("password", {"(not shown)", "MCDS_PASSWORD"});
   }
 
-  // Of each server whose name is known without asking the network: what it is shown, and how.
+  // Prints the credentials and connection settings of each server that is known without the network.
   void print_servers() {
     try {
       if (!session_.sources().asks_network())
@@ -155,13 +156,15 @@ class Explanation {
 }  // namespace
 
 void declare_config(Command& command) {
-  command.exits("66|78");
+  command.exits("66 the file of --config cannot be read|78 the configuration is wrong");
   command.itself()
       .answer("setting value:string|null from")
       .answer("setting error")
       .answer("server tls login login_in_clear? certificate? error?")
       .field("value string|null the value in use")
-      .field("from string where it comes from")
+      .field("server string the server")
+      .field("error string why the servers cannot be read, or why the login is not sent")
+      .field("from string the option, variable or file that it comes from; default or unset")
       .example("mcds config")
       .example("mcds --timeout 2s config -o text")
       .action([](Session& session) {

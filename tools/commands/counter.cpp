@@ -1,4 +1,4 @@
-// mcds counter: parsing and printing; the algorithm is in common/structures/counter/counter.cpp.
+// Implements mcds counter: parsing and printing. The algorithm is in common/structures/counter/counter.cpp.
 
 #include "common/structures/counter/counter.hpp"
 
@@ -8,7 +8,7 @@ namespace mcds {
 
 namespace {
 
-constexpr std::uint64_t largest_exact_json = std::uint64_t{1} << 53;
+constexpr std::uint64_t max_exact_json = std::uint64_t{1} << 53;
 
 struct CounterOptions {
   std::string name;
@@ -32,17 +32,17 @@ void check_ttl(const std::optional<Duration>& ttl) {
     throw InvalidInput("--ttl must be longer than 0; omit it for a counter that does not expire");
 }
 
-// jq and JavaScript round numbers above 2^53: those come as text too.
+// Adds a value, also as text if it exceeds 2^53, because jq and JavaScript round such numbers.
 JsonObject& add_value(JsonObject& object, std::string_view name, std::uint64_t value) {
   object.number(name, value);
-  if (value > largest_exact_json) object.bytes(std::string(name) + "_str", std::to_string(value));
+  if (value > max_exact_json) object.bytes(std::string(name) + "_str", std::to_string(value));
   return object;
 }
 
 JsonObject value_line(const std::string& name, const CounterAnswer& answer) {
   JsonObject line("counter", name);
   add_value(line, "value", answer.value);
-  return line;  // not what add_value returns, which would be copied
+  return line;  // returning add_value's reference would copy the line
 }
 
 AnswerFrom from(const CounterAnswer& answer) {
@@ -79,7 +79,7 @@ void answer_increments(Session& session, const Counter& counter, const Window<In
   }
 }
 
-// Increments from standard input: equal names of one window are one increment.
+// Reads increments from standard input. Equal names in one window become one increment.
 ExitStatus incr_lines(Session& session, const CounterOptions& options) {
   const IncrOptions how = incr_options(options);
   Counter counter = counter_of(session, options);
@@ -173,7 +173,7 @@ ExitStatus take(Session& session, const CounterOptions& options) {
   try {
     answer_from(session, add_value(line, "taken", taken.value), from(taken), std::to_string(taken.value));
   } catch (const Failure& failure) {
-    // It is in no counter any more: who reads the error can add it.
+    // The value is in no counter any more. The user can add it from the message.
     throw Failure(failure.code(), "taken: " + std::to_string(taken.value) + "; but " + failure.what());
   }
   return ExitStatus::ok;
@@ -197,8 +197,10 @@ ExitStatus where(Session& session, const CounterOptions& options) {
                      [&](const std::string& name) { return std::vector{counter.key_of(name)}; });
 }
 
-constexpr const char* key_help = "NAME is a whole memcached key: an application's own counter";
-constexpr const char* ttl_help = "ttl of a counter that is created; an existing one keeps its own";
+constexpr const char* key_help =
+    "use NAME as the whole memcached key, for a counter that an application owns";
+constexpr const char* ttl_help =
+    "let a counter that is created expire after D; an existing one keeps its expiry";
 
 void declare_values(Command& counter, const std::shared_ptr<CounterOptions>& options) {
   counter.verb("incr", "add to a counter, creating it if it is missing", incr, options)
@@ -209,14 +211,17 @@ void declare_values(Command& counter, const std::shared_ptr<CounterOptions>& opt
                 dash(&options->name))
       .optional_argument("DELTA", "a whole number; default 1", &options->delta)
       .option("--ttl", "D", ttl_help, &options->ttl)
-      .option("--init", "N", "the value from which a missing counter starts; default 0", &options->initial)
-      .flag("--exact", "create an exact counter, which can look up the outcome after a lost reply",
+      .option("--init", "N", "start a missing counter from N; default 0", &options->initial)
+      .flag("--exact",
+            "create a missing counter as an exact one, whose changes can be looked up after a lost reply",
             options->exact)
       .answer("counter value value_str? delta created lost_or_dropped? exact? server @copies")
+      .field("value integer the value now")
       .flag("--key", key_help, options->whole_key);
   counter.verb("decr", "subtract from a counter; stops at 0", decr, options)
       .example("mcds counter decr stock:44")
       .answer("counter value value_str? delta exact? server @copies")
+      .field("value integer the value now")
       .answer("counter found server @copies")
       .argument("NAME", "the counter", &options->name)
       .optional_argument("DELTA", "a whole number; default 1", &options->delta)
@@ -224,20 +229,26 @@ void declare_values(Command& counter, const std::shared_ptr<CounterOptions>& opt
   counter.verb("get", "print the values of counters", get, options)
       .example("mcds counter get hits")
       .answer("counter value value_str? found exact? server @copies")
+      .field("value integer the value now")
       .answer("counter found server @copies")
       .example("mcds counter get hits misses --default 0 -o value")
       .argument("NAME", "the counters; - reads one per line", dash(&options->names))
       .option("--default", "N", "print N for a missing counter instead of exiting with 1",
               &options->otherwise)
-      .flag("--as-object", "print one JSON object, {\"NAME\":VALUE,...}", options->as_object)
+      .flag("--as-object",
+            "print one JSON object, {\"NAME\":VALUE,...}; null: it is missing; absent: its server did not "
+            "answer",
+            options->as_object)
       .flag("--key", key_help, options->whole_key);
   counter.verb("set", "set a counter to a value", set, options)
       .example("mcds counter set stock:44 120")
       .answer("counter stored value value_str? server @copies")
+      .field("value integer the value now")
       .argument("NAME", "the counter", &options->name)
       .argument("VALUE", "a whole number", &options->value)
-      .option("--ttl", "D", "the ttl", &options->ttl)
-      .flag("--if-absent", "only if there is no such counter; otherwise exit 1", options->if_absent)
+      .option("--ttl", "D", "let the counter expire after D", &options->ttl)
+      .flag("--if-absent", "do not change an existing counter: print its value and exit with 1",
+            options->if_absent)
       .flag("--key", key_help, options->whole_key);
   counter.verb("take", "read and reset to 0, losing no increment", take, options)
       .example("mcds counter take hits -o value")
@@ -252,7 +263,9 @@ void declare_values(Command& counter, const std::shared_ptr<CounterOptions>& opt
 void declare_counter(Command& counter) {
   counter.exits(
       "1 no such counter, or over the limit|2 a counter was lost or removed between two increments of one "
-      "command|65|66|69|75 other clients kept changing an exact counter|76|80");
+      "command|65 the value is not a counter, the counter has another number of copies, or a line of input "
+      "is malformed|66 standard input cannot be read|69|75 other clients kept changing an exact counter, or "
+      "a limit's server is too slow for its period|76|80 the change may or may not have been made");
   const auto options = std::make_shared<CounterOptions>();
   declare_values(counter, options);
   declare_counter_limit(counter);
@@ -268,7 +281,7 @@ void declare_counter(Command& counter) {
       .flag("--key", key_help, options->whole_key);
 }
 
-// mcds counter limit.
+// Implements mcds counter limit.
 namespace {
 
 struct LimitOptions {
@@ -281,10 +294,10 @@ struct LimitOptions {
   std::string if_down;
 };
 
-// Waiters that are allowed at the same moment do not ask all at once.
-constexpr Duration longest_jitter = std::chrono::milliseconds(50);
+// Adds a random delay, so that waiters that are allowed at the same moment do not all retry at once.
+constexpr Duration max_jitter = std::chrono::milliseconds(50);
 
-// One use, or lines of them.
+// Decides one use, or lines of uses.
 class Limiter {
  public:
   Limiter(Session& session, const LimitOptions& options)
@@ -294,22 +307,24 @@ class Limiter {
                      ? context_with_one_copy(session, options.sliding ? "--sliding" : "--key")
                      : session.context_with_copies(),
                  options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters) {
-    if (!options.max) throw InvalidInput("--max: give the number of uses allowed in one period");
+    if (options.max.value_or(0) == 0)
+      throw InvalidInput("--max: give the number of uses allowed in one period, at least 1");
     if (options.period <= Duration::zero()) throw InvalidInput("--per: give a period longer than 0");
     rule_ = {*options.max, options.period, options.sliding, options.peek};
     if (options.wait.empty()) return;
     if (options.name == "-") throw InvalidInput("--wait: give one NAME; lines of standard input do not wait");
-    if (options.peek) throw InvalidInput("--wait waits for a use; --peek counts none");
+    if (options.peek) throw InvalidInput("--wait and --peek cannot be combined");
     wait_ = options.wait == "inf" ? Duration::max() : parse_duration(options.wait, "--wait");
     if (session.deadline() != SteadyTime::max())
       wait_ = std::min(wait_, session.deadline() - session.clock().steady());
   }
 
-  // Throws what keeps it from being answered, unless --if-down answers.
+  // Decides a use and prints the answer. Throws the failure, unless --if-down decides instead.
   ExitStatus answer(const LimitUse& use) {
     counter_.check_limit(use, rule_);
     const SteadyTime began = session_.clock().steady();
     Duration waited{};
+    const Waiting waiting(session_, "waiting for the next use");
     for (;;) {
       const LimitResult result = counter_.limit(std::span(&use, 1), rule_).front();
       waited = session_.clock().steady() - began;
@@ -340,16 +355,17 @@ class Limiter {
   }
 
  private:
-  // Whether --if-down answers for the server.
+  // Returns true if --if-down decides instead of the server.
   bool answers_despite(const Failure& failure) const {
     return may_pass(failure.code()) && !options_.if_down.empty();
   }
 
-  // nullopt: this is the answer. A use that would be allowed only later than that is not waited for.
+  // Returns the time until a retry, or nullopt if the answer is final, or no retry could succeed within
+  // `left`.
   std::optional<Duration> pause_after(const LimitResult& result, Duration left) {
     const bool contended = result.failure && result.failure->code() == ErrorCode::try_again;
     if (result.allowed || (result.failure && !contended) || result.retry_after >= left) return std::nullopt;
-    const Duration most = std::min(longest_jitter, rule_.period / 4);
+    const Duration most = std::min(max_jitter, rule_.period / 4);
     const auto jitter = session_.random().below(static_cast<std::uint64_t>(most.count()) + 1);
     return std::min(left, result.retry_after + Duration(static_cast<Duration::rep>(jitter)));
   }
@@ -400,22 +416,29 @@ void declare_counter_limit(Command& counter) {
   counter.verb("limit", "allow at most N uses per period; exit 1 over the limit", limit, options)
       .answer("counter allowed used max peek? waited_s? retry_after_s? server @copies")
       .answer("counter allowed max if_down server? error")
+      .field("error string why the server gave no answer")
       .example("mcds counter limit mail:user7 --max 5 --per 1h && send-mail user7")
       .example("mcds counter limit login:10.1.2.3 --sliding --max 5 --per 1m --if-down deny")
       .example("mcds counter limit api --max 9 --per 1s -w 1m && curl https://api.example/")
       .example("cut -f1 clients | mcds counter limit - --max 100 --per 1m --peek")
       .argument("NAME", "what is limited; - reads NAME[ COST] lines", dash(&options->name))
-      .option("--max", "N", "uses allowed in one period", &options->max)
-      .option("--per", "D", "the period; windows are aligned to it unless they slide", &options->period)
-      .option("-w,--wait", "D",
-              "wait so long until it is allowed, or inf; a use that is allowed only later is denied at once",
-              &options->wait)
-      .option("--cost", "K", "how much this use counts; default 1", &options->cost)
-      .flag("--sliding", "never more than N in any period, wherever it begins", options->sliding)
-      .flag("--peek", "only look: count nothing", options->peek)
-      .choice("--if-down", "allow|deny", "the answer when the server gives none; otherwise an error",
+      .option("--max", "N", "allow N uses per period; required", &options->max)
+      .option("--per", "D", "the period, aligned to the clock unless --sliding is given; required",
+              &options->period)
+      .option(
+          "-w,--wait", "D",
+          "wait up to D until the use is allowed, or inf; a use that is allowed only later is denied at once",
+          &options->wait)
+      .option("--cost", "K", "count this use as K; default 1", &options->cost)
+      .flag("--sliding", "allow at most --max uses in every window of one period, wherever it begins",
+            options->sliding)
+      .flag("--peek", "print the answer without counting the use", options->peek)
+      .choice("--if-down", "allow|deny",
+              "allow or deny the use if the server gives no usable answer, and exit with 0 or 1; by default "
+              "this is an error",
               &options->if_down)
-      .flag("--key", "NAME is a whole memcached key: an application's own counter", options->whole_key);
+      .flag("--key", "use NAME as the whole memcached key, for a counter that an application owns",
+            options->whole_key);
 }
 
 }  // namespace mcds

@@ -1,4 +1,4 @@
-// mcds key: a cache key from query parameters, the same for every spelling of the same JSON value.
+// Implements mcds key: makes a cache key from query parameters, the same for every spelling of a JSON value.
 #include "common/base/json_reader.hpp"
 #include "common/cluster/request.hpp"
 #include "tools/commands/commands.hpp"
@@ -37,7 +37,7 @@ ExitStatus print_key(Session& session, const KeyOptions& options) {
 }  // namespace
 
 void declare_key(Command& command) {
-  command.exits("65|66");
+  command.exits("65 the input has no canonical form|66 the file cannot be read");
   auto options = std::make_shared<KeyOptions>();
   command.itself()
       .answer("key canonical")

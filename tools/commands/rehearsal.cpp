@@ -41,7 +41,7 @@ bool write_setting(const std::string& path, const std::string& value) {
   return static_cast<bool>(file << value << std::flush);
 }
 
-// Returns why this system forbids namespaces, and what to do.
+// Returns the reason why this system forbids namespaces, and a remedy.
 std::string why_forbidden() {
   for (const Prohibition& one : prohibitions) {
     std::string path = std::string("/proc/sys/") + one.setting;
@@ -61,8 +61,7 @@ std::string why_forbidden() {
   throw Failure(ErrorCode::system, "--rehearse cannot " + what + ": " + why_forbidden());
 }
 
-// As root without a user namespace, as it would take rights away; else with one in which this user stays
-// itself.
+// Enters the namespaces. Root gets no user namespace, which would remove rights; other users keep their id.
 void enter_namespaces() {
   constexpr int separate = CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID;
   if (unshare(separate) != 0) {
@@ -73,12 +72,12 @@ void enter_namespaces() {
         !write_setting("/proc/self/gid_map", group + ' ' + group + " 1"))
       refuse("keep its user");
   }
-  // In a chroot / may be no mount point (EINVAL): its mount must be private already.
+  // In a chroot, / may not be a mount point (EINVAL). Its mount must then be private already.
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 &&
       (errno != EINVAL || text_in("/proc/self/mountinfo").find(" shared:") != std::string::npos))
     refuse("keep its mounts private");
   if (mount("mcds", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0) refuse("hide /run");
-  // A memcached that is not root may take ports below 1024, as production's may have done.
+  // Lets a memcached that is not root use ports below 1024, as it may in production.
   write_setting("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
   write_setting("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "0");
 }
@@ -87,7 +86,7 @@ bool is_below_run(const std::string& path) {
   return std::filesystem::weakly_canonical(path).string().starts_with("/run/");
 }
 
-// The kernel gives it 127.0.0.1 and ::1 then.
+// Starts the loopback interface. The kernel then gives it 127.0.0.1 and ::1.
 void set_up_loopback() {
   const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
@@ -96,7 +95,7 @@ void set_up_loopback() {
   if (ioctl(socket, SIOCSIFFLAGS, &request) != 0) refuse("set up its network");
 }
 
-// Returns whether the address, alone and not its network, is the loopback interface's afterwards.
+// Adds the address, without its network, to the loopback interface. Returns false if that failed.
 bool add_address(const std::string& address, std::size_t number) {
   const bool is_v4 = address.find(':') == std::string::npos;
   const Descriptor socket(::socket(is_v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -125,8 +124,8 @@ Rehearsal::Rehearsal(const Pool& list) : servers_(without_repeats(list)) {
   for (Server& server : servers_) {
     if (server.is_unix() && !is_below_run(server.socket_path) &&
         access(server.socket_path.c_str(), F_OK) != 0)
-      throw InvalidInput("--rehearse: there is no " + server.socket_path +
-                         " that a server could stand in for; only below /run may a socket be missing");
+      throw InvalidInput("--rehearse: the socket " + server.socket_path +
+                         " does not exist; only sockets below /run may be missing");
     if (server.is_unix() || server.host == "localhost") continue;
     if (!is_address(server.host)) {
       const std::size_t number = hosts_.size();
@@ -155,10 +154,10 @@ std::string Rehearsal::certificate_names() const {
 }
 
 void Rehearsal::finish(const std::string& directory) const {
-  // /proc shows the processes of the namespace that its mounter is in: the children's, not this process's.
+  // /proc shows the mounter's process namespace. So a child mounts it, which is in the new namespace.
   const pid_t child = fork_process();
   if (child == 0) _exit(mount("proc", "/proc", "proc", 0, nullptr) == 0 ? 0 : 1);
-  reap(child);  // in a container whose /proc is masked the kernel refuses: the processes are then not seen
+  reap(child);  // fails in a container whose /proc is masked: the processes are then not visible
   if (hosts_.empty()) return;
   char own_name[256] = "";
   gethostname(own_name, sizeof own_name - 1);

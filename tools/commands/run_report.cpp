@@ -26,10 +26,10 @@ ExitStatus write_report(const OutputFile& file, const JsonObject& object, Output
 }
 
 ChildResult run_alone(Session& session, const ChildOptions& child) {
-  const Guardian guardian;
+  const CleanupProcess cleanup;
   const HeldSignals held;
   const ChildTime its_own(session);
-  return run_child(child, session.clock(), guardian, held);
+  return run_child(child, session.clock(), cleanup, held);
 }
 
 ExitStatus status_of(const ChildResult& result) {
@@ -43,7 +43,7 @@ void add_result(JsonObject& report, const ChildResult& result) {
   if (result.signal != 0) report.number("signal", static_cast<std::uint64_t>(result.signal));
 }
 
-void tell_failure(Output& output, const ChildResult& result) {
+void report_failure(Output& output, const ChildResult& result) {
   if (result.reason == ChildResult::Reason::unknown) {
     output.error(Failure(ErrorCode::system, result.message));
   } else if (!result.message.empty()) {

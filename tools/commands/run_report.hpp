@@ -1,4 +1,4 @@
-// What is reported about a child that was run: exit status, messages and the file of --report.
+// Reports on a child that was run: exit status, messages and the --report file.
 #pragma once
 
 #include "tools/cli/child.hpp"
@@ -7,21 +7,21 @@
 
 namespace mcds {
 
-// --report: opened before anything runs, so that an unwritable one is found early.
+// Opens the --report file. Must be called before anything runs, so that an unwritable file is found early.
 OutputFile report_in(const std::optional<std::string>& path);
-// After a command has run: what it throws is only reported. `status`, or that it could not be written if that
-// is ok: the command's own code matters more.
+// Writes the report after a command has run; a failure is only reported as an error. Returns `status`, or the
+// failure's status if `status` is ok, because the command's own code matters more.
 ExitStatus write_report(const OutputFile& file, const JsonObject& object, Output& output, ExitStatus status);
 
-// Runs it with nothing beside it; its time does not count.
+// Runs the child without a watch. Its time does not count against the deadline.
 ChildResult run_alone(Session& session, const ChildOptions& child);
-// 79 and 124 when we stopped it, else its own.
+// Returns 79 or 124 if we stopped the child, else the child's own code.
 ExitStatus status_of(const ChildResult& result);
 
-// `result`, `exit_code` and, if one ended it, `signal`.
+// Adds `result`, `exit_code` and, if a signal ended it, `signal`.
 void add_result(JsonObject& report, const ChildResult& result);
 
-// One line of error if it could not be run, or was stopped by us.
-void tell_failure(Output& output, const ChildResult& result);
+// Prints one line of error if the child could not be run, or if we stopped it.
+void report_failure(Output& output, const ChildResult& result);
 
 }  // namespace mcds

@@ -1,5 +1,5 @@
-// mcds sandbox: real memcached processes for the life of one command, on unix sockets or, for TLS, on ports
-// of the kernel's choice.
+// Implements mcds sandbox: runs memcached processes during a command, on unix sockets or, for TLS, free
+// ports.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -14,9 +14,7 @@
 #include <fstream>
 
 #include "common/base/process.hpp"
-#include "common/base/units.hpp"
 #include "common/structures/lock/lock.hpp"
-#include "tools/cli/child.hpp"
 #include "tools/commands/rehearsal.hpp"
 #include "tools/commands/run_report.hpp"
 
@@ -24,7 +22,7 @@ namespace mcds {
 
 namespace {
 
-// The small load of --load: so that what watches servers has something to show.
+// Runs the small load of --load, so that monitoring commands have something to show.
 
 constexpr std::size_t all_keys = 20'000;
 constexpr std::size_t keys_per_trip = 20;
@@ -48,7 +46,7 @@ Request load_store(std::size_t rank, WallTime now) {
   return Request::set(load_key(rank), std::string(kind.size + rank * 37 % 2000, 'x'), ends);
 }
 
-// For each rank, the sum of the weights up to it.
+// Returns, for each rank, the sum of the weights up to it.
 std::vector<double> zipf() {
   std::vector<double> sums;
   double sum = 0;
@@ -56,7 +54,7 @@ std::vector<double> zipf() {
   return sums;
 }
 
-// Reads a thousand keys a second by a Zipf law, and stores what it misses; returns when the servers are gone.
+// Reads a thousand keys a second (Zipf), and stores the missing ones, until the servers are gone.
 void run_sandbox_load(Session& session) {
   const std::vector<double> sums = zipf();
   Cluster& cluster = session.cluster();
@@ -78,10 +76,10 @@ void run_sandbox_load(Session& session) {
   }
 }
 
-constexpr std::uint64_t most_servers = 64;
-constexpr std::uint64_t most_megabytes = 1 << 20;
+constexpr std::uint64_t max_servers = 64;
+constexpr std::uint64_t max_megabytes = 1 << 20;
 constexpr Duration startup_limit = std::chrono::seconds(10);
-constexpr Duration between_looks = std::chrono::milliseconds(1);
+constexpr Duration poll_interval = std::chrono::milliseconds(1);
 
 struct SandboxOptions {
   std::uint64_t count = 3;
@@ -102,7 +100,7 @@ std::string new_directory_name(Random& random) {
   return name;
 }
 
-// Takes connections?
+// Returns true if a server accepts connections at the socket.
 bool answers(const std::string& path) {
   const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
@@ -126,22 +124,22 @@ void write_private(const std::string& path, const std::string& text) {
   if (!written) throw refused_by_system(ErrorCode::cannot_write, "cannot write " + path);
 }
 
-// Without reaping it: its process id stays ours.
+// Returns true if the process has ended. It is not reaped, so its process id stays reserved.
 bool has_ended(pid_t pid) {
   siginfo_t info{};
   return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
 }
 
-// The servers and their directory; gone with it.
+// Runs the servers. Ends them and removes their directory when it is destroyed.
 class Sandbox {
  public:
-  // `rehearsal`: whose servers are started; null: servers of the sandbox's own.
+  // `rehearsal` has the servers to start; if it is null, the sandbox starts servers of its own.
   Sandbox(std::string directory, const SandboxOptions& options, const Rehearsal* rehearsal,
-          const Guardian& guardian, const HeldSignals& held)
+          const CleanupProcess& cleanup, const HeldSignals& held)
       : directory_(std::move(directory)),
         options_(options),
         rehearsal_(rehearsal),
-        guardian_(guardian),
+        cleanup_(cleanup),
         held_(held) {
     if (mkdir(directory_.c_str(), 0700) != 0)
       throw refused_by_system(ErrorCode::cannot_write, "cannot make " + directory_);
@@ -152,7 +150,7 @@ class Sandbox {
     for (const pid_t pid : pids_) ::kill(-pid, SIGKILL);
     for (const pid_t pid : pids_) {
       reap(pid);
-      guardian_.forget(pid);
+      cleanup_.forget(pid);
     }
     std::error_code ignored;
     std::filesystem::remove_all(directory_, ignored);
@@ -160,7 +158,7 @@ class Sandbox {
   Sandbox(const Sandbox&) = delete;
   Sandbox& operator=(const Sandbox&) = delete;
 
-  // `login`: what the servers require.
+  // Starts the servers. They require `login` if it is set.
   void start(Clock& clock, const std::optional<Login>& login) {
     if (login) {
       user_ = login->user;
@@ -178,8 +176,8 @@ class Sandbox {
 
   const Pool& servers() const { return servers_; }
 
-  // What every mcds in it needs to find and enter the servers, and nothing that the caller has set for
-  // others.
+  // Returns the variables that an mcds in the sandbox needs to find its servers and log in. Variables that
+  // the caller set for other servers are overridden.
   std::vector<std::pair<std::string, std::string>> environment() const {
     return {{"MCDS_SERVERS", joined(servers_, ",", list_entry)},
             {"MCDS_POOL", ""},
@@ -200,7 +198,7 @@ class Sandbox {
   std::string key() const { return directory_ + "/key.pem"; }
   bool has_tls() const { return std::ranges::any_of(servers_, &Server::tls); }
 
-  // The names are what keys are placed by, so placement is the same every time.
+  // Returns the servers of the sandbox. Keys are placed by their names, so placement is the same every time.
   Pool own_servers() const {
     Pool servers(options_.count);
     for (std::size_t i = 1; i <= servers.size(); ++i) {
@@ -214,7 +212,7 @@ class Sandbox {
     return servers;
   }
 
-  // Reads the first line of memcached's own file of ports, `TCP INET: 37123`; 0: it does not listen yet.
+  // Reads the port from memcached's port file, `TCP INET: 37123`. Returns 0 if it does not listen yet.
   std::uint16_t port_of(std::size_t number) const {
     const std::string text = text_of(path_of(number, ".port"));
     const std::size_t at = text.find(": ");
@@ -227,7 +225,7 @@ class Sandbox {
       Server& server = servers_[i - 1];
       while (server.is_unix() ? !answers(socket_of(i)) : port_of(i) == 0) {
         if (has_ended(pids_[i - 1]) || clock.steady() > limit) give_up("memcached", path_of(i, ".log"));
-        clock.sleep_for(between_looks);
+        clock.sleep_for(poll_interval);
       }
       if (server.port == 0) server.port = port_of(i);
       if (server.is_unix() && rehearsal_ != nullptr)
@@ -239,7 +237,7 @@ class Sandbox {
     const std::string text = text_of(log);
     throw Failure(ErrorCode::unavailable,
                   program + " does not start: " +
-                      (text.empty() ? "it prints no message" : text.substr(0, text.find('\n'))));
+                      (text.empty() ? "no message was printed" : text.substr(0, text.find('\n'))));
   }
 
   pid_t start_server(std::size_t index) {
@@ -267,7 +265,7 @@ class Sandbox {
     const pid_t parent = parent_of_children();
     const pid_t pid = fork_process();
     if (pid > 0) {
-      guardian_.watch(pid);
+      cleanup_.watch(pid);
       return pid;
     }
     detach(path_of(0, ".log").c_str(), parent);
@@ -278,25 +276,25 @@ class Sandbox {
       session.begin();
       work(session);
     } catch (...) {
-      _exit(1);  // the sandbox goes on without
+      _exit(1);  // the sandbox continues without it
     }
     _exit(0);
   }
 
-  // Locks with copies can be tried at once: these servers held none before.
+  // Lets the servers vote on locks with copies at once: they cannot have forgotten locks.
   void let_servers_vote() {
     const pid_t pid = start_inside([](Session& session) {
       const Context context{session.cluster(), session.clock(), session.random(), session.key_prefix()};
-      let_new_servers_vote(context, session.longest_lock_ttl().value_or(default_longest_ttl));
+      let_new_servers_vote(context, session.longest_lock_ttl().value_or(default_max_ttl));
     });
     reap(pid);
-    guardian_.forget(pid);
+    cleanup_.forget(pid);
   }
 
-  // As children see it: outside their process namespace it has no number.
+  // Returns our process id as children see it: 0 if they are in another process namespace.
   pid_t parent_of_children() const { return rehearsal_ != nullptr ? 0 : getpid(); }
 
-  // Signed by itself, and so its own CA.
+  // Makes a self-signed certificate, which is also the CA.
   void make_certificate(Clock& clock) {
     const std::string log = directory_ + "/openssl.log";
     std::string names = "subjectAltName=IP:127.0.0.1,DNS:localhost";
@@ -307,10 +305,10 @@ class Sandbox {
                        key(), "-out", certificate()},
                       log, "");
     const SteadyTime limit = clock.steady() + startup_limit;
-    while (!has_ended(pid) && clock.steady() < limit) clock.sleep_for(between_looks);
+    while (!has_ended(pid) && clock.steady() < limit) clock.sleep_for(poll_interval);
     ::kill(-pid, SIGKILL);
     const int status = reap(pid);
-    guardian_.forget(pid);
+    cleanup_.forget(pid);
     if (status != 0) give_up("openssl", log);
   }
 
@@ -321,7 +319,7 @@ class Sandbox {
     const pid_t pid = fork_process();
     if (pid == 0) become_server(line, log.c_str(), ports.c_str(), parent, report.write_end);
     report.write_end.reset();
-    guardian_.watch(pid);
+    cleanup_.watch(pid);
     int error = 0;
     static_cast<void>(!read(report.read_end, &number_, sizeof number_));
     static_cast<void>(!read(report.read_end, &error, sizeof error));
@@ -334,10 +332,10 @@ class Sandbox {
     throw refused_by_system(ErrorCode::unavailable, "cannot run " + line.front(), error);
   }
 
-  // A separate session: signals of our terminal do not reach it.
+  // Starts a new session, so that signals of our terminal do not reach the server.
   void detach(const char* log, pid_t parent) const {
     setsid();
-    guardian_.watch(getpid());
+    cleanup_.watch(getpid());
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
     const int null = open("/dev/null", O_RDONLY);
@@ -352,7 +350,7 @@ class Sandbox {
     const pid_t number = getpid();
     static_cast<void>(!write(report, &number, sizeof number));
     detach(log, parent);
-    // What the caller left open must not be held open by a server: keep only the report.
+    // A server must not keep the caller's descriptors open, so only the report stays open.
     dup2(report, STDERR_FILENO + 1);
     fcntl(STDERR_FILENO + 1, F_SETFD, FD_CLOEXEC);
     close_range(STDERR_FILENO + 2, UINT_MAX, 0);
@@ -366,24 +364,30 @@ class Sandbox {
   std::string directory_;
   const SandboxOptions& options_;
   const Rehearsal* rehearsal_;
-  const Guardian& guardian_;
+  const CleanupProcess& cleanup_;
   const HeldSignals& held_;
   Pool servers_;
   std::string user_;
   std::vector<pid_t> pids_, numbers_;  // of the servers: as we see them, and as they see themselves
-  pid_t number_ = 0;                   // as the program that was started last sees itself
+  pid_t number_ = 0;                   // as the program started last sees itself
   pid_t load_ = 0;
 };
 
-void check(const SandboxOptions& options) {
-  if (options.count == 0 || options.count > most_servers)
+void check(const SandboxOptions& options, const GlobalOptions& globals) {
+  if (options.count == 0 || options.count > max_servers)
     throw InvalidInput("-N: give a number of servers from 1 to 64");
-  if (options.megabytes == 0 || options.megabytes > most_megabytes) {
+  if (options.megabytes == 0 || options.megabytes > max_megabytes) {
     throw InvalidInput("-m: give 1 to 1048576 megabytes for each server");
   }
   if (options.rehearse && (options.tls || options.count != SandboxOptions().count))
     throw InvalidInput(
-        "--rehearse takes the servers of the list, and TLS where it has tls://; omit -N and --tls");
+        "--rehearse cannot be combined with -N or --tls: it takes the servers and tls:// from the list");
+  if (options.rehearse) return;
+  if (globals.servers || globals.servers_from || globals.pool)
+    throw InvalidInput(
+        "a sandbox starts its own servers; omit the list and use -N for their number, or add --rehearse");
+  if (globals.profile || globals.key_prefix || globals.copies)
+    throw InvalidInput("give --as, --namespace and --copies to the commands that run in the sandbox");
 }
 
 std::vector<std::string> command_of(const SandboxOptions& options) {
@@ -396,20 +400,21 @@ std::vector<std::string> command_of(const SandboxOptions& options) {
 // Returns the login that the list of this run has.
 std::optional<Login> login_of_list(Session& session) {
   std::optional<Login> login;
-  for (const Server& server : session.pool().pool) login = credentials_of(server).login;
+  for (const Server& server : session.pool().pool) {
+    if (!login) login = credentials_of(server).login;
+  }
   if (login && login->form != Login::Form::ascii)
     throw InvalidInput("--rehearse: its servers log in as memcached -Y does; set auth to ascii, or omit it");
   return login;
 }
 
-// This program comes first in PATH.
+// Puts this program first in PATH.
 void add_path(ChildOptions& child, const std::string& program) {
   child.environment.emplace_back("PATH", std::filesystem::path(program).parent_path().string() + ":" +
                                              environment("PATH").value_or("/bin"));
 }
 
-// The prompt of $SHELL says where it is. bash reads its prompt from a file, so it is changed when it is first
-// shown.
+// Shows the sandbox in the prompt of $SHELL; in bash, which reads it from a file, when it is first shown.
 void add_prompt(ChildOptions& child, const std::string& where) {
   if (std::filesystem::path(child.command.front()).filename() == "bash")
     child.environment.emplace_back("PROMPT_COMMAND", "PS1='(" + where + ") '$PS1; unset PROMPT_COMMAND");
@@ -417,19 +422,20 @@ void add_prompt(ChildOptions& child, const std::string& where) {
     child.environment.emplace_back("PS1", "(" + where + ") " + environment("PS1").value_or("$ "));
 }
 
-// Loads the file by a run of `program`. A list from a file is read again, as it may say more than servers.
+// Loads the file with a run of `program`, which reads a list from a file again: it may have more than
+// servers.
 ExitStatus fill(Session& session, const std::string& program, const std::string& file, ChildOptions child,
-                const Guardian& guardian, const HeldSignals& held) {
+                const CleanupProcess& cleanup, const HeldSignals& held) {
   child.command = {program, "--quiet", "item", "load", file};
   if (const auto& deadline = session.options().deadline)
     child.command.insert(child.command.begin() + 1, {"--deadline", format_duration(*deadline)});
   if (session.sources().servers_from() && !session.sources().asks_network())
     child.command.insert(child.command.begin() + 1, {"--servers-from", *session.sources().servers_from()});
-  return static_cast<ExitStatus>(run_child(child, session.clock(), guardian, held).exit_code());
+  return static_cast<ExitStatus>(run_child(child, session.clock(), cleanup, held).exit_code());
 }
 
 ExitStatus run_sandbox(Session& session, const SandboxOptions& options) {
-  check(options);
+  check(options, session.options());
   const std::string directory = new_directory_name(session.random());
   std::error_code ignored;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", ignored);
@@ -440,12 +446,12 @@ ExitStatus run_sandbox(Session& session, const SandboxOptions& options) {
     login = login_of_list(session);
     rehearsal.emplace(session.pool().pool);
   }
-  // Other users of this machine reach the ports of TLS.
+  // Servers with TLS get a login because other users of this machine can reach their ports.
   if (!login && (options.login || options.tls))
     login = Login{.user = "sandbox", .password = session.random().token()};
-  const Guardian guardian(directory);
+  const CleanupProcess cleanup(directory);
   const HeldSignals held;
-  Sandbox sandbox(directory, options, rehearsal ? &*rehearsal : nullptr, guardian, held);
+  Sandbox sandbox(directory, options, rehearsal ? &*rehearsal : nullptr, cleanup, held);
   sandbox.start(session.clock(), login);
   ChildOptions child{.command = command_of(options), .environment = sandbox.environment()};
   if (options.rehearse)
@@ -457,21 +463,23 @@ ExitStatus run_sandbox(Session& session, const SandboxOptions& options) {
   if (shell) add_prompt(child, options.rehearse ? "rehearsal" : "mcds sandbox");
   const ChildTime its_own(session);
   if (!options.fill.empty()) {
-    const ExitStatus filled = fill(session, program, options.fill, child, guardian, held);
+    const ExitStatus filled = fill(session, program, options.fill, child, cleanup, held);
     if (filled != ExitStatus::ok) return filled;
   }
   if (shell)
     session.output().note("mcds: this shell has " + std::to_string(sandbox.servers().size()) +
                           " memcached server(s) of its own; exit to leave it and remove them");
-  const ChildResult result = run_child(child, session.clock(), guardian, held);
-  tell_failure(session.output(), result);
+  const ChildResult result = run_child(child, session.clock(), cleanup, held);
+  report_failure(session.output(), result);
   return static_cast<ExitStatus>(result.exit_code());
 }
 
 }  // namespace
 
 void declare_sandbox(Command& command) {
-  command.exits("69 memcached or openssl is not installed or does not start|71|73|126|127");
+  command.exits(
+      "69 memcached or openssl is not installed or does not start|71 operating system error; --rehearse: "
+      "namespaces are forbidden here|73 the directory cannot be created|126|127");
   auto options = std::make_shared<SandboxOptions>();
   command.itself()
       .example("mcds sandbox")
@@ -481,14 +489,21 @@ void declare_sandbox(Command& command) {
       .example("mcds -s 10.0.0.1,10.0.0.2 sandbox --rehearse -- tests/my-test.sh")
       .example("mcds sandbox -- sh -c 'mcds counter incr hits; mcds servers'")
       .optional_argument("CMD", "the command to run; default $SHELL", dash(&options->words))
-      .option("-N,--count", "N", "number of servers; default 3", &options->count)
+      .option("-N,--count", "N", "number of servers, 1 to 64; default 3", &options->count)
       .option("-m,--memory", "MB", "memory of each server in megabytes; default 64", &options->megabytes)
-      .flag("--tls", "start servers with TLS and a login, with a certificate for this sandbox", options->tls)
-      .flag("--auth", "start servers that require a login", options->login)
-      .flag("--rehearse", "let the servers listen at the addresses of the list, in a network of their own",
+      .flag("--tls",
+            "start servers with TLS and a login on local TCP ports, with a certificate for this sandbox; "
+            "needs openssl",
+            options->tls)
+      .flag("--auth", "start servers that require a login, with a password for this sandbox", options->login)
+      .flag("--rehearse", "start the servers of the list at their own addresses, in a private network",
             options->rehearse)
-      .option("--fill", "FILE", "first load what item save wrote", &options->fill)
-      .flag("--load", "read and write some keys all the time, so that there is something to see",
+      .option("--fill", "FILE",
+              "first load a file of item save, each key where the profile places it; if that fails, the "
+              "command is not run",
+              &options->fill)
+      .flag("--load",
+            "read and write some keys all the time, so that item hot and servers --every show something",
             options->load)
       .child(options->command, false)
       .action(run_sandbox, options);

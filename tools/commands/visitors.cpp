@@ -1,9 +1,9 @@
-// mcds visitors: parsing and printing; the algorithm is in common/structures/visitors/visitors.hpp.
+// Implements mcds visitors: parsing and printing. The algorithm is in
+// common/structures/visitors/visitors.hpp.
 #include "common/structures/visitors/visitors.hpp"
 
 #include <cmath>
 
-#include "common/base/errors.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -32,7 +32,7 @@ void use_time(Session& session, const Options& options, Visitors& visitors) {
   if (options.at) visitors.use_period_at(parse_time(*options.at, session.clock().wall(), "--at"));
 }
 
-// hit begins counts: it never guesses.
+// Returns the counter for hit. hit creates counts, so the period is never guessed.
 Visitors visitors_to_hit(Session& session, const Options& options) {
   Visitors visitors(context_of(session), options.name, options.period.value_or(Visitors::usual_period));
   use_time(session, options, visitors);
@@ -62,7 +62,7 @@ void answer_hit(Session& session, const Options& options, const Visitors& visito
   answer_from(session, answer, {hit.server}, bare);
 }
 
-// Ids from standard input, a window of them in one round trip.
+// Counts ids from standard input, a window of them in one round trip.
 ExitStatus hit_lines(Session& session, const Options& options, Visitors& visitors) {
   Batch<std::string> batch;
   batch.parse = [](std::string line) { return line; };
@@ -72,7 +72,7 @@ ExitStatus hit_lines(Session& session, const Options& options, Visitors& visitor
       return ExitStatus::ok;
     });
   };
-  batch.most_items = 1000;
+  batch.max_items = 1000;
   return batch.of_lines(session, {}).worst;
 }
 
@@ -98,7 +98,7 @@ double jitter_fraction(std::string_view text) {
   return *percent / 100;
 }
 
-// Digits beyond the estimate's own error say nothing.
+// Rounds an estimate: further digits are below its error.
 double rounded(double value) {
   return std::floor(value * 100 + 0.5) / 100;
 }
@@ -106,8 +106,8 @@ double rounded(double value) {
 ExitStatus value(Session& session, const Options& options) {
   const double jitter = options.jitter ? jitter_fraction(*options.jitter) : 0;
   if (options.estimate && (options.at || options.current))
-    throw InvalidInput("--estimate is of the time until now: leave --at and --current out");
-  if (options.at && options.current) throw InvalidInput("--current and --at exclude each other");
+    throw InvalidInput("--estimate cannot be combined with --at or --current: it covers the time until now");
+  if (options.at && options.current) throw InvalidInput("--current and --at cannot be combined");
   Visitors visitors = visitors_to_read(session, options);
   use_time(session, options, visitors);
   if (options.current) visitors.use_period_at(session.clock().wall());
@@ -144,7 +144,9 @@ ExitStatus where(Session& session, const Options& options) {
 }  // namespace
 
 void declare_visitors(Command& command) {
-  command.exits("1 with drop: there was none|65|69|76|80");
+  command.exits(
+      "1 drop: there was none|65 a line of input is not a valid id, or the key holds something else|69|76|80 "
+      "the visit may or may not have been counted");
   auto options = std::make_shared<Options>();
   command.verb("hit", "count one visit in the running period", hit, options)
       .answer("visitors id? counted current? period_s period_started_at lost_or_dropped? server")
@@ -153,25 +155,27 @@ void declare_visitors(Command& command) {
       .example("mcds visitors hit shop --id \"$SESSION\" --period 1h")
       .example("cut -d' ' -f1 access.log | mcds visitors hit site --id -")
       .with(common_options, options, "5m")
-      .option("--id", "VISITOR", "count this visitor once per period; - reads one id per line",
+      .option("--id", "VISITOR", "count this visitor, any bytes, once per period; - reads one id per line",
               dash(&options->id))
-      .option("--at", "T", "when it was: in the running period or the last one; default now", &options->at);
+      .option("--at", "T", "when the visit was: in the running period or the last one; default now",
+              &options->at);
 
   command.verb("value", "print the count of the last full period", value, options)
       .answer("visitors value period_s period_started_at current estimate? standard_error? display? server")
-      .field("value integer visitors in that period")
-      .field("estimate number visits in the last period until now")
+      .field("value integer the count of that period")
+      .field("estimate number estimated visits in the last D")
       .example("mcds visitors value site")
       .example("mcds visitors value site --estimate")
       .example("mcds visitors value site --jitter 3% -o value")
       .with(common_options, options, "the one in use, else 5m")
-      .flag("--current", "print the running period's count instead", options->current)
+      .flag("--current", "print the count of the running period instead; not with --at", options->current)
       .option("--at", "T", "print the count of the period that contains T, the running one or the last",
               &options->at)
-      .flag("--estimate", "also estimate the visits in the last D, with the standard error",
+      .flag("--estimate", "also estimate the visits in the last D, with the standard error of the estimate",
             options->estimate)
       .option("--jitter", "P%",
-              "also print a number with normally distributed noise of P percent, for display",
+              "also print the number with normally distributed noise of P percent, for a display that should "
+              "not appear frozen",
               &options->jitter);
 
   command.verb("drop", "remove the counts of this and the last period", drop, options)

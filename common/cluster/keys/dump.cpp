@@ -8,34 +8,34 @@ namespace mcds {
 
 namespace {
 
-// By the hash table where the server can (1.6.9 and later): a walk along the LRUs misses keys that are moved
-// from one to another by being used, some percent of them under load.
+// Memcached 1.6.9 and later can list by the hash table. A walk along the LRUs misses keys that are used
+// meanwhile and move between LRUs, some percent of them under load.
 constexpr std::string_view by_table = "lru_crawler metadump hash\r\n";
 constexpr std::string_view by_lru = "lru_crawler metadump all\r\n";
 constexpr std::string_view look_question = "stats\r\n";
-// A server answers nothing else while it dumps, so after a silence the answer to this is the end.
+// A server answers nothing else while it dumps, so after a silence the answer to this marks the end.
 constexpr std::string_view end_question = "version\r\n";
-constexpr std::size_t slowest_keys = 64;
-constexpr std::size_t slowest_bytes = 64 * 1024;
-// Beyond these an answer does not end, and is not memcached's.
-constexpr std::size_t most_statistics = std::size_t{1} << 20;
-// A list ends at twice the items that its server counts and this many: what clients store within a tenth of a
-// second, and more than a small server gets between two looks at its count.
+constexpr std::size_t min_keys_per_s = 64;
+constexpr std::size_t min_bytes_per_s = 64 * 1024;
+// A longer reply is endless, and not memcached's.
+constexpr std::size_t max_statistics = std::size_t{1} << 20;
+// A list may have twice as many keys as the server counts, plus this number: what clients store in a tenth of
+// a second, and more than a small server gains between two readings of its count.
 constexpr std::uint64_t slack = 100'000;
-constexpr std::uint64_t most_uncounted = 8'000'000;  // of a server that has no count
-constexpr Duration before_retry = std::chrono::seconds(1);
+constexpr std::uint64_t max_uncounted = 8'000'000;  // for a server without a count
+constexpr Duration longest_pause = std::chrono::seconds(1);
 constexpr std::uint32_t mended = 10619;  // from 1.6.19 on a dump holds no lock while it writes
 
 }  // namespace
 
 DumpState DumpState::of(std::string_view statistics) {
   DumpState state;
-  Dialect said;
+  ServerProtocol said;
   said.take_version(std::string(statistic(statistics, "version").value_or("")));
   state.release = said.release;
   const auto items = statistic_number(statistics, "curr_items");
   state.items = items.value_or(0);
-  state.most_keys = !items ? most_uncounted : *items < UINT64_MAX / 4 ? *items * 2 + slack : UINT64_MAX;
+  state.max_keys = !items ? max_uncounted : *items < UINT64_MAX / 4 ? *items * 2 + slack : UINT64_MAX;
   const std::uint64_t power = statistic_number(statistics, "hash_power_level").value_or(0);
   if (power > 0 && power < 64) state.table = std::uint64_t{1} << power;
   state.crawling = statistic_number(statistics, "lru_crawler_running").value_or(0) != 0;
@@ -43,21 +43,21 @@ DumpState DumpState::of(std::string_view statistics) {
   return state;
 }
 
-// A table grows when it holds 1.5 times as many items as it has places. Below 1.3 there is time enough for a
-// dump to start;
-// above, only if the items of a second leave most of the room that is left.
+// A table grows when it holds 1.5 times as many items as it has slots. Below 1.3 times, a dump always has
+// time to start. Above that, there must be some room left, and one second must not have used up much of it.
 std::string_view DumpState::objection(const std::optional<DumpState>& before) const {
   if (release == 0 || release >= mended) return "";
-  if (crawling) return "it is busy with another dump or crawl";
-  if (growing) return "its hash table is growing";
+  if (crawling) return "the server is busy with another dump or crawl";
+  if (growing) return "the server's hash table is growing";
   if (table == 0 || items * 10 < table * 13) return "";
-  constexpr std::uint64_t least_room = 50, most_growth = 20;  // parts of the table, of the room
+  constexpr std::uint64_t min_room = 50, max_growth = 20;  // parts of the table, of the room
   const std::uint64_t limit = table / 2 * 3;
-  const bool room = items < limit && (limit - items) * least_room > table;
+  const bool room = items < limit && (limit - items) * min_room > table;
   const bool steady = before && before->table == table &&
-                      (items <= before->items || (items - before->items) * most_growth < limit - items);
-  return room && steady ? ""
-                        : "its hash table is about to grow, and a dump at that moment can stop the server";
+                      (items <= before->items || (items - before->items) * max_growth < limit - items);
+  return room && steady
+             ? ""
+             : "the server's hash table is about to grow, and a dump at that moment can stop the server";
 }
 
 LiveKeysOfServer Dump::result() const {
@@ -83,7 +83,7 @@ void Dump::ask_for_keys(SteadyTime now) {
   send(command_);
 }
 
-// The end is asked for then, unless something comes.
+// On servers without END, sends end_question unless something arrives by then.
 void Dump::await_end(SteadyTime now) {
   if (!may_lack_end()) return;
   ends_at_ = now + options().timeout / 2;
@@ -99,25 +99,26 @@ void Dump::act(SteadyTime now) {
 void Dump::received(SteadyTime now) {
   if (retries_) return;
   if (ends_at_) await_end(now);
-  // A server that drips is given up: in one timeout it must do so much at least.
-  const auto earned = 1 + result_.keys / slowest_keys + received_bytes() / slowest_bytes;
+  // A server that trickles bytes times out: more time must be earned by progress.
+  const auto earned = 1 + result_.keys / min_keys_per_s + received_bytes() / min_bytes_per_s;
   set_deadline(
       std::min(now + options().timeout, asked_at_ + options().timeout * static_cast<std::int64_t>(earned)));
 }
 
-// Asked again in a second, from the beginning.
+// Tries again from the beginning after a pause, which doubles up to a second: most dumps take milliseconds.
 void Dump::wait(SteadyTime now, std::string_view why) {
   if (!busy_until_) busy_until_ = now + patience_;
-  if (now + before_retry > *busy_until_) {
+  if (now + pause_ > *busy_until_) {
     result_.busy = true;
     return fail(Kind::unreachable, "no dump was started: " + std::string(why) + "; try again");
   }
   retries_ = true;
-  // An end that was asked for is that of this answer, not of the dump to come.
+  // The answer to an end_question that was sent belongs to this attempt, not to the next dump.
   refused_ends_ += may_lack_end() && phase_ == Phase::dumping && !ends_at_ ? 1 : 0;
   ends_at_.reset();
   set_deadline(SteadyTime::max());
-  pause_until(now + before_retry);
+  pause_until(now + pause_);
+  pause_ = std::min(2 * pause_, longest_pause);
 }
 
 void Dump::take_line(std::string_view line, SteadyTime now) {
@@ -129,17 +130,17 @@ void Dump::take_statistic(std::string_view line, SteadyTime now) {
     --refused_ends_;
   } else if (line.starts_with("STAT ")) {
     append_all(statistics_, {line.substr(5), "\n"});
-    if (statistics_.size() > most_statistics)
-      fail(Kind::refused, "the answer to `stats` does not end; is this a memcached server?");
+    if (statistics_.size() > max_statistics)
+      fail(Kind::refused, "the answer to 'stats' does not end; is this a memcached server?");
   } else if (line == "END") {
     looked(now);
   } else if (phase_ == Phase::counting) {
     finish();
   } else if (line.starts_with("ERROR") || line.starts_with("CLIENT_ERROR") ||
              line.starts_with("SERVER_ERROR")) {
-    ask_for_keys(now);  // one that has no statistics
+    ask_for_keys(now);  // the server has no statistics
   } else {
-    fail(Kind::refused, "the answer to `stats` is not memcached's; is this a memcached server?");
+    fail(Kind::refused, "the answer to 'stats' is not memcached's; is this a memcached server?");
   }
 }
 
@@ -160,10 +161,10 @@ void Dump::take_key_line(std::string_view line, SteadyTime now) {
     key->server = index_;
     key->of_items = result_.items_before;
     ++result_.keys;
-    if (result_.keys > state_.most_keys && !has_grown())
-      fail(Kind::unknown, "the list was ended at " + std::to_string(result_.keys) +
-                              " keys, for the server counts only " + std::to_string(state_.items) +
-                              " items; look at what answers at this address");
+    if (result_.keys > state_.max_keys && !has_grown())
+      fail(Kind::unknown, "the list was cut off at " + std::to_string(result_.keys) +
+                              " keys because the server counts only " + std::to_string(state_.items) +
+                              " items; check what answers at this address");
     else if (!take_(*key))
       finish();
   } else if (line.starts_with("VERSION ") && refused_ends_ > 0) {
@@ -171,11 +172,11 @@ void Dump::take_key_line(std::string_view line, SteadyTime now) {
   } else if (line == "END" || (may_lack_end() && !ends_at_ && line.starts_with("VERSION "))) {
     take_end(now);
   } else if (line == "OK" && result_.keys == 0) {
-    return;  // what 1.6.43 and later begin with
+    return;  // the first line of 1.6.43 and later
   } else if (line.starts_with("BUSY") && result_.keys == 0) {
-    wait(now, "it is busy with another dump or crawl");
+    wait(now, "the server is busy with another dump or crawl");
   } else if (line.starts_with("ERROR locked") && result_.keys == 0) {
-    wait(now, "its hash table is growing");
+    wait(now, "the server's hash table is growing");
   } else if (result_.keys == 0 && command_ == by_table && line.starts_with("BADCLASS")) {
     command_ = by_lru;
     ask_for_keys(now);
@@ -184,11 +185,11 @@ void Dump::take_key_line(std::string_view line, SteadyTime now) {
   }
 }
 
-// A server that is being filled is asked for its count again, over another connection: this one has nothing
-// but keys until the dump's end.
+// Reads the count again, since the server may be growing, over another connection: this one carries only
+// keys.
 bool Dump::has_grown() {
-  state_.most_keys = std::max(state_.most_keys, count_again_(index_));
-  return result_.keys <= state_.most_keys;
+  state_.max_keys = std::max(state_.max_keys, count_again_(index_));
+  return result_.keys <= state_.max_keys;
 }
 
 void Dump::take_end(SteadyTime now) {
@@ -203,27 +204,27 @@ void Dump::refuse(std::string_view line) {
   if (line.starts_with("CLIENT_ERROR lru crawler disabled")) {
     fail(Kind::refused,
          "the LRU crawler is off; start it with -o lru_crawler, or send "
-         "`lru_crawler enable`");
+         "'lru_crawler enable'");
   } else if (line.ends_with("metadump not allowed")) {
     fail(Kind::refused,
          "listing keys is switched off; start the server without -X, or give a file of keys instead");
   } else if (result_.keys == 0) {
     fail(Kind::refused,
-         "the server does not support `lru_crawler metadump` (memcached 1.4.31 and later); give a file of "
+         "the server does not support 'lru_crawler metadump' (memcached 1.4.31 and later); give a file of "
          "keys instead");
   } else {
     fail(Kind::unknown, "the dump has a line that is not a key; is this a memcached server?");
   }
 }
 
-// Proxies close on a command they do not know.
+// Proxies close on an unknown command.
 void Dump::take_close() {
   if (result_.complete) return finish();
   if (result_.keys > 0)
     return fail(Kind::unknown, "the server closed the connection in the middle of the dump");
   fail(Kind::refused,
-       "the server closed the connection on `lru_crawler metadump`; if it is a proxy, give the servers "
-       "behind it");
+       "the server closed the connection on 'lru_crawler metadump'; if it is a proxy, give that proxy's "
+       "servers");
 }
 
 void Dump::take_late() {

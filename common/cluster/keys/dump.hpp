@@ -1,35 +1,35 @@
-// One server's dump of its keys, over a connection of its own.
+// Dump: lists the keys of one server, over a separate connection.
 //
-// Below 1.6.19 memcached holds locks while it writes a dump to its client, and a dump that meets a second
-// one, or the growth of the hash table, can stop the whole server. So the server is first asked for its
-// statistics: below 1.6.19 a dump starts only while no other is running and the table neither grows nor is
-// about to. A server that is busy is asked again every second, for LiveKeysOptions::patience.
+// Before 1.6.19 memcached holds locks while it writes a dump to its client. If another dump runs or the hash
+// table grows meanwhile, the whole server can hang. The server's statistics are therefore read first. Below
+// 1.6.19 a dump starts only if no other is running and the table is neither growing nor about to grow. A busy
+// server is queried again, soon and then every second, for LiveKeysOptions::patience.
 #pragma once
 
 #include "common/cluster/keys/live.hpp"
 
 namespace mcds {
 
-// What `stats` says about a server that is to dump its keys.
+// The state of a server before its dump, as its `stats` report it.
 struct DumpState {
-  std::uint32_t release = 0;  // 10618 for 1.6.18; 0: not reported, or in another form
+  std::uint32_t release = 0;  // 10618 for 1.6.18; 0 if not reported, or in another form
   std::uint64_t items = 0;
-  std::uint64_t most_keys = 0;  // that a list of it may have before it is taken for one without end
-  std::uint64_t table = 0;      // places in the hash table
+  std::uint64_t max_keys = 0;  // a longer list is treated as endless
+  std::uint64_t table = 0;     // slots of the hash table
   bool crawling = false, growing = false;
 
   static DumpState of(std::string_view statistics);
-  // Why a dump must not start now; empty: it may. `before`: the state a second earlier.
+  // Returns why a dump must not start now, or an empty string. `before` is the state one second earlier.
   std::string_view objection(const std::optional<DumpState>& before) const;
 };
 
 class Dump final : public LineStream {
  public:
   enum class Phase { looking, dumping, counting };
-  // DumpState::most_keys of the server with this index, as of now.
+  // Returns the current DumpState::max_keys of the server with this index.
   using CountAgain = std::function<std::uint64_t(std::size_t index)>;
 
-  // `first`: counting does not list keys, it only looks at the server.
+  // If `first` is counting, no keys are listed; only the server's statistics are read.
   Dump(const Server& server, std::size_t index, const LiveKeysOptions& options, const tls::Context* tls,
        const TakeLiveKey& take, CountAgain count_again, Phase first = Phase::looking)
       : LineStream(server, options, tls),
@@ -39,9 +39,9 @@ class Dump final : public LineStream {
         patience_(options.patience),
         phase_(first) {}
 
-  void time_is_up() override { fail(Kind::unknown, "not all keys were listed in time"); }
+  void time_is_up() override { fail(Kind::unknown, "not all keys were listed in time; raise --timeout"); }
   LiveKeysOfServer result() const;
-  std::uint64_t most_keys() const { return state_.most_keys; }
+  std::uint64_t max_keys() const { return state_.max_keys; }
 
  private:
   void ask(SteadyTime now) override { look(now, phase_); }
@@ -61,7 +61,7 @@ class Dump final : public LineStream {
   void await_end(SteadyTime now);
   void wait(SteadyTime now, std::string_view why);
   void refuse(std::string_view line);
-  // A server of 1.4.31 to 1.4.39 sends no END.
+  // Returns true for 1.4.31 to 1.4.39, which do not send END.
   bool may_lack_end() const { return state_.release < 10440; }
 
   std::size_t index_;
@@ -75,9 +75,10 @@ class Dump final : public LineStream {
   std::string_view command_;
   SteadyTime asked_at_{};
   std::optional<SteadyTime> busy_until_;
+  Duration pause_ = std::chrono::milliseconds(30);  // before the next attempt
   bool retries_ = false;
-  int refused_ends_ = 0;               // answers to come that end no dump
-  std::optional<SteadyTime> ends_at_;  // unset: it was asked for
+  int refused_ends_ = 0;               // replies to end_question that do not end a dump
+  std::optional<SteadyTime> ends_at_;  // when to send end_question; unset once it was sent
   std::string buffer_;
   LiveKeysOfServer result_;
 };

@@ -11,7 +11,7 @@ namespace {
 
 using meta::Socket;
 
-constexpr std::size_t longest_line = 4096;  // a key of 250 bytes, percent-encoded, and its figures
+constexpr std::size_t max_line_length = 4096;  // a percent-encoded key of 250 bytes and its numbers
 constexpr Duration asked_every = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -28,7 +28,7 @@ short LineStream::events() const {
 }
 
 void LineStream::proceed(short happened, SteadyTime now) {
-  // What has come while this process stood still was not late.
+  // Bytes that arrived while this process was paused are not late.
   if (happened == 0 && now >= deadline_) {
     if (socket_.state() == Socket::State::connecting) return fail(Kind::unreachable, socket_.complaint(true));
     return take_late();
@@ -53,11 +53,11 @@ void LineStream::finish_connecting(SteadyTime now) {
 void LineStream::connected(SteadyTime now) {
   deadline_ = now + options_.timeout;
   const auto& login = credentials_of(server_).login;
-  if (!login || login->form == Login::Form::sasl) return ask(now);  // which is of the other protocol
+  if (!login || login->form == Login::Form::sasl) return ask(now);  // sasl is for the binary protocol
   send(login_.emplace(*login, login_wanted_).words());
 }
 
-// False: there is nothing more to read now.
+// Returns false if there is nothing more to read now.
 bool LineStream::read_login(std::size_t& position, bool closed, SteadyTime now) {
   using Step = LoginExchange::Step;
   if (!login_) return true;
@@ -133,7 +133,7 @@ void LineStream::read_lines(SteadyTime now) {
     }
   }
   input_.erase(0, position);
-  if (busy_ && input_.size() > longest_line)
+  if (busy_ && input_.size() > max_line_length)
     fail(Kind::unknown, "the server sent a line that is too long; is this a memcached server?");
 }
 

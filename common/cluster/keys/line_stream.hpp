@@ -1,5 +1,5 @@
-// One server's long answer, line by line, over a connection of its own. Connecting, TLS, the login and the
-// time limits are here; what is asked and what the lines mean is for those who derive from it to say.
+// LineStream: base class for one server's long reply, read line by line over a separate connection. It
+// connects, logs in and keeps the time limits; subclasses send the command and interpret the lines.
 #pragma once
 
 #include "common/base/clock.hpp"
@@ -12,19 +12,18 @@
 namespace mcds {
 
 struct LineStreamOptions {
-  Duration timeout = std::chrono::seconds(1);  // longest silence of one server
+  Duration timeout = std::chrono::seconds(1);  // maximum silence of one server
   Duration connect_timeout = std::chrono::milliseconds(500);
-  std::optional<Duration> longest = {};  // of the whole, however lively the servers are; unset: no limit
-  Duration patience = std::chrono::seconds(10);    // how long a server that is busy is asked again
-  std::shared_ptr<const RunLimits> run = nullptr;  // the whole ends at its deadline, too
+  std::optional<Duration> longest = {};  // total time, even if the servers keep answering; unset: no limit
+  Duration patience = std::chrono::seconds(10);    // how long a busy server is retried
+  std::shared_ptr<const RunLimits> run = nullptr;  // its deadline applies too
 
-  // Throws Failure(refused) for the binary protocol, which has no such thing.
+  // Throws Failure(refused) for the binary protocol, which has no such commands.
   static LineStreamOptions of(const ConnectOptions& options) {
     if (options.protocol == ConnectOptions::Protocol::binary)
       throw Failure(ErrorCode::refused,
-                    "the binary protocol cannot list keys or watch; leave out --protocol binary, which works "
-                    "unless the "
-                    "server runs with -B binary or -S");
+                    "the binary protocol cannot list or watch keys; omit --protocol binary (a server with -B "
+                    "binary or -S supports nothing else)");
     return {.timeout = options.timeout, .connect_timeout = options.connect_timeout, .run = options.run};
   }
 };
@@ -39,38 +38,37 @@ class LineStream {
 
   void start(SteadyTime now);
   bool busy() const { return busy_; }
-  // What to wait for, in poll's words, and how long at most; descriptor -1: the time alone.
+  // Return the descriptor, events and time limit for poll(); descriptor -1 means the time limit only.
   int descriptor() const { return paused_ ? -1 : socket_.descriptor(); }
   short events() const;
   SteadyTime wakes_at() const { return std::min(deadline_, acts_at_); }
-  // Poll's answer (0: nothing happened).
+  // Handles the result of poll(); `happened` is 0 if there was no event.
   void proceed(short happened, SteadyTime now);
-  // The time for all of them is over.
+  // Called when options.longest, or the deadline of the run, has passed.
   virtual void time_is_up() = 0;
-  // Set when it failed: unreachable (no connection), denied, refused (this server does not do it), unknown
-  // (it broke off).
+  // Returns the failure: unreachable (no connection), denied, refused (not supported), unknown (broken off).
   const std::shared_ptr<const ReplyFailure>& failure() const { return failure_; }
 
  protected:
   using Kind = ReplyFailure::Kind;
 
-  // Connected and logged in: to send(), and to set a deadline.
+  // Called when connected and logged in. It must send() the command and may set a deadline.
   virtual void ask(SteadyTime now) = 0;
-  // Without its line end.
+  // `line` is without its line end.
   virtual void take_line(std::string_view line, SteadyTime now) = 0;
-  // Bytes came, and all whole lines of them were taken.
+  // Called after bytes arrived and their complete lines were handled.
   virtual void received(SteadyTime) {}
-  // The server has closed the connection.
+  // Called when the server has closed the connection.
   virtual void take_close() = 0;
-  // The deadline has passed.
+  // Called when the deadline has passed.
   virtual void take_late() = 0;
-  // The time set by act_at() has come; it is not set any more.
+  // Called when the time set by act_at() has come; that time is unset again.
   virtual void act(SteadyTime) {}
 
   void send(std::string_view text);
   void set_deadline(SteadyTime when) { deadline_ = when; }
   void act_at(SteadyTime when) { acts_at_ = when; }
-  // Nothing is read until act().
+  // Reads nothing until act() is called at `when`.
   void pause_until(SteadyTime when);
   void finish();
   void fail(Kind kind, std::string message);
@@ -90,8 +88,8 @@ class LineStream {
   const LineStreamOptions& options_;
   meta::Socket socket_;
   bool busy_ = true;
-  std::optional<LoginExchange> login_;  // of this connection, until it is done
-  bool login_wanted_ = false;           // the server is known to refuse reads without one
+  std::optional<LoginExchange> login_;  // set until this connection's login is done
+  bool login_wanted_ = false;           // the server is known to refuse reads without a login
   bool paused_ = false;
   std::string unsent_;
   SteadyTime deadline_{};
@@ -101,11 +99,11 @@ class LineStream {
   std::shared_ptr<const ReplyFailure> failure_;
 };
 
-// Runs all of them side by side to their ends, which are after options.longest at the latest, and as soon as
-// `goes_on`, asked several times a second, says false.
+// Runs all streams concurrently until they finish. Ends them early after options.longest, or when `goes_on`
+// returns false; it is called several times a second.
 void run_streams(std::span<LineStream* const> streams, const LineStreamOptions& options, const Clock& clock,
                  const std::function<bool()>& goes_on = {});
-// One for each server of the pool, made by `make`; their results.
+// Runs one stream for each server of the pool, created by `make`, and returns their results.
 template <typename Stream, typename Make>
 auto run_on_all(const Pool& pool, const LineStreamOptions& options, const Clock& clock,
                 const std::function<bool()>& goes_on, const Make& make) {
@@ -118,7 +116,7 @@ auto run_on_all(const Pool& pool, const LineStreamOptions& options, const Clock&
   return results;
 }
 
-// Of a key that a server has percent-encoded the bytes, which are in `buffer` then. False: it is none.
+// Decodes a key that a server has percent-encoded, into `buffer`. Returns false if the encoding is invalid.
 bool decode_key(std::string_view& key, std::string& buffer);
 
 }  // namespace mcds

@@ -14,33 +14,32 @@
 #include "common/base/new_file.hpp"
 #include "common/base/process.hpp"
 #include "common/cluster/keys/dump.hpp"
-#include "common/cluster/request.hpp"
 
 namespace mcds {
 
 namespace {
 
-// The process that takes what servers dump, so that nothing that stops us stops them.
+// A child process reads the dumps, so that the servers do not wait while this process is stopped.
 
-// What the child does: `keep` takes a key and is false when no more of that server is wanted; `goes_on`, to
-// be asked several times a second, is false when it must end.
+// Reads the dumps in the child. `keep` takes a key, and returns false if no more keys of that server are
+// needed. `goes_on` must be called several times a second; when it returns false, the child must end.
 using ReadDumps = std::function<std::vector<LiveKeysOfServer>(const TakeLiveKey& keep,
                                                               const std::function<bool()>& goes_on)>;
 
 constexpr std::size_t memory_size = std::size_t{4} << 20;
 constexpr std::size_t chunk_size = 64 * 1024;
-constexpr std::uint64_t hole_size = std::uint64_t{16} << 20;  // what was read is given back in such pieces
+constexpr std::uint64_t hole_size = std::uint64_t{16} << 20;  // the file's space is freed in such pieces
 
-// Both in the memory that parent and child share.
+// Progress of the child, in memory shared with the parent.
 struct Progress {
-  std::atomic<std::uint64_t> written{0};  // bytes of the records, from the first on
-  std::atomic<int> error{0};              // errno: no more can be kept
+  std::atomic<std::uint64_t> written{0};  // bytes of records written so far
+  std::atomic<int> error{0};              // errno; if set, no more can be kept
 };
 
-// One key, whose bytes follow, or what became of one server, followed by the failure's message.
+// One key, followed by its bytes; or the result for one server, followed by the failure's message.
 struct Record {
   LiveKey about = {};
-  std::uint32_t size = 0;  // of the bytes that follow
+  std::uint32_t size = 0;  // size of the bytes that follow
   bool is_result = false, failed = false, late = false, complete = false, by_table = false, busy = false;
   ReplyFailure::Kind kind = ReplyFailure::Kind::unknown;
 };
@@ -67,10 +66,10 @@ LiveKeysOfServer result_of(const Record& record, std::string_view message) {
   return result;
 }
 
-// Bytes from the child to the parent: the first memory_size of them in memory, the rest in an unnamed file.
-class Passage {
+// Passes bytes from the child to the parent: first memory_size bytes in memory, then an unnamed file.
+class KeyPipe {
  public:
-  explicit Passage(std::size_t servers)
+  explicit KeyPipe(std::size_t servers)
       : size_(sizeof(Progress) + servers * sizeof(std::atomic<bool>) + memory_size),
         file_(Descriptor(open_unnamed_file())),
         file_error_(file_ < 0 ? errno : 0),
@@ -82,15 +81,15 @@ class Passage {
     for (std::size_t i = 0; i < servers; ++i) new (enough_ + i) std::atomic<bool>(false);
     memory_ = reinterpret_cast<char*>(enough_ + servers);
   }
-  ~Passage() { munmap(progress_, size_); }
-  Passage(const Passage&) = delete;
-  Passage& operator=(const Passage&) = delete;
+  ~KeyPipe() { munmap(progress_, size_); }
+  KeyPipe(const KeyPipe&) = delete;
+  KeyPipe& operator=(const KeyPipe&) = delete;
 
   std::atomic<bool>& enough(std::size_t server) { return enough_[server]; }
   int error() const { return progress_->error; }
 
-  // The child's side: of all that was open before it stays open only what it writes to. What is locked by its
-  // descriptor would else be locked until the child ends.
+  // The child's side: closes every inherited descriptor except those it writes to. A file lock held through
+  // one of them would otherwise last until the child ends.
   void only_write() {
     bell_.read_end.reset();
     unsigned from = STDERR_FILENO + 1;
@@ -102,7 +101,7 @@ class Passage {
     }
     close_range(from, UINT_MAX, 0);
   }
-  // False: there is no room.
+  // Returns false if there is no space left.
   bool write(std::string_view bytes) {
     const std::uint64_t from = progress_->written;
     std::uint64_t at = from;
@@ -112,11 +111,11 @@ class Passage {
       bytes.remove_prefix(size);
     }
     progress_->written = at;
-    if (at > from) static_cast<void>(!::write(bell_.write_end, "", 1));  // a full pipe rings all the same
+    if (at > from) static_cast<void>(!::write(bell_.write_end, "", 1));  // a full pipe wakes the parent too
     return progress_->error == 0;
   }
 
-  // The parent's side. Waits for the child; false: it has ended, and all that it wrote is read.
+  // The parent's side. read() waits for bytes; it returns false once the child has exited and all is read.
   void only_read() { bell_.write_end.reset(); }
   bool read(std::string& into) {
     while (position_ == progress_->written) {
@@ -168,7 +167,7 @@ class Passage {
   std::size_t size_;
   Descriptor file_;
   int file_error_;
-  Pipe bell_;  // rung when there is more; its end is the child's
+  Pipe bell_;  // a byte is written for new data; closed when the child ends
   Progress* progress_;
   std::atomic<bool>* enough_;
   char* memory_;
@@ -183,7 +182,7 @@ void append(std::string& to, Record record, std::string_view bytes) {
   to += bytes;
 }
 
-void serve(Passage& passage, const ReadDumps& read) {
+void serve(KeyPipe& passage, const ReadDumps& read) {
   std::string pending;
   const auto flush = [&] {
     const bool kept = passage.write(pending);
@@ -203,7 +202,7 @@ void serve(Passage& passage, const ReadDumps& read) {
 
 class Child {
  public:
-  Child(Passage& passage, const ReadDumps& read) {
+  Child(KeyPipe& passage, const ReadDumps& read) {
     const pid_t parent = getpid();
     pid_ = fork_process();
     if (pid_ == 0) run(passage, read, parent);
@@ -214,13 +213,13 @@ class Child {
   Child& operator=(const Child&) = delete;
 
  private:
-  [[noreturn]] static void run(Passage& passage, const ReadDumps& read, pid_t parent) {
-    passage.only_write();  // first: a new session may wait long for its turn
+  [[noreturn]] static void run(KeyPipe& passage, const ReadDumps& read, pid_t parent) {
+    passage.only_write();  // first, because work_beside() may have to wait
     work_beside(parent, "mcds-dump");
     try {
       serve(passage, read);
     } catch (...) {
-      _exit(1);  // the results are missing
+      _exit(1);  // the parent finds the results missing
     }
     _exit(0);
   }
@@ -228,9 +227,9 @@ class Child {
   pid_t pid_;
 };
 
-class Taker {
+class KeyPipeReader {
  public:
-  Taker(Passage& passage, std::size_t servers, const TakeLiveKey& take)
+  KeyPipeReader(KeyPipe& passage, std::size_t servers, const TakeLiveKey& take)
       : passage_(passage), take_(take), given_(servers) {
     const ReplyFailure ended{ReplyFailure::Kind::unknown,
                              "the process that reads the list of keys was ended"};
@@ -254,7 +253,7 @@ class Taker {
     if (const int error = passage_.error(); error != 0) {
       throw Failure(ErrorCode::cannot_write, "cannot keep the list of keys in " + temporary_folder() + ": " +
                                                  std::strerror(error) +
-                                                 "; set TMPDIR to where there is room");
+                                                 "; set TMPDIR to a directory with room");
     }
     for (std::size_t i = 0; i < results_.size(); ++i) {
       if (passage_.enough(i)) results_[i] = {};
@@ -276,13 +275,13 @@ class Taker {
     if (!take_(record.about)) passage_.enough(server) = true;
   }
 
-  Passage& passage_;
+  KeyPipe& passage_;
   const TakeLiveKey& take_;
   std::vector<std::uint64_t> given_;
   std::vector<LiveKeysOfServer> results_;
 };
 
-// The next word: `name=value`. The fields come in a fixed order, later versions add some.
+// Returns the next word, a `name=value`. The fields have a fixed order; later versions add more.
 std::string_view take_field(std::string_view& line) {
   while (line.starts_with(' ')) line.remove_prefix(1);
   const std::string_view word = line.substr(0, line.find(' '));
@@ -298,12 +297,12 @@ bool take_number(std::string_view word, std::string_view name, Number& number) {
   return error == std::errc{} && stop == end;
 }
 
-// Runs `read` in a child, and gives what it keeps to `take`, here. Throws as read_live_keys().
+// Runs `read` in a child and passes its keys to `take` in this process. Throws like read_live_keys().
 std::vector<LiveKeysOfServer> read_by_child(std::size_t servers, const TakeLiveKey& take,
                                             const ReadDumps& read) {
-  Passage passage(servers);
+  KeyPipe passage(servers);
   const Child child(passage, read);
-  return Taker(passage, servers, take).run();
+  return KeyPipeReader(passage, servers, take).run();
 }
 
 }  // namespace
@@ -314,7 +313,7 @@ std::optional<LiveKey> parse_metadump_line(std::string_view line, std::string& b
   result.key = take_field(line).substr(4);
   bool expires = false, accessed = false;
   for (auto word = take_field(line); !word.empty(); word = take_field(line)) {
-    // What is no number is no time; of the other words nothing is asked.
+    // An invalid number does not count as a time. Other fields are not needed.
     if (word[0] == 'e') expires = expires || take_number(word, "exp=", result.expires_at);
     if (word[0] == 'l') accessed = accessed || take_number(word, "la=", result.last_accessed_at);
     if (word[0] == 'c') take_number(word, "cas=", result.cas);
@@ -329,13 +328,13 @@ std::vector<LiveKeysOfServer> read_live_keys(const Pool& pool, const LiveKeysOpt
                                              const Clock& clock, const TakeLiveKey& take) {
   tls::Contexts tls;
   for (const Server& server : pool)
-    static_cast<void>(tls.of(server));  // what is wrong with them is said here
+    static_cast<void>(tls.of(server));  // reports invalid files in this process
   return read_by_child(pool.size(), take, [&](const TakeLiveKey& keep, const std::function<bool()>& goes_on) {
     const auto count_again = [&](std::size_t index) {
       Dump dump(pool[index], index, options, tls.of(pool[index]), keep, {}, Dump::Phase::counting);
       LineStream* const only = &dump;
       run_streams({&only, 1}, options, clock);
-      return dump.most_keys();
+      return dump.max_keys();
     };
     return run_on_all<Dump>(pool, options, clock, goes_on, [&](const Server& server, std::size_t index) {
       return std::make_unique<Dump>(server, index, options, tls.of(server), keep, count_again);
@@ -347,7 +346,7 @@ bool KeySelection::has(std::string_view key) const {
   if (!key.starts_with(key_prefix)) return false;
   const std::string_view name = key.substr(key_prefix.size());
   if (prefix && !name.starts_with(*prefix)) return false;
-  // A pattern cannot see behind a NUL, so it never matches a key that has one.
+  // fnmatch() stops at a NUL, so a pattern never matches a key that has one.
   return !pattern || (name.find('\0') == std::string_view::npos &&
                       fnmatch(pattern->c_str(), std::string(name).c_str(), 0) == 0);
 }

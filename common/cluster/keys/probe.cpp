@@ -42,7 +42,7 @@ struct Tally {
   }
 };
 
-// Of all copies, or of those on the owners' servers.
+// Counts all copies, or those on the owners' servers.
 Tally tally(const KeyCopies& copies, const Owners* owners = nullptr) {
   Tally result;
   for (const auto& copy : copies) {
@@ -51,7 +51,7 @@ Tally tally(const KeyCopies& copies, const Owners* owners = nullptr) {
   return result;
 }
 
-// Those that must have the key; where none must, any of them will do.
+// Returns the owners that must have the key, or all owners if none must.
 Owners needed(const Owners& owners) {
   Owners result{owners.policy, {}};
   for (const Owner& owner : owners.list) {
@@ -123,18 +123,18 @@ std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string>
   return result;
 }
 
-Strays strays_of(const KeyCopies& copies, const Owners& owners, bool even_last) {
+NotOnOwner find_not_on_owner(const KeyCopies& copies, const Owners& owners, bool even_last) {
   const Tally held = tally(copies, &owners);
-  Strays strays;
-  if (held.found == 0 && (!even_last || held.unanswered > 0)) return strays;
+  NotOnOwner not_on_owner;
+  if (held.found == 0 && (!even_last || held.unanswered > 0)) return not_on_owner;
   for (const auto& copy : copies) {
     if (!copy.found() || owners.has(copy.server)) continue;
     const bool same = std::ranges::all_of(copies, [&](const KeyCopy& other) {
       return !other.found() || (held.found > 0 && !owners.has(other.server)) || equal(copy, other);
     });
-    (same ? strays.equal : strays.different).push_back(copy.server);
+    (same ? not_on_owner.equal : not_on_owner.different).push_back(copy.server);
   }
-  return strays;
+  return not_on_owner;
 }
 
 void PruneEvidence::add(const std::string& key, const KeyCopies& copies, const Owners& owners) {
@@ -142,16 +142,16 @@ void PruneEvidence::add(const std::string& key, const KeyCopies& copies, const O
   const Tally all = tally(copies);
   const Tally held = tally(copies, &owners);
   if (all.found == 0) return;
-  if (held.found == 0 && held.unanswered > 0) return;  // it may be there
+  if (held.found == 0 && held.unanswered > 0) return;  // an owner that did not answer may have it
   ++keys_;
   explained_ += held.found > 0 ? 1 : 0;
   ++by_copies_[all.found];
-  OfServer& of_server = by_server_[owners.list.front().server];
-  ++of_server.keys;
-  of_server.with_strays += all.found > held.found ? 1 : 0;
+  PerServer& per_server = by_server_[owners.list.front().server];
+  ++per_server.keys;
+  per_server.with_not_on_owner += all.found > held.found ? 1 : 0;
   for (const KeyCopy& copy : copies) {
-    if (strays_.size() < enough && copy.found() && !owners.has(copy.server))
-      strays_.push_back({key, {copy.server}});
+    if (not_on_owner_.size() < enough && copy.found() && !owners.has(copy.server))
+      not_on_owner_.push_back({key, {copy.server}});
   }
 }
 
@@ -163,31 +163,31 @@ std::size_t PruneEvidence::usual_copies() const {
   return usual;
 }
 
-PruneEvidence::Doubt PruneEvidence::doubt(bool even_replicas) const {
-  if (keys_ == 0) return Doubt::none;
+PruneEvidence::PruneRefusal PruneEvidence::refusal(bool even_replicas) const {
+  if (keys_ == 0) return PruneRefusal::none;
   const std::size_t usual = usual_copies();
   const bool uniform = usual > 1 && by_server_.size() > 1 && by_copies_.at(usual) * 2 > keys_ &&
                        std::ranges::all_of(by_server_, [](const auto& one) {
-                         return one.second.with_strays * 2 > one.second.keys;
+                         return one.second.with_not_on_owner * 2 > one.second.keys;
                        });
-  if (uniform && !even_replicas) return Doubt::replicated;
-  return explained_ * 100 < keys_ * 95 ? Doubt::unexplained : Doubt::none;
+  if (uniform && !even_replicas) return PruneRefusal::replicated;
+  return explained_ * 100 < keys_ * 95 ? PruneRefusal::unexplained : PruneRefusal::none;
 }
 
 namespace {
 
-// Of the copies that stay, one that may be this very item.
-std::optional<TwoPlaces> twin_of(const std::string& key, const KeyCopies& copies, std::size_t server,
-                                 std::span<const std::size_t> removed) {
+// Returns a copy that stays and may be the same item as the copy on `server`.
+std::optional<SourceAndTarget> twin_of(const std::string& key, const KeyCopies& copies, std::size_t server,
+                                       std::span<const std::size_t> removed) {
   for (const KeyCopy& copy : copies) {
     const bool stays = std::ranges::find(removed, copy.server) == removed.end();
     if (stays && copy.found() && may_be_same(copies[server].cas, copy.cas) &&
         copy.md5 == copies[server].md5 && copy.flags == copies[server].flags) {
       const KeyCopy& seen = copies[server];
-      return TwoPlaces{key, server, key, copy.server, [&seen](const Reply& now) {
-                         return now.cas == seen.cas && now.flags == seen.flags &&
-                                md5_hex(now.value) == seen.md5;
-                       }};
+      return SourceAndTarget{key, server, key, copy.server, [&seen](const Reply& now) {
+                               return now.cas == seen.cas && now.flags == seen.flags &&
+                                      md5_hex(now.value) == seen.md5;
+                             }};
     }
   }
   return std::nullopt;
@@ -198,13 +198,13 @@ std::optional<TwoPlaces> twin_of(const std::string& key, const KeyCopies& copies
 std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key, const KeyCopies& copies,
                                        std::span<const std::size_t> servers) {
   std::vector<RemovedCopy> removed;
-  std::vector<TwoPlaces> twins;
+  std::vector<SourceAndTarget> twins;
   for (const std::size_t server : servers) {
     if (auto twin = twin_of(key, copies, server, servers)) twins.push_back(std::move(*twin));
   }
   const std::vector<Sameness> found = are_same(cluster, cluster, twins);
   std::vector<Request> requests;
-  std::vector<std::size_t> asked;  // places in `removed`
+  std::vector<std::size_t> asked;  // indexes into `removed`
   for (std::size_t next = 0; const std::size_t server : servers) {
     RemovedCopy& result = removed.emplace_back(RemovedCopy{server, Removal::changed, {}});
     CasUnique cas = copies[server].cas;
@@ -234,18 +234,18 @@ KeyCopies after_removal(KeyCopies copies, std::span<const RemovedCopy> removed) 
   return copies;
 }
 
-std::vector<Sameness> are_same(Cluster& cluster, Cluster& other, std::span<const TwoPlaces> places) {
+std::vector<Sameness> are_same(Cluster& cluster, Cluster& other, std::span<const SourceAndTarget> places) {
   std::vector<Sameness> result(places.size());
   if (places.empty()) return result;
   std::vector<Request> appends, gets, others;
-  for (const TwoPlaces& place : places) {
+  for (const SourceAndTarget& place : places) {
     appends.push_back(Request::gets(place.key).on(place.server));
     appends.push_back(Request::append(place.key, "").on(place.server));
     gets.push_back(Request::gets(place.key).on(place.server));
     others.push_back(Request::gets(place.other_key).on(place.other_server));
   }
   const std::vector<Reply> appended = cluster.execute(appends);
-  // The second last: if there is a write in between, the first's cas unique is outdated and removes nothing.
+  // Read the first item first: after a write in between, its token is outdated and removes nothing.
   const std::vector<Reply> ones = cluster.execute(gets);
   const std::vector<Reply> seen = other.execute(others);
   for (std::size_t i = 0; i < places.size(); ++i) {

@@ -6,7 +6,7 @@ namespace mcds {
 
 namespace {
 
-// A word that a version does not know is an error, and nothing is watched.
+// A version that lacks one of these event types answers an error and watches nothing.
 constexpr std::string_view with_deletions = "watch fetchers mutations evictions deletions\r\n";
 constexpr std::string_view without_deletions = "watch fetchers mutations evictions\r\n";
 
@@ -37,7 +37,7 @@ class Watch final : public LineStream {
       : LineStream(server, options, tls), index_(index), clock_(clock), take_(take) {}
 
   void time_is_up() override {
-    if (!began_) return fail(Kind::unreachable, "no answer to `watch`; the server is stopped or busy");
+    if (!began_) return fail(Kind::unreachable, "no answer to 'watch'; the server is stopped or busy");
     end_watch();
     finish();
   }
@@ -48,7 +48,8 @@ class Watch final : public LineStream {
   }
 
  private:
-  // While others watch and nothing happens, its log sleeps for up to a second before it answers.
+  // The server's log thread sleeps for up to a second before it answers if there are other watchers and no
+  // events.
   void ask(SteadyTime now) override {
     set_deadline(now + options().timeout + std::chrono::seconds(1));
     send(command_);
@@ -60,7 +61,7 @@ class Watch final : public LineStream {
       began_ = now;
       result_.deletions = command_ == with_deletions;
       if (options().longest) act_at(now + *options().longest);
-      return set_deadline(SteadyTime::max());  // nothing happens, nothing is written
+      return set_deadline(SteadyTime::max());  // without events the server writes nothing
     }
     if (line.starts_with("ERROR") && command_ == with_deletions) {
       command_ = without_deletions;
@@ -69,8 +70,9 @@ class Watch final : public LineStream {
     if (line.starts_with("CLIENT_ERROR watch commands not allowed"))
       return fail(Kind::refused, "watching is switched off; start the server without -W");
     if (line.starts_with("WATCHER_TOO_MANY"))
-      return fail(Kind::unreachable, "the server has as many watchers as it takes; end others, or try again");
-    fail(Kind::refused, "the server does not support `watch` (memcached 1.4.26 and later)");
+      return fail(Kind::unreachable,
+                  "the server has its maximum number of watchers; end others or try again");
+    fail(Kind::refused, "the server does not support 'watch' (memcached 1.4.26 and later)");
   }
 
   void act(SteadyTime) override { time_is_up(); }
@@ -85,13 +87,13 @@ class Watch final : public LineStream {
     event->server = index_;
     ++result_.events;
     using What = KeyEvent::What;
-    if (event->what == What::evicted) return take_(*event);  // may come between a look-up and its store
+    if (event->what == What::evicted) return take_(*event);  // may come between a fetch and its store
     if (event->what != What::found && event->what != What::missed && looked_up_ &&
         looked_up_->key == event->key)
       looked_up_.reset();
     release();
     const bool is_lookup = event->what == What::found || event->what == What::missed;
-    // A refused set makes the server look for an older value, to remove it.
+    // After a refused set, the server fetches the old value to remove it.
     const bool is_refused = event->what == What::too_large || event->what == What::no_memory;
     const std::string refused = std::exchange(refused_key_, is_refused ? std::string(event->key) : "");
     if (!is_lookup) return take_(*event);
@@ -101,7 +103,7 @@ class Watch final : public LineStream {
     looked_up_->key = looked_up_key_;
   }
 
-  // What follows shows whether it was part of a store: the two are written together.
+  // Reports the held fetch. The next event shows whether it belonged to a store: both are written together.
   void release() {
     if (const auto event = std::exchange(looked_up_, std::nullopt)) take_(*event);
   }
@@ -113,12 +115,11 @@ class Watch final : public LineStream {
 
   void take_close() override {
     if (!began_) {
-      return fail(
-          Kind::refused,
-          "the server closed the connection on `watch`; if it is a proxy, give the servers behind it");
+      return fail(Kind::refused,
+                  "the server closed the connection on 'watch'; if it is a proxy, give that proxy's servers");
     }
     end_watch();
-    fail(Kind::unknown, "the server closed the connection while it was watched");
+    fail(Kind::unknown, "the server closed the connection during the watch; try again");
   }
   void take_late() override { time_is_up(); }
 
@@ -130,13 +131,13 @@ class Watch final : public LineStream {
   std::string buffer_;
   std::optional<KeyEvent> looked_up_;
   std::string looked_up_key_;
-  std::string refused_key_;  // of the store before
+  std::string refused_key_;  // of the previous store, if it was refused
   WatchedServer result_;
 };
 
 }  // namespace
 
-// ts=1795254618.123456 gid=7 type=item_get key=price%3A44 status=found clsid=1 cfd=26 size=3
+// A line is: ts=1795254618.123456 gid=7 type=item_get key=price%3A44 status=found clsid=1 cfd=26 size=3
 std::optional<KeyEvent> parse_watch_line(std::string_view line, std::string& buffer) {
   if (!line.starts_with("ts=")) return std::nullopt;
   const auto type = field(line, " type=");
@@ -157,7 +158,7 @@ std::vector<WatchedServer> watch_keys(const Pool& pool, const LineStreamOptions&
                                       const std::function<bool()>& goes_on) {
   tls::Contexts tls;
   LineStreamOptions whole = options;
-  whole.longest.reset();  // it counts from the answer of each
+  whole.longest.reset();  // the time counts from each server's first answer
   return run_on_all<Watch>(pool, whole, clock, goes_on, [&](const Server& server, std::size_t index) {
     return std::make_unique<Watch>(server, index, options, tls.of(server), clock, take);
   });

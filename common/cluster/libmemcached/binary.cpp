@@ -13,9 +13,9 @@ namespace {
 using Kind = ReplyFailure::Kind;
 
 constexpr std::string_view absent_key = "mcds:what-server-is-this";
-constexpr std::uint32_t creates_nothing = 0xffffffff;  // as exptime of incr and decr
+constexpr std::uint32_t creates_nothing = 0xffffffff;  // as the exptime of incr and decr: do not create
 
-// What a child is asked: followed by the key and the value.
+// A request to the child, followed by the key and the value.
 struct Question {
   Op op;
   std::uint32_t flags;
@@ -24,20 +24,20 @@ struct Question {
   std::int32_t timeout_ms;
 };
 
-// What it answers: followed by the value.
+// The child's reply, followed by the value.
 struct Answer {
   memcached_return_t said;
-  bool is_text = false;  // not asked: incr, decr of a value that is not a number
+  bool is_text = false;  // incr, decr: the value is not a number, so the server was not asked
   std::uint32_t flags = 0;
   std::uint64_t number = 0, cas = 0;
 };
 
-// How a connection began: followed by the version, and by the library's message.
+// The results of a connection's first two requests, followed by the version and the library's message.
 struct Beginning {
   memcached_return_t version, look;
 };
 
-// The child's side.
+// Caller runs in the child and executes the parent's requests with libmemcached.
 
 class Caller {
  public:
@@ -145,7 +145,7 @@ class Caller {
   memcached_st* client_;
 };
 
-// The parent's side.
+// Everything below runs in the parent.
 
 Asked asked_by(Op op) {
   switch (op) {
@@ -168,13 +168,13 @@ Outcome success_of(Op op) {
   return shows ? Outcome::hit : removes ? Outcome::deleted : Outcome::stored;
 }
 
-// One server's connection, in a child of its own.
-class BinaryLane {
+// The connection to one server, in its own child process.
+class BinaryConnection {
  public:
-  BinaryLane(const Server& server, std::size_t index, const ConnectOptions& options)
+  BinaryConnection(const Server& server, std::size_t index, const ConnectOptions& options)
       : server_(server), index_(index), options_(options) {}
 
-  const Dialect& dialect() const { return dialect_; }
+  const ServerProtocol& protocol() const { return protocol_; }
 
   Reply execute(const Request& request) {
     if (auto refusal = refusal_of(request))
@@ -187,7 +187,7 @@ class BinaryLane {
       opened = true;
     }
     const bool compares = asked_by(request.op) == Asked::compare;
-    if (compares && !stamps_.contains(request.cas.value)) return Reply::of(Outcome::exists, index_);
+    if (compares && !seen_cas_tokens_.contains(request.cas.value)) return Reply::of(Outcome::exists, index_);
     Reply reply = request.op == Op::add_and_get ? add_and_get(request) : ask(request);
     reply.opened = opened;
     reply.protocol = Reply::Protocol::classic;
@@ -197,7 +197,7 @@ class BinaryLane {
  private:
   std::optional<std::string> refusal_of(const Request& request) const {
     if (auto refusal = refusal_before_sending(request)) return refusal;
-    if (server_.tls) return "libmemcached has no TLS; leave out --protocol binary for tls:// servers";
+    if (server_.tls) return "libmemcached has no TLS; omit --protocol binary for tls:// servers";
     if (server_.is_unix() && credentials_of(server_).login)
       return "libmemcached logs in by TCP only; give the server's HOST:PORT";
     if (request.op == Op::incr_or_create || request.op == Op::append_or_create)
@@ -215,15 +215,15 @@ class BinaryLane {
     return Reply::failed_with(kind, std::move(why), index_, late);
   }
 
-  // The failure, or nothing.
+  // Returns the failure, or nullopt if the connection is open.
   std::optional<Reply> open() {
     const std::int32_t timeout = milliseconds_left(options_.timeout);
     if (timeout == 0) return not_sent(Kind::unreachable, "not sent: the deadline has passed", true);
     const Duration connect_timeout = options_.left(clock_, options_.connect_timeout);
-    stamps_.clear();
+    seen_cas_tokens_.clear();
     child_ = std::make_unique<Child>(
         "mcds-binary", [&](const Line& line) { Caller(server_, connect_timeout, line).run(timeout); });
-    // A login takes three answers.
+    // A login takes three round trips.
     child_->wait_no_longer_than(connect_timeout + 4 * std::chrono::milliseconds(timeout) +
                                 std::chrono::seconds(1));
     Beginning beginning{};
@@ -231,7 +231,7 @@ class BinaryLane {
     if (!line.receive_value(beginning))
       return not_sent(Kind::unreachable, "libmemcached did not connect in time", true);
     const auto version = line.receive_text(), why = line.receive_text();
-    if (!version || !why) return not_sent(Kind::unreachable, "libmemcached ended while it connected");
+    if (!version || !why) return not_sent(Kind::unreachable, "libmemcached ended while connecting");
     return judge(beginning, *version, plain_words(*why));
   }
 
@@ -242,23 +242,26 @@ class BinaryLane {
                              why.find("TIMEOUT") == std::string::npos &&
                              why.find("HOST LOOKUP") == std::string::npos;
       if (logs_in && connected)
-        return not_sent(Kind::denied, "the server rejected the SASL login, or takes none (" + why +
-                                          "); check --user and --password-file, and that it runs with -S");
-      return not_sent(Kind::unreachable,
-                      "no answer in the binary protocol (" + why + "); is the server up, and not -B ascii?");
+        return not_sent(Kind::denied,
+                        "the server rejected the SASL login, or does not support SASL (" + why +
+                            "); check --user and --password-file, and that the server runs with -S");
+      return not_sent(Kind::unreachable, "no answer in the binary protocol (" + why +
+                                             "); is the server up, and without -B ascii?");
     }
     if (beginning.look == MEMCACHED_AUTH_FAILURE)
       return not_sent(
           Kind::denied,
           "the server requires a SASL login; give --auth sasl, --user NAME and --password-file FILE");
     if (beginning.look != MEMCACHED_NOTSTORED && beginning.look != MEMCACHED_SUCCESS)
-      return not_sent(Kind::unreachable, "the server does not answer as a memcached in the binary protocol");
-    dialect_.words = Dialect::Words::classic;
-    dialect_.take_version(version);
+      return not_sent(Kind::unreachable,
+                      "the server does not answer in memcached's binary protocol; check the port, and omit "
+                      "--protocol binary");
+    protocol_.words = ServerProtocol::CommandSet::classic;
+    protocol_.take_version(version);
     return std::nullopt;
   }
 
-  // add, then gets: the add alone is a change.
+  // Sends add, then gets. Only the add is a change, so only its unknown outcome is reported.
   Reply add_and_get(const Request& request) {
     Request part = request;
     part.op = Op::add;
@@ -311,7 +314,7 @@ class BinaryLane {
       reply.flags = answer.flags;
       if (asked_by(request.op) == Asked::read && request.op != Op::get) {
         reply.cas = {answer.cas};
-        stamps_.insert(answer.cas);
+        seen_cas_tokens_.insert(answer.cas);
       }
       return reply;
     }
@@ -329,9 +332,9 @@ class BinaryLane {
   std::size_t index_;
   const ConnectOptions& options_;
   SystemClock clock_;
-  Dialect dialect_;
+  ServerProtocol protocol_;
   std::unique_ptr<Child> child_;
-  std::unordered_set<std::uint64_t> stamps_;  // of this connection
+  std::unordered_set<std::uint64_t> seen_cas_tokens_;  // cas tokens fetched on this connection
 };
 
 class BinaryTransport final : public Transport {
@@ -340,7 +343,7 @@ class BinaryTransport final : public Transport {
       : placement_(std::move(placement)), options_(options) {
     static_cast<void>(library());
     for (const Server& server : placement_->pool())
-      lanes_.push_back(std::make_unique<BinaryLane>(server, lanes_.size(), options_));
+      connections_.push_back(std::make_unique<BinaryConnection>(server, connections_.size(), options_));
   }
 
   using Cluster::execute;
@@ -348,20 +351,22 @@ class BinaryTransport final : public Transport {
     std::vector<Reply> replies;
     for (const Request& request : batch) {
       const SteadyTime before = clock_.steady();
-      replies.push_back(lanes_[server_of(request)]->execute(request));
+      replies.push_back(connections_[server_of(request)]->execute(request));
       replies.back().round_trip =
           std::chrono::duration_cast<std::chrono::microseconds>(clock_.steady() - before);
     }
     return replies;
   }
   const Placement& placement() const override { return *placement_; }
-  const Dialect& dialect(std::size_t server) const override { return lanes_[server]->dialect(); }
+  const ServerProtocol& protocol(std::size_t server) const override {
+    return connections_[server]->protocol();
+  }
 
  private:
   std::shared_ptr<const Placement> placement_;
   ConnectOptions options_;
   SystemClock clock_;
-  std::vector<std::unique_ptr<BinaryLane>> lanes_;
+  std::vector<std::unique_ptr<BinaryConnection>> connections_;
 };
 
 }  // namespace

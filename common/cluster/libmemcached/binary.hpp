@@ -1,19 +1,17 @@
-// Servers that speak the binary protocol alone (-B binary), or want a SASL login (-S): through
-// libmemcached, which is loaded for that. The protocol is deprecated, so nothing of it is written here.
+// A transport for servers that accept only the binary protocol (-B binary) or a SASL login (-S). It loads
+// libmemcached, because the protocol is deprecated and not worth an implementation of our own.
 //
-// A child process per server calls the library (child.hpp): an assertion of the library, which ends its
-// process, is a reply that did not come. One request is on the way at a time, over all servers: no speed is
-// promised. What the protocol cannot do: show how long an item still lives (probe has no ttl), compare when
-// it removes (remove_if stores an item that has expired, by cas), create while it counts (put Composites
-// around it).
+// One child process per server calls the library (library.hpp). If an assertion of the library ends that
+// process, the reply is missing. Only one request is in flight at a time, over all servers, so this transport
+// is slow. The protocol cannot report the remaining ttl (probe has none), compare while it removes (remove_if
+// stores an expired item by cas), or create while it counts (put Composites around it).
 //
-// A connection begins with two questions that change nothing: the version, and an append of nothing to a
-// key that is not there. Only then are requests sent, because a read that is denied is not told from an
-// empty value. After a word that is not in the table below, the connection is closed, and the next request
-// makes another.
+// Each connection starts with two requests that change nothing: version, and an append of no bytes to a
+// missing key. They come first because a denied read looks like an empty value. After a result that the table
+// below lacks, the connection is closed; the next request opens another.
 //
-// A change is sent once: the library does not resend, nor does this. What it says is translated by this
-// table; `really` is what the same server says in text.
+// A change is sent once: neither the library nor this transport resends it. The table translates the
+// library's results; `really` is the text protocol's reply in the same case.
 #pragma once
 
 #include <array>
@@ -28,7 +26,7 @@ enum class Asked { read, add, replace, append, compare, other };
 struct Word {
   Asked asked;
   memcached_return_t said;
-  Outcome outcome;  // failed: `kind`
+  Outcome outcome;  // failed: see `kind`
   ReplyFailure::Kind kind;
   const char* really;
 };
@@ -42,23 +40,23 @@ inline constexpr std::array words{
     Word{Asked::compare, MEMCACHED_DATA_EXISTS, Outcome::exists, Failed::unknown, "EXISTS"},
     Word{Asked::compare, MEMCACHED_NOTFOUND, Outcome::not_found, Failed::unknown, "NOT_FOUND"},
     Word{Asked::other, MEMCACHED_NOTFOUND, Outcome::not_found, Failed::unknown, "NOT_FOUND"},
-    // These of every operation.
+    // The following results can come from every operation.
     Word{Asked::other, MEMCACHED_E2BIG, Outcome::failed, Failed::refused,
          "SERVER_ERROR object too large for cache: raise -I of the server, or store less"},
     Word{Asked::other, MEMCACHED_MEMORY_ALLOCATION_FAILURE, Outcome::failed, Failed::refused,
          "SERVER_ERROR out of memory storing object: the server has no memory left (-m, -M)"},
     Word{Asked::other, MEMCACHED_AUTH_FAILURE, Outcome::failed, Failed::denied,
          "CLIENT_ERROR unauthenticated"},
-    // `incr` and `decr` of text say MEMCACHED_UNKNOWN_READ_FAILURE, as garbage does: the value is looked at
-    // first. A wrong password, and a login where there is none, say MEMCACHED_SOME_ERRORS and, asked again,
-    // MEMCACHED_SERVER_MARKED_DEAD: the library's message has the cause, and the connection's first
-    // question fails. A denied get says MEMCACHED_SUCCESS, with no value, as an empty item does: the second
-    // question shows it.
+    // Results that the table cannot translate: incr and decr of text give MEMCACHED_UNKNOWN_READ_FAILURE, as
+    // garbage does, so the value is read first. A wrong password, or a login that the server does not
+    // support, gives MEMCACHED_SOME_ERRORS, and MEMCACHED_SERVER_MARKED_DEAD on the next try. The
+    // connection's first request then fails, with the cause in the library's message. A denied get gives
+    // MEMCACHED_SUCCESS without a value; the second request of the connection detects it.
 };
-// Null: it is none of them, and a change may have been applied.
+// Returns the matching row, or nullptr if there is none; then a change may have been applied.
 const Word* word_for(Op op, memcached_return_t said);
 
-// Throws Failure(configuration) when the library is not here.
+// Throws Failure(configuration) if the library is not installed.
 std::unique_ptr<Transport> make_binary_transport(std::shared_ptr<const Placement> placement,
                                                  const ConnectOptions& options);
 

@@ -13,52 +13,47 @@
 #include "common/base/text.hpp"
 #include "common/cluster/libmemcached/library.hpp"
 #include "common/placement/pools/pool.hpp"
+#include "common/placement/profiles/profile.hpp"
 
 namespace mcds::libmemcached {
 
 namespace {
 
-// What is known of a configuration string of libmemcached before the library sees it: it is foreign text,
-// and the library obeys words that end its program or read other files, and aborts at numbers that it does
-// not expect.
+// Checks of a configuration string before the library sees it. The string is untrusted: the library obeys
+// words that end its program or read other files, and aborts on unexpected numbers.
 
-constexpr std::size_t longest_text = std::size_t{64} << 10;
-constexpr std::size_t most_servers = 100;  // the library aborts with more
-constexpr std::uint64_t largest_port = 65535;
-
-bool is_digit_of_text(char c) {
-  return c >= '0' && c <= '9';
-}
+constexpr std::size_t max_text_length = std::size_t{64} << 10;
+constexpr std::size_t max_servers = 100;  // the library aborts with more
+constexpr std::uint64_t max_port = 65535;
 
 bool is_of_host(char c) {
-  return is_digit_of_text(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_' ||
-         c == '-';
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_' || c == '-';
 }
 
-// Walks the text in the steps of the library's scanner, as far as that takes: a statement begins at the
-// start and behind each space, and what is quoted or a comment is one piece.
+// Scans the text as the library's scanner does: a statement begins at the start and after each space; a
+// quoted text or a comment is one token.
 class TextReader {
  public:
   explicit TextReader(std::string_view text) : text_(text) {}
 
-  // The servers as they are written, for their weights and whether they have a port: the library shows
-  // neither. Statements that it would refuse may be missing. Throws Failure(configuration) for what it must
-  // not be given: anything that begins like a word instead of an option (RESET, INCLUDE, ERROR …),
-  // --CONFIGURE-FILE, more than 100 servers, ports above 65535, a quotation mark without its end, more than
-  // 64 KiB, a NUL.
+  // Returns the servers as they are written, with their weights and ports, which the library does not report.
+  // Statements that the library would refuse may be missing. Throws Failure(configuration) for texts that the
+  // library must not get: a word that does not start like an option (RESET, INCLUDE, ERROR …),
+  // --CONFIGURE-FILE, more than 100 servers, a port above 65535, an unterminated quotation, more than 64 KiB,
+  // a NUL.
   Pool run() {
-    if (text_.size() > longest_text)
+    if (text_.size() > max_text_length)
       throw bad_configuration("the string for libmemcached is longer than 64 KiB");
     if (text_.find('\0') != std::string_view::npos)
       throw bad_configuration("the string for libmemcached has a NUL in it");
     while (at_ < text_.size()) step();
-    if (servers_.size() > most_servers)
-      throw bad_configuration("libmemcached takes no more than 100 servers; the string has " +
+    if (servers_.size() > max_servers)
+      throw bad_configuration("libmemcached supports at most 100 servers, and the string has " +
                               std::to_string(servers_.size()));
     return std::move(servers_);
   }
 
-  // The places of what follows each /?, and how long that is.
+  // Returns the offset and length of each number after /?.
   const std::vector<std::pair<std::size_t, std::size_t>>& weights() const { return weights_; }
 
  private:
@@ -92,17 +87,18 @@ class TextReader {
     if (takes("--SOCKET="))
       return server({}, text_.substr(at_).starts_with('"') ? quoted() : run_of(is_of_host));
     if (takes("--CONFIGURE-FILE"))
-      throw bad_configuration("--CONFIGURE-FILE reads another file: write out what it has");
+      throw bad_configuration("--CONFIGURE-FILE is not supported; copy that file's options into the string");
     if (text_.substr(at_).starts_with("--")) return;
     const std::string word(run_of([](char c) { return c != ' ' && c != '\n' && c != '\r' && c != '\t'; }));
-    if (strcasecmp(word.c_str(), "END") == 0) {  // nothing behind it is read
+    if (strcasecmp(word.c_str(), "END") == 0) {  // the library ignores the rest
       at_ = text_.size();
       return;
     }
     throw bad_configuration(
-        "a string for libmemcached has options, which begin with --; word " +
+        "word " +
         std::to_string(std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at_), ' ') + 1) +
-        " does not, and is not shown, because it may hold a password");
+        " of the string for libmemcached does not begin with --; write options only (the word may hold a "
+        "password and is not shown)");
   }
 
   template <typename Is>
@@ -112,14 +108,14 @@ class TextReader {
     return text_.substr(from, at_ - from);
   }
 
-  // Without its quotation marks.
+  // Returns the text between quotation marks.
   std::string_view quoted() {
     const std::size_t from = ++at_;
     for (; at_ < text_.size(); ++at_) {
       if (text_[at_] == '"') return text_.substr(from, at_++ - from);
       if (text_[at_] == '\\' && (++at_ == text_.size() || text_[at_] == '\n')) break;
     }
-    throw bad_configuration("the string for libmemcached has a quotation mark without its end");
+    throw bad_configuration("the string for libmemcached has a quotation mark that is not closed");
   }
 
   void server(std::string_view host, std::string_view path) {
@@ -132,12 +128,12 @@ class TextReader {
     servers_.push_back(std::move(found));
   }
 
-  // The number behind these characters, five digits at most as the scanner has it.
+  // Returns the number after `mark`: at most five digits, as in the library's scanner.
   std::optional<std::uint64_t> numbered(std::string_view mark) {
     if (!text_.substr(at_).starts_with(mark)) return std::nullopt;
     std::size_t digits = 0;
     const std::size_t from = at_ + mark.size();
-    while (digits < 5 && from + digits < text_.size() && is_digit_of_text(text_[from + digits])) ++digits;
+    while (digits < 5 && from + digits < text_.size() && is_digit(text_[from + digits])) ++digits;
     if (digits == 0) return std::nullopt;
     if (mark == "/?") weights_.emplace_back(from, digits);
     at_ = from + digits;
@@ -146,7 +142,7 @@ class TextReader {
 
   std::optional<std::uint64_t> valid_port() {
     const auto port = numbered(":");
-    if (port && *port > largest_port)
+    if (port && *port > max_port)
       throw bad_configuration("port " + std::to_string(*port) + " is above 65535");
     return port;
   }
@@ -158,7 +154,7 @@ class TextReader {
   std::vector<std::pair<std::size_t, std::size_t>> weights_;
 };
 
-// With /?1 in place of each weight.
+// Replaces each weight by 1 (/?1).
 std::string with_equal_weights(std::string_view text) {
   TextReader reader(text);
   static_cast<void>(reader.run());
@@ -172,8 +168,8 @@ std::string with_equal_weights(std::string_view text) {
 }
 
 constexpr std::size_t remembered_places = 8192;
-constexpr std::size_t keys_at_once = 256;  // their bytes and the answer fit into a socket's buffer
-constexpr Duration longest_answer = std::chrono::seconds(5);
+constexpr std::size_t keys_at_once = 256;  // these and the reply fit into a socket buffer
+constexpr Duration max_answer = std::chrono::seconds(5);
 
 struct Answered {
   std::uint32_t hash, server;
@@ -181,7 +177,7 @@ struct Answered {
 
 // The child's side.
 
-// It can neither open files nor make processes.
+// Gives up the right to open files and create processes.
 void renounce() {
   prctl(PR_SET_DUMPABLE, 0);
   for (const auto limit : {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CORE, RLIMIT_NPROC}) {
@@ -198,7 +194,7 @@ std::string error_of(const std::string& text) {
   std::array<char, 1024> error{};
   library().check_configuration(text.data(), text.size(), error.data(), error.size());
   return "libmemcached refuses the string: " +
-         (error[0] == '\0' ? "it does not say why" : plain_words(error.data()));
+         (error[0] == '\0' ? "no reason was given" : plain_words(error.data()));
 }
 
 void describe(const memcached_st* client, const Line& line) {
@@ -210,7 +206,7 @@ void describe(const memcached_st* client, const Line& line) {
   const std::uint64_t binary = call.behavior_get(writable, MEMCACHED_BEHAVIOR_BINARY_PROTOCOL);
   const std::uint64_t replicas = call.behavior_get(writable, MEMCACHED_BEHAVIOR_NUMBER_OF_REPLICAS);
   line.send_text(prefix == nullptr ? "" : prefix);
-  line.send_value(binary != 0 ? replicas + 1 : std::uint64_t{1});  // in text it keeps none
+  line.send_value(binary != 0 ? replicas + 1 : std::uint64_t{1});  // the text protocol has no replicas
   const std::uint32_t count = call.server_count(client);
   line.send_value(count);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -220,7 +216,7 @@ void describe(const memcached_st* client, const Line& line) {
   }
 }
 
-// Places keys until the parent has no more.
+// Answers requests for places until the parent closes the connection.
 void answer(memcached_st* client, const Line& line) {
   const Library& call = library();
   const auto hash = static_cast<memcached_hash_t>(call.behavior_get(client, MEMCACHED_BEHAVIOR_HASH));
@@ -277,9 +273,9 @@ class Configured final : public AskedClient {
       : text_(text),
         written_(TextReader(text).run()),
         child_("mcds-placing", [&](const Line& line) { serve_places(text_, line); }) {
-    child_.wait_no_longer_than(std::min(longest, longest_answer));
+    child_.wait_no_longer_than(std::min(longest, max_answer));
     learn();
-    child_.wait_no_longer_than(longest_answer);
+    child_.wait_no_longer_than(max_answer);
   }
 
   const Pool& servers() const override { return servers_; }
@@ -302,13 +298,12 @@ class Configured final : public AskedClient {
   }
 
   std::shared_ptr<const AskedClient> with_equal_weights() const override {
-    return std::make_shared<Configured>(libmemcached::with_equal_weights(text_), longest_answer);
+    return std::make_shared<Configured>(libmemcached::with_equal_weights(text_), max_answer);
   }
 
  private:
   [[noreturn]] static void no_answer() {
-    throw bad_configuration(
-        "libmemcached crashed or did not answer in time: the string is one that it cannot handle");
+    throw bad_configuration("libmemcached crashed or did not answer in time; give another string");
   }
 
   template <typename Value>
@@ -334,14 +329,15 @@ class Configured final : public AskedClient {
     }
   }
 
-  // With the weight that it was written with.
+  // Returns the server with its weight from the configuration string.
   Server server_named(const std::string& name, std::uint16_t port) {
     Server server;
     if (name.starts_with('/')) server.socket_path = name;
     if (!server.is_unix()) server.host = name, server.port = port;
     if (!server.is_unix() && !is_address(name) && !is_host_name(name))
-      throw bad_configuration("server " + std::to_string(servers_.size() + 1) +
-                              " has no name of a host; it is not shown, because it may hold a password");
+      throw bad_configuration(
+          "server " + std::to_string(servers_.size() + 1) +
+          " of the string for libmemcached has no valid host name (it may hold a password and is not shown)");
     const auto same =
         std::ranges::find_if(written_, [&](const Server& one) { return one.address() == server.address(); });
     if (same == written_.end()) return server;
@@ -371,16 +367,114 @@ class Configured final : public AskedClient {
   }
 
   std::string text_;
-  Pool written_;  // those that the library has not shown yet
+  Pool written_;  // servers that the library has not yet reported
   Child child_;
   Pool servers_;
   std::string prefix_;
   std::size_t copies_ = 1;
-  mutable std::mutex mutex_;  // `lock run` renews in a thread
+  mutable std::mutex mutex_;  // needed because `lock run` renews in a thread
   mutable std::unordered_map<std::string, Placement::Place> known_;
 };
 
+// The installed library beside the profiles.
+
+struct Setting {
+  std::string_view name;  // as profiles write it
+  memcached_behavior_t behavior;
+  std::uint64_t value;
+};
+constexpr Setting settings[] = {
+    {"KETAMA=1", MEMCACHED_BEHAVIOR_KETAMA, 1},
+    {"KETAMA_WEIGHTED=1", MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED, 1},
+    {"SORT_HOSTS=1", MEMCACHED_BEHAVIOR_SORT_HOSTS, 1},
+    {"DISTRIBUTION=CONSISTENT", MEMCACHED_BEHAVIOR_DISTRIBUTION, MEMCACHED_DISTRIBUTION_CONSISTENT},
+    {"HASH=DEFAULT", MEMCACHED_BEHAVIOR_HASH, MEMCACHED_HASH_DEFAULT},
+    {"HASH=MD5", MEMCACHED_BEHAVIOR_HASH, MEMCACHED_HASH_MD5},
+    {"HASH=CRC", MEMCACHED_BEHAVIOR_HASH, MEMCACHED_HASH_CRC},
+    {"HASH=FNV1_64", MEMCACHED_BEHAVIOR_HASH, MEMCACHED_HASH_FNV1_64},
+    {"HASH=FNV1A_64", MEMCACHED_BEHAVIOR_HASH, MEMCACHED_HASH_FNV1A_64},
+    {"HASH=FNV1_32", MEMCACHED_BEHAVIOR_HASH, MEMCACHED_HASH_FNV1_32},
+    {"HASH=FNV1A_32", MEMCACHED_BEHAVIOR_HASH, MEMCACHED_HASH_FNV1A_32},
+    {"HASH=MURMUR", MEMCACHED_BEHAVIOR_HASH, MEMCACHED_HASH_MURMUR},
+    {"HASH=MURMUR3", MEMCACHED_BEHAVIOR_HASH, MEMCACHED_HASH_MURMUR3},
+    {"HASH=JENKINS", MEMCACHED_BEHAVIOR_HASH, MEMCACHED_HASH_JENKINS},
+};
+constexpr std::size_t asked_keys = 100;
+std::string asked_key(std::size_t index) {
+  return "key:" + std::to_string(index);
+}
+
+// Returns false if the library does not have the settings `selected_by`, or refuses a server.
+bool set_up(memcached_st* client, std::string_view selected_by, const Pool& listed) {
+  const auto add = [&](const Server& server) {
+    const auto weight = server.weight;
+    const memcached_return_t said =
+        server.is_unix() ? library().add_weighted_socket(client, server.socket_path.c_str(), weight)
+                         : library().add_weighted_server(client, server.host.c_str(), server.port, weight);
+    return said == MEMCACHED_SUCCESS;
+  };
+  bool added = false;
+  for (std::string_view word : split(selected_by, ',')) {
+    for (const std::string_view start : {" ", "then "})
+      word.remove_prefix(word.starts_with(start) ? start.size() : 0);
+    if (word == "servers") added = std::ranges::all_of(listed, add);
+    if (word == "servers" || word == "default") continue;
+    const auto* setting = std::ranges::find(settings, word, &Setting::name);
+    if (setting == std::end(settings) ||
+        library().behavior_set(client, setting->behavior, setting->value) != MEMCACHED_SUCCESS)
+      return false;
+  }
+  return added || std::ranges::all_of(listed, add);
+}
+
+// Sends the library's version, and an index of `listed` for each key.
+void serve_check(std::string_view selected_by, const Pool& listed, const Line& line) {
+  try {
+    static_cast<void>(library());
+  } catch (const Failure&) {
+    return;
+  }
+  renounce();
+  memcached_st* client = library().create(nullptr);
+  if (client == nullptr || !set_up(client, selected_by, listed)) return;
+  std::array<std::uint64_t, asked_keys> places{};
+  for (std::size_t i = 0; i < asked_keys; ++i) {
+    const std::string key = asked_key(i);
+    const auto* server = library().server_at(client, library().generate_hash(client, key.data(), key.size()));
+    const auto is_it = [&](const Server& one) {
+      return (one.is_unix() ? one.socket_path : one.host) == library().server_name(server) &&
+             (one.is_unix() || one.port == library().server_port(server));
+    };
+    places[i] = static_cast<std::uint64_t>(std::ranges::find_if(listed, is_it) - listed.begin());
+  }
+  if (line.send_text(library().lib_version())) line.send_value(places);
+}
+
 }  // namespace
+
+std::vector<Finding> check_installed(const Pool& listed, const Placement& placement) {
+  const Profile& profile = profile_named(placement.profile());
+  const bool named = std::ranges::any_of(listed, [](const Server& server) { return !server.name.empty(); });
+  if (std::string_view(profile.client->name) != "libmemcached" || named || placement.replicates()) return {};
+  const Child child("mcds-checking",
+                    [&](const Line& line) { serve_check(profile.selected_by, listed, line); });
+  child.wait_no_longer_than(max_answer);
+  const auto version = child.line().receive_text();
+  std::array<std::uint64_t, asked_keys> places{};
+  if (!version || !child.line().receive_value(places)) return {};
+  std::size_t elsewhere = 0;
+  for (std::size_t i = 0; i < asked_keys; ++i) {
+    const std::string& address = placement.pool()[placement.server_of(asked_key(i))].address();
+    if (places[i] >= listed.size() || listed[places[i]].address() != address) ++elsewhere;
+  }
+  if (elsewhere == 0) return {};
+  return {{"installed_differs",
+           true,
+           "the installed libmemcached " + visible(*version) + " places " + std::to_string(elsewhere) +
+               " of 100 keys on other servers than the profile " + std::string(profile.name) +
+               ", made from " + profile.client->versions + ": find out which of the two the clients use",
+           {}}};
+}
 
 std::shared_ptr<const AskedClient> configured_client(const std::string& text, Duration longest) {
   if (text.empty()) throw bad_configuration("the string for libmemcached is empty");

@@ -15,7 +15,7 @@ namespace mcds::libmemcached {
 
 namespace {
 
-constexpr std::size_t largest_message = std::size_t{80} << 20;
+constexpr std::size_t max_message_size = std::size_t{80} << 20;
 constexpr int line_of_child = 3;
 
 void leave_all(pid_t parent, const char* name, int line) {
@@ -53,7 +53,7 @@ bool Line::receive(void* into, std::size_t size) const {
 
 std::optional<std::string> Line::receive_text() const {
   std::uint32_t size = 0;
-  if (!receive_value(size) || size > largest_message) return std::nullopt;
+  if (!receive_value(size) || size > max_message_size) return std::nullopt;
   std::string text(size, '\0');
   return receive(text.data(), size) ? std::optional(std::move(text)) : std::nullopt;
 }
@@ -98,9 +98,9 @@ MCDS_DLOPEN_NOTE(LibmemcachedNote, "libmemcached",
 
 const Library& library() {
   static const Library table{
-      {MCDS_LIBMEMCACHED, bad_configuration("this needs " MCDS_LIBMEMCACHED
-                                            ", which is not here or cannot be loaded; install it (Debian: "
-                                            "libmemcached11), and use a build without -Dstatic=true")}};
+      {MCDS_LIBMEMCACHED,
+       bad_configuration(MCDS_LIBMEMCACHED " is needed and cannot be loaded; install it (Debian: "
+                                           "libmemcached11), and use a build without -Dstatic=true")}};
   return table;
 }
 

@@ -1,7 +1,7 @@
-// A child process that calls libmemcached for us: the library aborts its process at answers and words that
-// it does not expect, and may wait for ever. Messages go over a pair of sockets; a child that crashed, or
-// is late, is a line that says no more. It has no descriptor of ours, no signal of our terminal reaches it,
-// and it ends with us.
+// Child: a process that calls libmemcached for its parent. The library aborts its process on unexpected
+// replies, and may block forever. Messages go over a socket pair; if the child crashes or is late, its Line
+// reports that no more comes. The child inherits no descriptors, is not reached by the terminal's signals,
+// and ends with its parent.
 #pragma once
 
 #include <libmemcached-1.0/memcached.h>
@@ -14,12 +14,13 @@
 
 namespace mcds::libmemcached {
 
-// Whole messages. Both sides are this program: a size in front of texts, numbers as they are in memory.
+// Sends and receives whole messages over the socket pair. Both ends are this program, so texts are preceded
+// by their size and numbers have their memory layout.
 class Line {
  public:
   explicit Line(int descriptor) : descriptor_(descriptor) {}
 
-  // False: the other side has ended, or does not take it in time.
+  // Returns false if the other end has closed or does not accept the bytes in time.
   bool send(const void* bytes, std::size_t size) const;
   bool send_text(std::string_view text) const;
   template <typename Value>
@@ -27,7 +28,7 @@ class Line {
     static_assert(std::is_trivially_copyable_v<Value>);
     return send(&value, sizeof value);
   }
-  // False, nullopt: no more comes, or not in time.
+  // Returns false, or nullopt, if the other end has closed or the bytes do not come in time.
   bool receive(void* into, std::size_t size) const;
   std::optional<std::string> receive_text() const;
   template <typename Value>
@@ -42,16 +43,16 @@ class Line {
 
 class Child {
  public:
-  // `serve` runs in the child, which ends when it returns; it must not throw. Throws Failure(system).
+  // Runs `serve`, which must not throw, in a new child, which then exits. Throws Failure(system).
   Child(const char* name, const std::function<void(const Line&)>& serve);
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
   Line line() const { return Line(descriptor_); }
-  // For each message from now on.
+  // Sets the timeout of each later message.
   void wait_no_longer_than(Duration longest) const;
-  // Whether this process is the one that made it.
+  // Returns true in the process that created this Child.
   bool is_ours() const;
 
  private:
@@ -59,7 +60,7 @@ class Child {
   Descriptor descriptor_;
 };
 
-// libmemcached as it is installed here, loaded when a list or a server first needs it.
+// The installed libmemcached, loaded on first use.
 
 struct Library {
   SharedLibrary file;
@@ -76,6 +77,9 @@ struct Library {
   MCDS_LOADED(create, memcached_create);
   MCDS_LOADED(behavior_set, memcached_behavior_set);
   MCDS_LOADED(add_server, memcached_server_add);
+  MCDS_LOADED(add_weighted_server, memcached_server_add_with_weight);
+  MCDS_LOADED(add_weighted_socket, memcached_server_add_unix_socket_with_weight);
+  MCDS_LOADED(lib_version, memcached_lib_version);
   MCDS_LOADED(add_unix_socket, memcached_server_add_unix_socket);
   MCDS_LOADED(set_sasl_auth_data, memcached_set_sasl_auth_data);
   MCDS_LOADED(last_error_message, memcached_last_error_message);
@@ -96,11 +100,11 @@ struct Library {
   MCDS_LOADED(stats, memcached_stat_execute);
 };
 
-// Throws Failure(configuration) that names the package when it is not installed, is another version, or
-// this build is static.
+// Throws Failure(configuration), which names the package, if it is not installed or has another version, or
+// if this build is static.
 const Library& library();
 
-// A message of the library without the addresses, in memory and in its source, that it puts around it.
+// Returns a message of the library without the memory addresses and source locations that it adds.
 std::string plain_words(std::string_view message);
 
 }  // namespace mcds::libmemcached

@@ -4,6 +4,7 @@
 #include <openssl/x509v3.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/text.hpp"
 
 namespace mcds::tls {
 
@@ -25,7 +27,7 @@ bool would_block() {
 
 std::string checked_name(const Context& context, const Server& server) {
   std::string name = context.options().name.empty() ? server.host : context.options().name;
-  // Of an IPv6 address the interface is no part of the name, nor is the dot at the end of a host name.
+  // The name excludes the zone of an IPv6 address and the dot at the end of a host name.
   if (const auto scope = name.find('%'); scope != std::string::npos && is_address(name.substr(0, scope)))
     name.resize(scope);
   if (name.ends_with('.')) name.pop_back();
@@ -34,7 +36,7 @@ std::string checked_name(const Context& context, const Server& server) {
 
 }  // namespace
 
-// One for all connections, never freed.
+// The method is shared by all connections and never freed.
 BIO_METHOD* Connection::method(const Library& library) {
   static BIO_METHOD* const socket_method = [&library] {
     BIO_METHOD* const made = library.bio_meth_new(BIO_TYPE_SOURCE_SINK, "mcds socket");
@@ -65,13 +67,13 @@ Connection::Connection(const Context& context, const Server& server, int descrip
   library_.set_connect_state(handle_.get());
   if (!expect_name()) {
     denied_ = true;
-    error_ = "no certificate can be checked against the name " + json_quote(name_) +
+    error_ = "no certificate can be checked against the name " + in_quotes(name_) +
              "; write the server's name as in the certificate, or give --tls-name NAME";
   }
 }
 
-// The name to ask for and to check. False: it is none, and nothing must be sent. OpenSSL takes an empty name
-// for none, and one with a dot in front for any subdomain.
+// Sets the name to request and to check. Returns false if it is not a valid name; then nothing must be sent,
+// because OpenSSL checks no name if it is empty, and accepts any subdomain if it starts with a dot.
 bool Connection::expect_name() {
   const bool address = is_address(name_);
   const bool named = address || is_host_name(name_);
@@ -83,7 +85,6 @@ bool Connection::expect_name() {
   return library_.set1_host(handle_.get(), name_.c_str()) == 1;
 }
 
-// Of the server's certificate.
 std::optional<WallTime> Connection::certificate_end() const {
   const std::unique_ptr<X509, decltype(&::X509_free)> certificate(
       library_.get1_peer_certificate(handle_.get()), library_.certificate_free);
@@ -140,14 +141,14 @@ Connection::Step Connection::handshake() {
 
 std::ptrdiff_t Connection::send(const char* bytes, std::size_t size) {
   library_.clear_error();
-  const int sent = library_.write(handle_.get(), bytes, static_cast<int>(std::min(size, largest_record)));
+  const int sent = library_.write(handle_.get(), bytes, static_cast<int>(std::min(size, max_record_size)));
   if (sent > 0) return sent;
   const int code = library_.get_error(handle_.get(), sent);
   return code == SSL_ERROR_WANT_WRITE || code == SSL_ERROR_WANT_READ ? 0 : -1;
 }
 
 std::ptrdiff_t Connection::receive(std::string& into) {
-  std::array<char, largest_record> record;
+  std::array<char, max_record_size> record;
   std::ptrdiff_t total = 0;
   may_refill_ = true;
   for (;;) {
@@ -159,7 +160,7 @@ std::ptrdiff_t Connection::receive(std::string& into) {
       note_failure();
       return total > 0 ? total : -1;
     }
-    heard_ = true;
+    got_reply_ = true;
     into.append(record.data(), static_cast<std::size_t>(got));
     total += got;
   }
@@ -182,7 +183,7 @@ void Connection::note_failure() {
     return;
   }
   if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verified != X509_V_OK) return note_certificate(verified);
-  if (reason > SSL_AD_REASON_OFFSET && !heard_) return note_alert(reason - SSL_AD_REASON_OFFSET);
+  if (reason > SSL_AD_REASON_OFFSET && !got_reply_) return note_alert(reason - SSL_AD_REASON_OFFSET);
   if (shaken_) return;
   if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_PACKET_LENGTH_TOO_LONG ||
       reason == SSL_R_HTTP_REQUEST || reason == SSL_R_RECORD_TOO_SMALL ||
@@ -194,19 +195,21 @@ void Connection::note_failure() {
   error_ = std::string("the TLS handshake failed: ") + (text == nullptr ? "unknown reason" : text);
 }
 
-// Ours of it.
+// Reports why the server's certificate was not accepted.
 void Connection::note_certificate(long code) {
   denied_ = true;
   error_ = "the server's certificate cannot be verified: ";
   switch (code) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
       error_ +=
-          "it or its CA's certificate has expired; renew it on the server, or correct this machine's clock";
+          "the certificate or its CA's has expired; renew it on the server, or correct this machine's clock";
       return;
-    case X509_V_ERR_CERT_NOT_YET_VALID: error_ += "it is not valid yet; check this machine's clock"; return;
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      error_ += "the certificate is not valid yet; check this machine's clock";
+      return;
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-      error_ += "it is not for " + name_ +
+      error_ += "the certificate is not for " + name_ +
                 "; write the server's name as in the certificate, or give --tls-name NAME";
       return;
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
@@ -216,14 +219,14 @@ void Connection::note_certificate(long code) {
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
       error_ += context_.options().ca_file.empty()
-                    ? "it is not signed by a CA of this system; give its CA with --tls-ca FILE"
+                    ? "no CA of this system signed the certificate; give its CA with --tls-ca FILE"
                     : "the CA in " + context_.options().ca_file + " did not sign it; give the server's CA";
       return;
     default: error_ += library_.verify_cert_error_string(code);
   }
 }
 
-// The server's.
+// Reports the server's alert.
 void Connection::note_alert(int alert) {
   switch (alert) {
     case SSL_AD_PROTOCOL_VERSION:
@@ -262,7 +265,7 @@ void Connection::note_alert(int alert) {
 
 namespace {
 
-// libcrypto comes with it.
+// libssl loads libcrypto.
 #define MCDS_OPENSSL "libssl.so.3"
 MCDS_DLOPEN_NOTE(OpensslNote, "tls", "servers that are reached by TLS", MCDS_OPENSSL);
 
@@ -270,13 +273,17 @@ Failure no_openssl() {
   return {ErrorCode::system, "TLS needs " MCDS_OPENSSL " of OpenSSL 3; install it (Debian: libssl3)"};
 }
 
+// OpenSSL's cleanup at exit would only cost time.
 Library load() {
 #ifdef MCDS_STATIC
-  throw Failure(ErrorCode::system, "this static build has no TLS; use one without -Dstatic=true");
-#endif
+  // This machine's openssl.cnf may name modules, which a static program cannot load.
+  const Library table;
+  constexpr std::uint64_t settings = OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG;
+#else
   const Library table{{MCDS_OPENSSL, no_openssl()}};
-  // Never torn down: that would cost time at exit for nothing.
-  if (table.init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr) != 1) throw no_openssl();
+  constexpr std::uint64_t settings = OPENSSL_INIT_NO_ATEXIT;
+#endif
+  if (table.init_crypto(settings, nullptr) != 1) throw no_openssl();
   return table;
 }
 
@@ -284,7 +291,7 @@ Library load() {
   throw Failure(ErrorCode::configuration, file + ": " + what);
 }
 
-// Never asks anybody. Without a password, or with one that does not fit: none.
+// Passes the configured password to OpenSSL, without a prompt. Returns -1 if there is none or it is too long.
 int give_password(char* into, int size, int, void* from) {
   const std::string& password = static_cast<const TlsOptions*>(from)->key_password;
   if (password.empty() || password.size() > static_cast<std::size_t>(size)) return -1;
@@ -293,10 +300,15 @@ int give_password(char* into, int size, int, void* from) {
 }
 
 void require(bool done) {
-  if (!done) throw Failure(ErrorCode::system, "OpenSSL does not take a setting; check its openssl.cnf");
+  if (!done) throw Failure(ErrorCode::system, "OpenSSL rejects a setting; check openssl.cnf");
 }
 
-// Whether certificates are found there by hash, one at a time: the whole bundle takes milliseconds to read.
+// Where the CAs' certificates are in one file if OpenSSL's own place has none, as in a static program on
+// another distribution than that of its library: Debian and Alpine, Fedora, Alpine's base system.
+constexpr std::array ca_bundles = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+                                   "/etc/ssl/cert.pem"};
+
+// Returns true if certificates are found here by hash: reading the whole bundle takes milliseconds.
 bool is_indexed(const char* directory) {
   DIR* const entries = opendir(directory);
   if (entries == nullptr) return false;
@@ -319,7 +331,7 @@ Context::Context(TlsOptions options)
       library_(tls::library()),
       handle_(library_.ctx_new(library_.client_method()), library_.ctx_free) {
   if (handle_ == nullptr)
-    throw Failure(ErrorCode::system, "OpenSSL cannot create a context; check its openssl.cnf");
+    throw Failure(ErrorCode::system, "OpenSSL cannot create a context; check openssl.cnf");
   constexpr long mode = SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER;
   constexpr std::uint64_t flags = SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF;
   require(library_.ctx_ctrl(handle_.get(), SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, nullptr) == 1);
@@ -365,32 +377,42 @@ void Context::trust() {
     });
     if (certificates == 0)
       unusable(options_.ca_file,
-               "it has no readable certificate; it must contain the CA's certificate in PEM format");
+               "no readable certificate was found; give the CA's certificate in PEM format");
   } else {
-    require(library_.ctx_set_default_verify_dir(handle_.get()) == 1);
-    if (std::getenv("SSL_CERT_FILE") != nullptr || !is_indexed(library_.default_cert_dir()))
-      require(library_.ctx_set_default_verify_file(handle_.get()) == 1);
+    trust_system();
   }
   if (options_.crl_file.empty()) return;
-  // Of every certificate of the chain, so the file has a list of each CA.
+  // Every certificate of the chain is checked, so the file must have a list of each CA.
   const std::size_t lists = each_in(options_.read(options_.crl_file), [&](const X509_INFO& info) {
     return info.crl != nullptr && library_.store_add_crl(store, info.crl) == 1;
   });
-  if (lists == 0) unusable(options_.crl_file, "it has no readable revocation list; it must be in PEM format");
+  if (lists == 0) unusable(options_.crl_file, "no readable revocation list was found; give it in PEM format");
   require(library_.store_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) == 1);
+}
+
+// Trusts the system's CAs, or those of the variables SSL_CERT_FILE and SSL_CERT_DIR, as OpenSSL does.
+void Context::trust_system() {
+  require(library_.ctx_set_default_verify_dir(handle_.get()) == 1);
+  const bool chosen = std::getenv("SSL_CERT_FILE") != nullptr;
+  if (!chosen && is_indexed(library_.default_cert_dir())) return;
+  if (chosen || std::getenv("SSL_CERT_DIR") != nullptr || access(library_.default_cert_file(), R_OK) == 0)
+    return require(library_.ctx_set_default_verify_file(handle_.get()) == 1);
+  for (const char* const bundle : ca_bundles) {
+    if (library_.ctx_load_verify_file(handle_.get(), bundle) == 1) return;
+  }
 }
 
 void Context::identify() {
   const std::string& certificate = options_.certificate_file;
   const std::string certificate_pem = options_.read(certificate);
-  // The first is ours, the others are its chain.
+  // The first certificate is the client's, the others are its chain.
   bool is_first = true;
   const std::size_t certificates = each_in(certificate_pem, [&](const X509_INFO& info) {
     if (info.x509 == nullptr) return false;
     if (std::exchange(is_first, false)) return library_.ctx_use_certificate(handle_.get(), info.x509) == 1;
     return library_.ctx_ctrl(handle_.get(), SSL_CTRL_CHAIN_CERT, 1, info.x509) == 1;
   });
-  if (certificates == 0) unusable(certificate, "it has no readable certificate; it must be in PEM format");
+  if (certificates == 0) unusable(certificate, "no readable certificate was found; give it in PEM format");
   const std::string& key = options_.key_file.empty() ? certificate : options_.key_file;
   std::string key_pem = key == certificate ? certificate_pem : options_.read(key);
   library_.clear_error();
@@ -398,11 +420,10 @@ void Context::identify() {
       library_.read_key(pem(key_pem).get(), nullptr, give_password, &options_), library_.key_free);
   explicit_bzero(key_pem.data(), key_pem.size());
   if (read_key == nullptr)
-    unusable(key,
-             options_.key_password.empty()
-                 ? "it has no readable key; it must be in PEM format, or give --tls-key-password-file if "
-                   "it is encrypted"
-                 : "it has no key that the password of --tls-key-password-file opens");
+    unusable(key, options_.key_password.empty()
+                      ? "no readable key was found; give it in PEM format, with --tls-key-password-file if "
+                        "it is encrypted"
+                      : "the password of --tls-key-password-file opens no key in the file");
   if (library_.ctx_use_key(handle_.get(), read_key.get()) != 1)
     unusable(key, "the key does not belong to the certificate " + certificate);
 }

@@ -2,20 +2,19 @@
 #include <charconv>
 
 #include "common/base/bytes.hpp"
-#include "common/cluster/transport.hpp"
 #include "common/cluster/wire/wire.hpp"
 
 namespace mcds::meta {
 
 namespace {
 
-// A line of gets stays well below the 2 KiB that 1.6 servers look at before they have the whole line; before
-// 1.6.13 that was 1 KiB.
-constexpr std::size_t longest_get_line = 1900;
-constexpr std::size_t longest_short_line = 1000;
-// Servers measure the 250 bytes of a key before they decode it.
-constexpr std::size_t longest_in_base64 = max_key_size / 4 * 3;
-// An absolute time in 1970: what is stored so is gone at once.
+// A line of gets must stay well below the 2 KiB that 1.6 servers search for the end of a line; before 1.6.13
+// they search 1 KiB.
+constexpr std::size_t max_get_line_length = 1900;
+constexpr std::size_t max_short_line_length = 1000;
+// Servers apply the limit of 250 bytes to the encoded key.
+constexpr std::size_t max_in_base64 = max_key_size / 4 * 3;
+// An absolute time in 1970: the item expires at once.
 constexpr const char* long_ago = "2592001";
 
 std::string text(std::uint64_t number) {
@@ -40,16 +39,16 @@ void storage(std::string& out, std::string_view command, const Request& request,
 }
 
 Command encode_gets(std::span<const Request* const> requests, std::size_t first, std::string& out,
-                    const Wording& wording) {
-  const std::size_t longest = wording.long_lines ? longest_get_line : longest_short_line;
+                    const RequestFormat& format) {
+  const std::size_t longest = format.long_lines ? max_get_line_length : max_short_line_length;
   const std::size_t start = out.size();
   const Op op = requests[first]->op;
-  Command command{first, 0, wording};
+  Command command{first, 0, format};
   out += op == Op::get ? "get" : "gets";
   while (first + command.count < requests.size()) {
     const Request& request = *requests[first + command.count];
     const bool fits = command.count == 0 || out.size() - start + 1 + request.key.size() <= longest;
-    const bool wanted = command.count == 0 || !wording.one_key_a_line;
+    const bool wanted = command.count == 0 || !format.one_key_a_line;
     if (request.op != op || !fits || !wanted || is_in_base64(request)) break;
     append_all(out, {" ", request.key});
     ++command.count;
@@ -78,22 +77,22 @@ void encode_in_base64(const Request& request, std::string& out) {
   out += "\r\n";
 }
 
-// Less than a record of TLS, so that none ends between two of these commands.
-constexpr std::size_t most_added_at_once = 8 * 1024;
+// Below the size of a TLS record, so that no record ends between two of these commands.
+constexpr std::size_t max_added_at_once = 8 * 1024;
 
 Command encode_adds(std::span<const Request* const> requests, std::size_t first, std::string& out,
-                    const Wording& wording) {
-  const std::size_t longest = wording.long_lines ? longest_get_line : longest_short_line;
+                    const RequestFormat& format) {
+  const std::size_t longest = format.long_lines ? max_get_line_length : max_short_line_length;
   const std::size_t start = out.size();
-  Command command{first, 0, wording};
-  std::string line = wording.stamps ? "gets" : "get";
+  Command command{first, 0, format};
+  std::string line = format.shows_cas ? "gets" : "get";
   while (first + command.count < requests.size()) {
     const Request& request = *requests[first + command.count];
     const std::size_t bytes = out.size() - start + request.key.size() + request.value.size();
-    const bool fits = bytes <= most_added_at_once && line.size() + 1 + request.key.size() <= longest;
+    const bool fits = bytes <= max_added_at_once && line.size() + 1 + request.key.size() <= longest;
     if (request.op != Op::add_and_get || is_in_base64(request)) break;
-    if (command.count > 0 && (!fits || wording.one_key_a_line)) break;
-    storage(out, "add", request, wording.quiet ? " noreply" : "");
+    if (command.count > 0 && (!fits || format.one_key_a_line)) break;
+    storage(out, "add", request, format.quiet ? " noreply" : "");
     append_all(line, {" ", request.key});
     ++command.count;
   }
@@ -104,21 +103,21 @@ Command encode_adds(std::span<const Request* const> requests, std::size_t first,
 void encode_incr_or_create(const Request& request, std::string& out, IncrForm form) {
   if (form == IncrForm::incr_only)
     return append_all(out, {"incr ", request.key, " ", text(request.delta), "\r\n"});
-  // ma does not say whether it created the item, nor whether it was a number; the mg before it does. Its look
-  // must not count as a use: while the server has yet to move the item for that, a full one refuses the ma.
+  // ma reports neither whether it created the item nor whether the old value was a number; the mg before it
+  // does. The mg must not count as a use (`u`): a full server refuses the ma until it has moved the item.
   if (form == IncrForm::whole) append_all(out, {"mg ", request.key, " k v f c t u\r\n"});
   append_all(out, {"ma ", request.key});
   if (request.creates) append_all(out, {" N", text(request.exptime), " J", text(request.initial)});
   append_all(out, {" D", text(request.delta), " v c\r\n"});
 }
 
-// One that is a command by itself.
-void encode_one(const Request& request, std::string& out, const Wording& wording) {
+// Encodes a request that does not share its command with others.
+void encode_one(const Request& request, std::string& out, const RequestFormat& format) {
   switch (request.op) {
     case Op::gets:
     case Op::probe:
-      return append_all(out, {wording.meta ? "mg " : "gets ", request.key, wording.meta ? " k v f c" : "",
-                              wording.meta && request.op == Op::probe ? " t l u\r\n" : "\r\n"});
+      return append_all(out, {format.meta ? "mg " : "gets ", request.key, format.meta ? " k v f c" : "",
+                              format.meta && request.op == Op::probe ? " t l u\r\n" : "\r\n"});
     case Op::add:
     case Op::set:
     case Op::replace: return storage(out, name_of(request.op), request);
@@ -132,15 +131,15 @@ void encode_one(const Request& request, std::string& out, const Wording& wording
     case Op::touch: return append_all(out, {"touch ", request.key, " ", text(request.exptime), "\r\n"});
     case Op::remove: return append_all(out, {"delete ", request.key, "\r\n"});
     case Op::remove_if:
-      if (wording.meta && wording.compares_in_md)
+      if (format.meta && format.compares_in_md)
         return append_all(out, {"md ", request.key, " C", text(request.cas.value), "\r\n"});
       return append_all(out,
                         {"cas ", request.key, " 0 ", long_ago, " 0 ", text(request.cas.value), "\r\n\r\n"});
-    case Op::incr_or_create: return encode_incr_or_create(request, out, wording.incr_form);
+    case Op::incr_or_create: return encode_incr_or_create(request, out, format.incr_form);
     case Op::version: return append_all(out, {"version\r\n"});
     case Op::stats: return append_all(out, {request.key.empty() ? "stats" : "stats ", request.key, "\r\n"});
     case Op::get:
-    case Op::add_and_get: break;  // several are one command
+    case Op::add_and_get: break;  // encoded as runs
   }
 }
 
@@ -154,39 +153,39 @@ std::string opaque_of(const Request& request) {
   return checksum(request.key);
 }
 
-std::string_view unsayable(const Wording& wording, const Request& request) {
+std::string_view unsupported_reason(const RequestFormat& format, const Request& request) {
   if (!is_in_base64(request)) {
-    const bool creates = request.op == Op::incr_or_create && wording.incr_form != IncrForm::incr_only;
-    return creates && !wording.meta ? "the server has no meta commands" : "";
+    const bool creates = request.op == Op::incr_or_create && format.incr_form != IncrForm::incr_only;
+    return creates && !format.meta ? "the server has no meta commands" : "";
   }
   if (!goes_in_base64(request.op))
     return "a key with spaces or control characters can be read, touched, removed, added and set here, not "
            "changed "
            "otherwise; use a client of the binary protocol";
-  // Long lines are taken from the same version on, and only where it is known.
-  const bool is_known = wording.meta && wording.long_lines;
-  if (!wording.meta || (stores(request.op) && !is_known) ||
-      (request.op == Op::remove_if && !wording.compares_in_md))
+  // Base64 keys and long lines are supported from the same version on, which must be known.
+  const bool is_known = format.meta && format.long_lines;
+  if (!format.meta || (stores(request.op) && !is_known) ||
+      (request.op == Op::remove_if && !format.compares_in_md))
     return "the key has spaces or control characters, which takes memcached 1.6.13 or later; use a client of "
            "the binary protocol";
-  if (request.key.size() > longest_in_base64)
+  if (request.key.size() > max_in_base64)
     return "the key has spaces or control characters and more than 186 bytes; use a client of the binary "
            "protocol";
   return "";
 }
 
 Command encode(std::span<const Request* const> requests, std::size_t first, std::string& out,
-               const Wording& wording) {
+               const RequestFormat& format) {
   const Request& request = *requests[first];
   if (is_in_base64(request)) {
     encode_in_base64(request, out);
-    return {first, 1, wording, true};
+    return {first, 1, format, true};
   }
-  if (request.op == Op::add_and_get) return encode_adds(requests, first, out, wording);
-  if (request.op == Op::get || (request.op == Op::gets && wording.stamps))
-    return encode_gets(requests, first, out, wording);
-  encode_one(request, out, wording);
-  return {first, 1, wording};
+  if (request.op == Op::add_and_get) return encode_adds(requests, first, out, format);
+  if (request.op == Op::get || (request.op == Op::gets && format.shows_cas))
+    return encode_gets(requests, first, out, format);
+  encode_one(request, out, format);
+  return {first, 1, format};
 }
 
 }  // namespace mcds::meta

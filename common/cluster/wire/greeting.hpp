@@ -1,16 +1,15 @@
-// The first words on a connection, and what a server's answer to them shows. Pure, no I/O.
+// Greeting and ProtocolProbe: find out what a server is and what it supports. Both do no I/O.
 //
-// `mn` goes in front of everything: what knows meta commands answers MN, what does not answers an error or
-// closes the connection, and is known before the answer to anything else is read. `version` after it shows
-// what that version does differently. Both travel in the same write as the first requests, so they cost no
-// round trip.
+// `mn` precedes every other command. A server with meta commands answers MN; others answer an error or close
+// the connection, so the kind of server is known before any other reply is read. `version`, sent after it,
+// shows the differences of that version. Both travel with the first requests and cost no round trip.
 //
-// A server that closes on the greeting, with an error line or without one, leaves open whether what came
-// behind was executed: memcached answers line by line, and may have died behind the first. Inquiry asks
-// again, each question on a separate connection: when `mn` alone is closed on as well, and a `get` is
-// answered, it was the `mn` that closed the first connection, and nothing behind it was executed. Where
-// nothing greets (--protocol classic), a server of the binary protocol waits for the rest of a header
-// instead: Inquiry finds that out after the timeout.
+// If a server closes on the greeting, with or without an error line, the requests after it may have been
+// executed: memcached answers line by line, and may have died after the first line. ProtocolProbe therefore
+// sends questions, each on a separate connection. If the server closes on `mn` alone too, but answers a
+// `get`, then `mn` closed the first connection and no later request was executed. Without a greeting
+// (--protocol classic), a binary server silently waits for the rest of a header; ProtocolProbe detects that
+// after the timeout.
 #pragma once
 
 #include "common/cluster/request.hpp"
@@ -18,63 +17,72 @@
 
 namespace mcds::meta {
 
-// A server of the binary protocol says nothing before it has a whole header.
+// The header size of the binary protocol; such a server does not answer before it has a whole header.
 constexpr std::size_t binary_header = 24;
+
+// The meaning of an answer, or of its absence, for a connection and its requests.
+struct Decision {
+  enum class Action {
+    wait,       // more bytes are needed
+    proceed,    // the rest of the input belongs to the pipeline
+    send,       // send `bytes`
+    reconnect,  // open a new connection and call begin(); requests that were sent may have been applied
+    resend,     // the same, but nothing was applied: encode all unanswered requests again
+    refuse,     // nothing was applied: fail all requests with `failure`
+    abandon,    // fail all requests with `failure`, which lacks a message if the socket has the reason
+  };
+  Action action = Action::wait;
+  ReplyFailure failure = {};
+  std::string bytes = {};
+};
+
+// Decides what an invalid answer means. `turned_away`: the server reports its connection limit, and closes.
+Decision on_invalid_answer(bool turned_away);
 
 class Greeting {
  public:
-  // `follow`: how many bytes are sent with it. Until they fill a binary header there is one `mn` more.
+  // `follow` bytes are sent right after it. `mn` is repeated until both fill a binary header.
   explicit Greeting(std::size_t follow);
   const std::string& words() const { return words_; }
 
-  enum class Step {
-    need_more,
-    done,         // the dialect is known
-    turned_away,  // the server is at its connection limit and closes: nothing was applied
-    foreign,      // complaint() says what it is instead; nothing was applied
-    nonsense,     // no answer to this
-  };
-  Step read(std::string_view input, std::size_t& position, Dialect& dialect);
-  // Whether it has answered nothing but errors: if it closes now, that may be its answer to `mn`.
-  bool only_refused() const { return !heard_ || found_ == Dialect::Words::classic; }
-  const std::string& complaint() const { return complaint_; }
-  ReplyFailure::Kind kind() const { return kind_; }
+  // Reads the answer, which decides what `protocol` is. Another kind of server has applied nothing.
+  Decision read(std::string_view input, std::size_t& position, ServerProtocol& protocol);
+  // Returns true if it has answered nothing but errors: a close may then be the reply to `mn`.
+  bool only_refused() const { return !got_reply_ || found_ == ServerProtocol::CommandSet::classic; }
 
  private:
   std::string words_;
-  int again_ = 0;  // answers to `mn` that are still to come behind the first
-  bool heard_ = false;
-  Dialect::Words found_ = Dialect::Words::unknown;
-  ReplyFailure::Kind kind_ = ReplyFailure::Kind::refused;
-  std::string complaint_;
+  int again_ = 0;  // replies to repeated `mn` that are still expected
+  bool got_reply_ = false;
+  ServerProtocol::CommandSet found_ = ServerProtocol::CommandSet::unknown;
 };
 
-class Inquiry {
+class ProtocolProbe {
  public:
-  // What the server closed on: a greeting; classic words; a login, which servers of other protocols close on.
+  // The input on which the server closed. Servers of other protocols close on a login.
   enum class Begin { greeting, classic, other_protocols };
-  explicit Inquiry(Begin begin) : asked_(static_cast<int>(begin)) {}
+  explicit ProtocolProbe(Begin begin) : asked_(static_cast<int>(begin)) {}
 
-  // What to send on the next connection; nullopt: there is nothing left to ask.
-  std::optional<std::string_view> next();
+  // Moves to the next question. Returns false if none is left.
+  bool next();
+  // Returns the bytes to send on the next connection.
+  std::string_view question() const;
 
   enum class Finding {
     need_more,
-    classic,   // it closes on `mn` only
-    answered,  // it takes `mn`: what closed the first connection was something else
-    foreign,   // complaint() says what it is instead
-    closed,    // no answer to this, or an error behind which it closed: ask the next
+    classic,   // it closes only on `mn`
+    answered,  // it accepts `mn`, so the first connection was closed for another reason
+    foreign,   // another kind of server, see failure()
+    closed,    // no valid reply, or an error followed by a close: ask the next question
   };
   Finding read(std::string_view input, bool closed);
-  const std::string& complaint() const { return complaint_; }
-  ReplyFailure::Kind kind() const { return kind_; }
-  // Whether what next() gave is memcached's text: then a login may stand in front of it.
+  const ReplyFailure& failure() const { return *failure_; }
+  // Returns true if the question is a command of the text protocol, which a login may precede.
   bool asks_in_words() const { return asked_ > 0 && asked_ <= 2; }
 
  private:
   int asked_;
-  ReplyFailure::Kind kind_ = ReplyFailure::Kind::refused;
-  std::string complaint_;
+  std::optional<ReplyFailure> failure_;
 };
 
 }  // namespace mcds::meta

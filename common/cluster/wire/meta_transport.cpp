@@ -2,32 +2,31 @@
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
-#include "common/cluster/transport.hpp"
-#include "common/cluster/wire/lane.hpp"
+#include "common/cluster/wire/server_connection.hpp"
 
 namespace mcds {
 
 namespace {
 
 using meta::IncrForm;
-using meta::Lane;
+using meta::ServerConnection;
 
 // A batch of at least this many incr_or_create and nothing else is sent as plain incrs, and a second trip
-// creates what was missing:
-// where the keys exist that halves the server's work. Between the two a rival may create a key; its
-// increments and ours commute (`created` may then be wrong for one whose rival began at the same number).
-constexpr std::size_t enough_to_try = 64;
+// creates the missing items. If most keys exist, this halves the server's work. Another client may create a
+// key between the two trips; increments commute, but `created` may be wrong if that client used the same
+// initial number.
+constexpr std::size_t min_to_try = 64;
 
-// What one batch waits for: a lane, and how many answers of it.
-struct Awaited {
-  Lane* lane;
+// One connection that a batch waits for, and the number of answered requests at which it is done.
+struct BatchProgress {
+  ServerConnection* connection;
   std::uint64_t answers;
-  bool done() const { return lane->answered() >= answers; }
+  bool done() const { return connection->answered() >= answers; }
 };
-using Trip = std::vector<Awaited>;
+using Trip = std::vector<BatchProgress>;
 
 bool is_done(const Trip& trip) {
-  return std::ranges::all_of(trip, &Awaited::done);
+  return std::ranges::all_of(trip, &BatchProgress::done);
 }
 
 class WireTransport final : public Transport {
@@ -35,8 +34,8 @@ class WireTransport final : public Transport {
   WireTransport(std::shared_ptr<const Placement> placement, const ConnectOptions& options)
       : placement_(std::move(placement)),
         options_(options),
-        lanes_(placement_->pool().size()),
-        not_greeted_(Lane::ungreeted(options)) {}
+        connections_(placement_->pool().size()),
+        not_greeted_(meta::Handshake::ungreeted(options)) {}
 
   using Cluster::execute;
 
@@ -61,32 +60,32 @@ class WireTransport final : public Transport {
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
     const bool counts = std::ranges::any_of(batch, creates_numbers);
     if (counts && !in_two_trips(batch)) return Cluster::begin(std::move(batch));
-    return std::make_unique<Begun>(*this, std::move(batch));
+    return std::make_unique<PendingBatch>(*this, std::move(batch));
   }
 
   const Placement& placement() const override { return *placement_; }
-  const Dialect& dialect(std::size_t server) const override {
-    return lanes_[server] == nullptr ? not_greeted_ : lanes_[server]->dialect();
+  const ServerProtocol& protocol(std::size_t server) const override {
+    return connections_[server] == nullptr ? not_greeted_ : connections_[server]->protocol();
   }
 
  private:
-  class Begun final : public Pending {
+  class PendingBatch final : public Pending {
    public:
-    Begun(WireTransport& transport, std::vector<Request> batch)
+    PendingBatch(WireTransport& transport, std::vector<Request> batch)
         : transport_(transport),
           batch_(std::move(batch)),
           replies_(transport.unsent(batch_)),
           counts_(in_two_trips(batch_)),
           trip_(transport.start(batch_, replies_, counts_ ? IncrForm::incr_only : IncrForm::whole,
                                 not_refused)) {}
-    // The lanes would write to replies that are gone.
-    ~Begun() override {
-      for (const Awaited& one : trip_) {
-        if (!one.done()) one.lane->drop();
+    // Requests in flight would write to replies that no longer exist.
+    ~PendingBatch() override {
+      for (const BatchProgress& one : trip_) {
+        if (!one.done()) one.connection->drop();
       }
     }
-    Begun(const Begun&) = delete;
-    Begun& operator=(const Begun&) = delete;
+    PendingBatch(const PendingBatch&) = delete;
+    PendingBatch& operator=(const PendingBatch&) = delete;
 
     std::span<const Request> batch() const override { return batch_; }
     std::vector<Reply> finish() override {
@@ -105,11 +104,11 @@ class WireTransport final : public Transport {
 
   static bool in_two_trips(std::span<const Request> batch) {
     const auto creates = [](const Request& request) { return creates_numbers(request) && request.creates; };
-    return batch.size() >= enough_to_try && std::ranges::all_of(batch, creates);
+    return batch.size() >= min_to_try && std::ranges::all_of(batch, creates);
   }
 
-  // The second of two trips, for what the first did not find. Nothing else is in flight meanwhile: a lane
-  // sends all incr_or_create in one form.
+  // Makes the second of two trips, for items that the first did not find. Nothing else is in flight
+  // meanwhile, because a connection sends all incr_or_create in one form.
   void create_missing(std::span<const Request> batch, std::vector<Reply>& replies) {
     const auto missing = [](const Reply& reply) { return reply.outcome == Outcome::not_found; };
     if (std::ranges::none_of(replies, missing)) return;
@@ -119,8 +118,9 @@ class WireTransport final : public Transport {
 
   static bool creates_numbers(const Request& request) { return request.op == Op::incr_or_create; }
 
-  // While the answer to the `mg` in front is in transit, 1.6.18 to 1.6.42 cannot change the item in its
-  // place; under -M they refuse if there is no room for a second one. Nothing refers to it any more.
+  // Retries increments that were refused for lack of room. While the answer to the preceding `mg` is in
+  // transit, 1.6.18 to 1.6.42 cannot change the item in place; under -M they refuse if there is no room for a
+  // second item. The answer has arrived by then and no longer refers to the item.
   void count_without_room(std::span<const Request> batch, std::vector<Reply>& replies) {
     const std::vector<Reply> before = replies;
     const auto wanted = [](const Reply& reply) {
@@ -133,7 +133,7 @@ class WireTransport final : public Transport {
     }
   }
 
-  // Servers count text up that begins with digits; the `mg` in front has seen what it was.
+  // Restores texts that start with digits and were therefore incremented; the preceding `mg` returned them.
   void put_back_texts(std::span<const Request> batch, std::vector<Reply>& replies) {
     std::vector<Request> requests;
     std::vector<std::size_t> places;
@@ -164,7 +164,7 @@ class WireTransport final : public Transport {
 
   static bool not_refused(const Reply& reply) { return reply.failure == nullptr; }
 
-  // Replies that know their servers, and what must not be sent.
+  // Returns replies with their server set. Requests that must not be sent have failed already.
   std::vector<Reply> unsent(std::span<const Request> batch) {
     std::vector<Reply> replies(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -178,90 +178,92 @@ class WireTransport final : public Transport {
     return replies;
   }
 
-  // Hands the requests whose replies are `wanted` to their lanes, which send what the kernel takes at once.
+  // Adds the requests whose replies are `wanted` to their connections, which send what the kernel accepts.
   template <typename Wanted>
   Trip start(std::span<const Request> batch, std::vector<Reply>& replies, IncrForm incr_form, Wanted wanted) {
-    std::vector<Lane*> involved(lanes_.size());
+    std::vector<ServerConnection*> involved(connections_.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       if (!wanted(replies[i])) continue;
-      Lane*& lane = involved[replies[i].server];
-      if (lane == nullptr) {
-        lane = &lane_of(replies[i].server);
-        lane->begin(incr_form);
+      ServerConnection*& connection = involved[replies[i].server];
+      if (connection == nullptr) {
+        connection = &connection_of(replies[i].server);
+        connection->begin(incr_form);
       }
       if (replies[i].outcome != Outcome::failed || replies[i].failure)
         replies[i] = Reply::of(Outcome::failed, replies[i].server);
-      lane->add(batch[i], replies[i]);
+      connection->add(batch[i], replies[i]);
     }
     Trip trip;
-    for (Lane* lane : involved) {
-      if (lane == nullptr) continue;
-      trip.push_back({lane, lane->added()});
-      lane->start(clock_.steady());
+    for (ServerConnection* connection : involved) {
+      if (connection == nullptr) continue;
+      trip.push_back({connection, connection->added()});
+      connection->start(clock_.steady());
     }
     return trip;
   }
 
-  Lane& lane_of(std::size_t server) {
-    if (lanes_[server] == nullptr)
-      lanes_[server] = std::make_unique<Lane>(placement_->pool()[server], server, options_,
-                                              tls_.of(placement_->pool()[server]));
-    return *lanes_[server];
+  ServerConnection& connection_of(std::size_t server) {
+    if (connections_[server] == nullptr)
+      connections_[server] = std::make_unique<ServerConnection>(placement_->pool()[server], server, options_,
+                                                                tls_.of(placement_->pool()[server]));
+    return *connections_[server];
   }
 
   void finish_others() {
     Trip others;
-    for (const auto& lane : lanes_) {
-      if (lane != nullptr) others.push_back({lane.get(), lane->added()});
+    for (const auto& connection : connections_) {
+      if (connection != nullptr) others.push_back({connection.get(), connection->added()});
     }
     wait_for(others);
   }
 
-  // All servers at once, those of other batches too: writing and reading are interleaved, so neither side can
-  // block the other.
+  // Serves all connections until the trip is done, also those of other batches. Writing and reading are
+  // interleaved, so that neither side can block the other.
   void wait_for(const Trip& trip) {
     const SteadyTime begun = clock_.steady();
-    for (const auto& lane : lanes_) {
-      if (lane != nullptr && lane->busy()) lane->expect_by(begun);
+    for (const auto& connection : connections_) {
+      if (connection != nullptr && connection->busy()) connection->expect_by(begun);
     }
-    const std::uint64_t most = heard_bytes() + largest_answers;
+    const std::uint64_t most = received_bytes() + max_answers_size;
     std::vector<pollfd> waiting;
-    std::vector<Lane*> busy;
+    std::vector<ServerConnection*> busy;
     while (!is_done(trip)) {
       waiting.clear();
       busy.clear();
       SteadyTime soonest = SteadyTime::max();
-      for (const auto& lane : lanes_) {
-        if (lane == nullptr || !lane->busy()) continue;
-        busy.push_back(lane.get());
-        waiting.push_back({lane->descriptor(), lane->events(), 0});
-        soonest = std::min(soonest, lane->deadline());
+      for (const auto& connection : connections_) {
+        if (connection == nullptr || !connection->busy()) continue;
+        busy.push_back(connection.get());
+        waiting.push_back({connection->descriptor(), connection->events(), 0});
+        soonest = std::min(soonest, connection->deadline());
       }
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(soonest - clock_.steady()).count();
       const int ready =
-          poll(waiting.data(), waiting.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60000)));
+          poll(waiting.data(), waiting.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 1000)));
       const SteadyTime now = clock_.steady();
+      if (ready == 0 && options_.run) options_.run->report(now);
       for (std::size_t i = 0; i < busy.size(); ++i)
         busy[i]->proceed(ready > 0 ? waiting[i].revents : short{0}, now);
-      if (heard_bytes() <= most) continue;
-      for (Lane* lane : busy) {
-        if (lane->busy()) lane->give_up_flood();
+      if (received_bytes() <= most) continue;
+      for (ServerConnection* connection : busy) {
+        if (connection->busy()) connection->give_up_flood();
       }
     }
   }
 
-  std::uint64_t heard_bytes() const {
+  std::uint64_t received_bytes() const {
     std::uint64_t sum = 0;
-    for (const auto& lane : lanes_) sum += lane == nullptr ? 0 : lane->heard_bytes();
+    for (const auto& connection : connections_)
+      sum += connection == nullptr ? 0 : connection->received_bytes();
     return sum;
   }
 
   std::shared_ptr<const Placement> placement_;
   ConnectOptions options_;
   SystemClock clock_;
-  tls::Contexts tls_;  // made before anything is sent to a server that needs one
-  std::vector<std::unique_ptr<Lane>> lanes_;
-  Dialect not_greeted_;
+  tls::Contexts tls_;  // created before anything is sent to a server that needs one
+  std::vector<std::unique_ptr<ServerConnection>> connections_;
+  ServerProtocol not_greeted_;
 };
 
 }  // namespace

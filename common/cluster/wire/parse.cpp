@@ -3,7 +3,6 @@
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/base/text.hpp"
-#include "common/cluster/transport.hpp"
 #include "common/cluster/wire/wire.hpp"
 
 namespace mcds::meta {
@@ -13,7 +12,7 @@ namespace {
 using Step = ReplyReader::Step;
 using Kind = ReplyFailure::Kind;
 
-constexpr std::size_t largest_stats = 16 << 20;
+constexpr std::size_t max_stats_size = 16 << 20;
 constexpr std::string_view turned_away_line = "ERROR Too many open connections";
 constexpr const char* not_a_number_message =
     "the value is not a number, so it was not changed; does another program use this key?";
@@ -23,37 +22,38 @@ bool is_fetch(Op op) {
   return op == Op::get || op == Op::gets || op == Op::probe;
 }
 
-// Whether it was sent as a meta command.
+// Returns true if the request was sent as a meta command.
 bool in_meta(const Request& request, const Command& command) {
   if (command.in_base64) return true;
-  const Wording& wording = command.wording;
+  const RequestFormat& format = command.format;
   const Op op = request.op;
-  if (!wording.meta || !needs_meta(op) || (op == Op::gets && wording.stamps)) return false;
-  if (op == Op::remove_if) return wording.compares_in_md;
-  return op != Op::incr_or_create || wording.incr_form != IncrForm::incr_only;
+  if (!format.meta || !needs_meta(op) || (op == Op::gets && format.shows_cas)) return false;
+  if (op == Op::remove_if) return format.compares_in_md;
+  return op != Op::incr_or_create || format.incr_form != IncrForm::incr_only;
 }
 
 struct Line {
   std::string_view text;
-  std::size_t end = 0;  // behind its line break
+  std::size_t end = 0;  // offset past its line break
 };
 
-// A complete line at `position`, or the reason why there is none.
+// Reads the complete line at `position`. Otherwise returns need_more or out_of_step.
 Step take_line(std::string_view input, std::size_t position, Line& line) {
-  // pogocache 1.3 ends a NOT_FOUND to a replace with a NUL too many.
+  // pogocache 1.3 sends an extra NUL after the NOT_FOUND of a replace.
   if (position < input.size() && input[position] == '\0') ++position;
-  const std::string_view rest = input.substr(position, longest_line);
+  const std::string_view rest = input.substr(position, max_line_length);
   const std::size_t end = rest.find('\n');
-  if (end == std::string_view::npos) return rest.size() == longest_line ? Step::out_of_step : Step::need_more;
+  if (end == std::string_view::npos)
+    return rest.size() == max_line_length ? Step::out_of_step : Step::need_more;
   if (end == 0 || rest[end - 1] != '\r') return Step::out_of_step;
   line = {rest.substr(0, end - 1), position + end + 1};
   return Step::done;
 }
 
-// Words of a line, without copying.
-class Words {
+// Iterates over the words of a line without copying.
+class WordReader {
  public:
-  explicit Words(std::string_view line) : rest_(line) {}
+  explicit WordReader(std::string_view line) : rest_(line) {}
   std::string_view next() {
     while (rest_.starts_with(' ')) rest_.remove_prefix(1);
     const std::string_view word = rest_.substr(0, rest_.find(' '));
@@ -65,11 +65,10 @@ class Words {
   std::string_view rest_;
 };
 
-// The data block of `size` bytes behind `line`; `position` moves behind it. `wanted`: the size of input that
-// has it.
+// Reads the data block of `size` bytes after `line`. Sets `wanted` to the size of input that has it.
 Step take_data(std::string_view input, const Line& line, std::uint64_t size, std::string& value,
                std::size_t& position, std::size_t& wanted) {
-  if (size > largest_value) return Step::out_of_step;
+  if (size > max_item_value_size) return Step::out_of_step;
   const std::string_view rest = input.substr(line.end);
   wanted = line.end + size + 2;
   if (rest.size() < size + 2) return Step::need_more;
@@ -89,23 +88,23 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
-// What cannot be done without a command that a server does not know.
+// Describes what is impossible on a server that lacks the command.
 std::string unknown_command(const Request& request, std::string_view line) {
   const Op op = request.op;
   const bool compares = op == Op::gets || op == Op::probe || op == Op::cas || op == Op::remove_if;
   if (compares) return "the server does not support gets and cas, which are required; use a memcached server";
   const std::string argument = op == Op::stats && !request.key.empty() ? " " + request.key : "";
-  return "the server does not support `" + std::string(name_of(op)) + argument + "`: " + printable(line);
+  return "the server does not support '" + std::string(name_of(op)) + argument + "': " + printable(line);
 }
 
-// Some say why: `ERROR no matching command`.
+// Some servers add a reason: `ERROR no matching command`.
 bool is_plain_error(std::string_view line) {
   return line == "ERROR" || line.starts_with("ERROR ");
 }
 
-// Whether what is said of a change means that nothing was applied, now or later. A proxy also says
-// SERVER_ERROR where the server behind it is late or was cut off (twemproxy: `Connection timed out`), which
-// carries the change out when it goes on.
+// Returns true if the error line of a change means that it was not and will not be applied. A proxy also
+// sends SERVER_ERROR if the server after it is late or cut off (twemproxy: `Connection timed out`); that
+// server may apply the change when it continues.
 bool is_sure(std::string_view line) {
   static constexpr std::array words{"memory",    "large",     "big",      "denied",
                                     "allowed",   "auth",      "busy",     "support",
@@ -120,7 +119,7 @@ bool has_data_block(Op op) {
          op == Op::append;
 }
 
-// ERROR, CLIENT_ERROR and SERVER_ERROR lines; done means the reply is filled.
+// Handles ERROR, CLIENT_ERROR and SERVER_ERROR lines. Returns done if the reply is filled.
 Step read_error(const Request& request, std::string_view line, Reply& reply, bool in_meta) {
   if (line.starts_with(turned_away_line)) return Step::turned_away;
   if (is_plain_error(line) && in_meta) {
@@ -134,7 +133,7 @@ Step read_error(const Request& request, std::string_view line, Reply& reply, boo
   if (!is_error(line)) return Step::out_of_step;
   if (!changes_nothing(request.op) && !is_sure(line)) {
     const std::string said =
-        "no reply to the change but `" + printable(line) + '`' + std::string(may_be_applied);
+        "no reply to the change but '" + printable(line) + '\'' + std::string(may_be_applied);
     reply = Reply::of(Outcome::failed, reply.server);
     reply.failure = std::make_shared<const ReplyFailure>(
         ReplyFailure{.kind = Kind::unknown, .message = said, .relayed = true});
@@ -142,7 +141,7 @@ Step read_error(const Request& request, std::string_view line, Reply& reply, boo
   }
   fail(reply, Kind::refused,
        is_plain_error(line) ? unknown_command(request, line) : "the server refused: " + printable(line));
-  // After the others the server may take a data block for commands.
+  // After other errors the server may execute a data block as commands.
   return line.starts_with("SERVER_ERROR ") || !has_data_block(request.op) ? Step::done : Step::out_of_step;
 }
 
@@ -151,7 +150,7 @@ struct Word {
   Outcome outcome;
 };
 
-// A closed table: anything else is not a reply to this operation.
+// Looks the line up in a closed table; any other line is not a reply to this operation.
 Step by_word(std::string_view line, std::span<const Word> words, Reply& reply) {
   for (const Word& word : words) {
     if (line != word.text) continue;
@@ -161,7 +160,7 @@ Step by_word(std::string_view line, std::span<const Word> words, Reply& reply) {
   return Step::out_of_step;
 }
 
-// pogocache says EXISTS to an add of what is there, NOT_FOUND to a replace or append of what is missing.
+// pogocache answers EXISTS to add of an existing item, NOT_FOUND to replace or append of a missing one.
 Step read_storage(Op op, std::string_view line, Reply& reply) {
   static constexpr std::array added{Word{"STORED", Outcome::stored}, Word{"NOT_STORED", Outcome::not_stored},
                                     Word{"EXISTS", Outcome::not_stored}};
@@ -241,15 +240,15 @@ Step read_one_line(const Request& request, bool meta, std::string_view line, Rep
   }
 }
 
-// One flag of an mg answer, for instance `c42`.
+// Reads one flag of an mg reply, such as `c42`.
 bool read_flag(std::string_view flag, const Request& request, Reply& reply) {
   const std::string_view value = flag.substr(1);
   const auto number = parse_u64(value);
   switch (flag[0]) {
-    // An item that was written under a base64 key says its key so, and `b`.
+    // An item stored under a base64 key is reported with the encoded key, and `b`.
     case 'k': return value == request.key || parse_base64(value) == request.key;
     case 'O': return value == opaque_of(request);
-    // Invalidated by another client, which will write it again. The value is still there.
+    // These mark an item that another client has invalidated and will write again. The value is still valid.
     case 'W':
     case 'X':
     case 'Z':
@@ -292,7 +291,7 @@ bool is_error(std::string_view line) {
 }
 
 void ReplyReader::reset() {
-  wanted_ = answered_ = told_ = 0;
+  wanted_ = answered_ = reported_ = 0;
   if (!std::exchange(half_, false)) return;
   existed_ = false;
   before_ = Reply();
@@ -300,24 +299,24 @@ void ReplyReader::reset() {
 
 Step ReplyReader::read(const Command& command, std::span<const Request* const> requests,
                        std::span<Reply* const> replies, std::string_view input, std::size_t& position,
-                       Dialect::Words words) {
+                       ServerProtocol::CommandSet words) {
   const Request& request = *requests[command.first];
   Reply& reply = *replies[command.first];
   const bool meta = in_meta(request, command);
   Step step = Step::done;
-  if (meta && words == Dialect::Words::classic) {
-    const bool two_lines = request.op == Op::incr_or_create && command.wording.incr_form == IncrForm::whole;
+  if (meta && words == ServerProtocol::CommandSet::classic) {
+    const bool two_lines = request.op == Op::incr_or_create && command.format.incr_form == IncrForm::whole;
     step = read_without_meta(two_lines, reply, input, position);
   } else if (!meta && is_fetch(request.op)) {
     step = read_values(requests.subspan(command.first, command.count),
                        replies.subspan(command.first, command.count), request.op != Op::get, input, position);
   } else if (request.op == Op::add_and_get) {
     step = read_added(requests.subspan(command.first, command.count),
-                      replies.subspan(command.first, command.count), command.wording, input, position);
+                      replies.subspan(command.first, command.count), command.format, input, position);
   } else if (is_fetch(request.op)) {
     step = read_meta_get(request, reply, input, position);
   } else if (meta && request.op == Op::incr_or_create) {
-    step = read_meta_incr(request, reply, command.wording.incr_form == IncrForm::create, input, position);
+    step = read_meta_incr(request, reply, command.format.incr_form == IncrForm::create, input, position);
   } else if (request.op == Op::stats) {
     step = read_stats(request, reply, input, position);
   } else {
@@ -327,7 +326,7 @@ Step ReplyReader::read(const Command& command, std::span<const Request* const> r
   return step;
 }
 
-// One error for each line that was sent.
+// Reads the errors of a server without meta commands, one for each line that was sent.
 Step ReplyReader::read_without_meta(bool two_lines, Reply& reply, std::string_view input,
                                     std::size_t& position) {
   Line line;
@@ -349,7 +348,7 @@ Step ReplyReader::read_line_command(const Request& request, bool meta, Reply& re
   return step;
 }
 
-// VALUE <key> <flags> <bytes> [<cas>], data, …, END: hits in the order of the keys, misses are left out.
+// Reads VALUE <key> <flags> <bytes> [<cas>], data, …, END: hits in the order of the keys, without misses.
 Step ReplyReader::read_values(std::span<const Request* const> requests, std::span<Reply* const> replies,
                               bool with_cas, std::string_view input, std::size_t& position) {
   Line line;
@@ -362,7 +361,7 @@ Step ReplyReader::read_values(std::span<const Request* const> requests, std::spa
     position = line.end;
     return Step::done;
   }
-  Words words(line.text);
+  WordReader words(line.text);
   if (words.next() != "VALUE") {
     if (answered_ == requests.size()) return Step::out_of_step;
     const Step step = read_error(*requests[answered_], line.text, *replies[answered_], false);
@@ -390,23 +389,23 @@ Step ReplyReader::read_values(std::span<const Request* const> requests, std::spa
   return Step::progress;
 }
 
-// A line for each add, unless they are quiet; then values. What a refused add says is for add alone to tell.
+// Reads a line for each add, unless they are quiet, then the values. Only Op::add reports errors of an add.
 Step ReplyReader::read_added(std::span<const Request* const> requests, std::span<Reply* const> replies,
-                             const Wording& wording, std::string_view input, std::size_t& position) {
-  if (wording.quiet || told_ == requests.size())
-    return read_values(requests, replies, wording.stamps, input, position);
+                             const RequestFormat& format, std::string_view input, std::size_t& position) {
+  if (format.quiet || reported_ == requests.size())
+    return read_values(requests, replies, format.shows_cas, input, position);
   Line line;
   if (const Step step = take_line(input, position, line); step != Step::done) return step;
-  Reply said = Reply::of(Outcome::failed, replies[told_]->server);
+  Reply said = Reply::of(Outcome::failed, replies[reported_]->server);
   Step step = read_storage(Op::add, line.text, said);
-  if (step == Step::out_of_step) step = read_error(*requests[told_], line.text, said, false);
+  if (step == Step::out_of_step) step = read_error(*requests[reported_], line.text, said, false);
   if (step != Step::done) return step;
-  replies[told_++]->created = said.outcome == Outcome::stored;
+  replies[reported_++]->created = said.outcome == Outcome::stored;
   position = line.end;
   return Step::progress;
 }
 
-// EN [k<key>] (some repeat what was asked for even then), or VA <bytes> <flags>* and the data.
+// Reads EN [k<key>] (some servers repeat the key even then), or VA <bytes> <flags>* and the data.
 Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::string_view input,
                                 std::size_t& position) {
   Line line;
@@ -416,7 +415,7 @@ Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::strin
     position = line.end;
     return Step::done;
   }
-  Words words(line.text);
+  WordReader words(line.text);
   if (words.next() != "VA") {
     const Step step = read_error(request, line.text, reply, true);
     if (step == Step::done || step == Step::no_meta) position = line.end;
@@ -435,8 +434,8 @@ Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::strin
   return step;
 }
 
-// What the mg says, then the ma's VA <bytes> <flags>* and the number. Whatever became of the mg, the ma
-// behind it may be applied: it is the ma's answer that counts.
+// Reads the reply to the mg, then the ma's VA <bytes> <flags>* and the number. Whatever the mg returned, the
+// ma may have been applied, so the ma's reply decides.
 Step ReplyReader::read_meta_incr(const Request& request, Reply& reply, bool only_creates,
                                  std::string_view input, std::size_t& position) {
   if (!half_ && !only_creates) {
@@ -448,7 +447,7 @@ Step ReplyReader::read_meta_incr(const Request& request, Reply& reply, bool only
   }
   Line line;
   if (const Step step = take_line(input, position, line); step != Step::done) return step;
-  Words words(line.text);
+  WordReader words(line.text);
   const std::string_view first = words.next();
   if (first == "NF" && !request.creates) {
     reply.outcome = Outcome::not_found;
@@ -484,7 +483,7 @@ Step ReplyReader::read_meta_incr(const Request& request, Reply& reply, bool only
   return Step::done;
 }
 
-// Servers take the digits that text begins with for a number.
+// Servers increment text that starts with digits.
 void ReplyReader::counted_text(const Reply& after, Reply& reply) {
   reply = Reply::of_text(std::move(before_.value), reply.server);
   reply.flags = before_.flags;
@@ -510,7 +509,7 @@ Step ReplyReader::read_stats(const Request& request, Reply& reply, std::string_v
   reply.value += line.text.substr(5);
   reply.value += '\n';
   position = line.end;
-  return reply.value.size() > largest_stats ? Step::out_of_step : Step::progress;
+  return reply.value.size() > max_stats_size ? Step::out_of_step : Step::progress;
 }
 
 }  // namespace mcds::meta

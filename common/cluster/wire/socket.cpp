@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t receive_size = 64 * 1024;
 
-// A pool may have more servers than a process may at first have connections.
+// Opens a socket. Raises the descriptor limit if needed, since a pool may have more servers than it allows.
 int open_socket(int family) {
   constexpr int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
   const int descriptor = socket(family, type, 0);
@@ -28,8 +28,8 @@ int open_socket(int family) {
 
 std::string why_not(int code) {
   if (code != EMFILE) return std::string(std::strerror(code)) + "; is the server running?";
-  return "this process may have only " + std::to_string(descriptor_limit()) +
-         " files and connections open; raise the limit (ulimit -Hn)";
+  return "the limit of " + std::to_string(descriptor_limit()) +
+         " open files and connections is reached; raise it (ulimit -Hn)";
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ bool Socket::try_address(const sockaddr* address, socklen_t size, int family) {
       const int on = 1;
       setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
-    // One that is there at once has yet to shake hands.
+    // A TLS connection that opens at once still needs the handshake.
     if (connect(descriptor_, address, size) == 0) {
       state_ = tls_ == nullptr ? State::open : State::connecting;
       return true;
@@ -106,16 +106,16 @@ short Socket::connecting_events() const {
   return wants_to_read_ ? POLLIN : POLLOUT;
 }
 
-// To the server; with TLS the handshake follows.
+// Handles an open TCP connection: starts or continues the TLS handshake, if any.
 Socket::State Socket::connected() {
-  using Handshake = tls::Connection::Step;
+  using Step = tls::Connection::Step;
   error_.clear();
   if (tls_ == nullptr) return state_ = State::open;
   if (session_ == nullptr) session_ = std::make_unique<tls::Connection>(*tls_, server_, descriptor_);
-  const Handshake step = session_->handshake();
-  wants_to_read_ = step == Handshake::wants_to_read;
-  if (step == Handshake::done) state_ = State::open;
-  if (step == Handshake::failed) close();
+  const Step step = session_->handshake();
+  wants_to_read_ = step == Step::wants_to_read;
+  if (step == Step::done) state_ = State::open;
+  if (step == Step::failed) close();
   return state_;
 }
 
@@ -143,8 +143,8 @@ std::ptrdiff_t Socket::send(const char* bytes, std::size_t size) {
 
 std::ptrdiff_t Socket::receive(std::string& into) {
   if (session_ != nullptr) return session_->receive(into);
-  // Not straight into the string: growing it would write every byte twice, and touch pages a short reply
-  // never needs. Not on the stack either, whose pages are all touched, for a guard page may follow.
+  // Do not receive into the string: growing it would write every byte twice, and touch pages that a short
+  // reply never needs. A buffer on the stack would touch all its pages too, as a guard page may follow.
   thread_local const auto buffer = std::make_unique_for_overwrite<char[]>(receive_size);
   const ssize_t size = recv(descriptor_, buffer.get(), receive_size, 0);
   if (size > 0) into.append(buffer.get(), static_cast<std::size_t>(size));
@@ -174,7 +174,7 @@ std::string Socket::complaint(bool late) const {
   return "the server closed the connection";
 }
 
-// Why a TLS session failed is kept until the next start.
+// Keeps session_, so that complaint() can report why a TLS session failed, until the next start().
 void Socket::close() {
   if (descriptor_ >= 0) ::close(descriptor_);
   wants_to_read_ = false;

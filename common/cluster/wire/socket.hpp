@@ -1,4 +1,4 @@
-// One non-blocking connection to one server.
+// Socket: a non-blocking connection to one server.
 #pragma once
 
 #include "common/base/clock.hpp"
@@ -11,7 +11,7 @@ namespace mcds::meta {
 
 class Socket {
  public:
-  // `tls`: for servers that are to be reached by it, else nullptr.
+  // `tls` is nullptr for servers that are reached without it.
   Socket(const Server& server, const tls::Context* tls) : server_(server), tls_(tls) {}
   ~Socket() { close(); }
   Socket(const Socket&) = delete;
@@ -21,33 +21,31 @@ class Socket {
   State state() const { return state_; }
   int descriptor() const { return descriptor_; }
 
-  // Begins to connect to the first of the name's addresses that accepts. Resolves names only (never literals
-  // or unix paths), and blocks for that, not longer than `lookup`. False with error() set when there is
-  // nothing to connect to.
+  // Starts connecting to the first address of the server that accepts. Only host names are looked up, which
+  // blocks for at most `lookup`. Returns false and sets complaint() if there is nothing to connect to.
   bool start(Duration lookup);
-  // What to poll for while connecting.
+  // Returns the events to poll for while connecting.
   short connecting_events() const;
-  // After poll said so while connecting: open, still connecting (the next address, the TLS handshake), or
-  // closed with complaint() saying why.
+  // Continues after poll() reported one of those events. Returns open, connecting (the next address, or the
+  // TLS handshake), or closed, with the reason in complaint().
   State finish_connecting();
-  // Bytes the kernel took, 0 when it would block; -1: the connection is gone.
+  // Returns the number of bytes the kernel accepted, 0 if it would block, or -1 if the connection is gone.
   std::ptrdiff_t send(const char* bytes, std::size_t size);
-  // Whether each send() makes a record (of tls::largest_record at most) that the server reads at once.
+  // Returns true if each send() makes a TLS record (at most tls::max_record_size) that is read whole.
   bool has_records() const { return session_ != nullptr; }
-  // Appends what is there; 0 when nothing is; -1: the connection is gone.
+  // Appends the available bytes. Returns their number, 0 if there are none, or -1 if the connection is gone.
   std::ptrdiff_t receive(std::string& into);
-  // When the server's certificate ends, on an open connection with TLS.
+  // Returns when the server's certificate expires, on an open TLS connection.
   std::optional<WallTime> certificate_end() const {
     return session_ == nullptr ? std::nullopt : session_->certificate_end();
   }
-  // An open connection on which the server has closed or spoken out of turn must not be used again.
+  // Returns false if the server has closed the connection or sent unexpected bytes.
   bool usable_again();
   void close();
-  // One sentence: why there is no connection (any more), and what to do. `late`: the time allowed for it has
-  // passed.
+  // Returns one sentence: why there is no connection, and what to do. `late`: its timeout has passed.
   std::string complaint(bool late = false) const;
-  // It failed for want of an accepted certificate, on either side: nothing that was sent was applied.
-  // Or it was not begun, because the server may not be shown its login.
+  // Returns true if no certificate was accepted, on either side, or if the login must not be sent to this
+  // server. In both cases nothing was applied.
   bool denied() const { return withheld() || (session_ != nullptr && session_->denied()); }
 
  private:
@@ -63,7 +61,7 @@ class Socket {
   Addresses addresses_{nullptr, freeaddrinfo};
   const addrinfo* next_ = nullptr;
   std::unique_ptr<tls::Connection> session_;
-  bool wants_to_read_ = false;  // the handshake
+  bool wants_to_read_ = false;  // the handshake waits for bytes
   std::string error_;
 };
 

@@ -12,16 +12,16 @@ namespace mcds::capacity {
 
 namespace {
 
-using doctor::Figures;
+using doctor::StatisticsReply;
 
-constexpr std::uint64_t most_sampled = 200'000;  // keys of a server
-constexpr std::uint64_t enough_gets = 1000;      // to speak of a ratio
+constexpr std::uint64_t max_sampled = 200'000;  // keys of a server
+constexpr std::uint64_t min_gets = 1000;        // the minimum for a ratio
 constexpr std::uint64_t header_bytes = 48, cas_bytes = 8, line_end_bytes = 2;
 constexpr std::uint64_t page_bytes_of_slabs = 1 << 20;
 
-// Statistics of one moment.
+// Statistics at one time.
 struct Moment {
-  Figures stats, slabs;
+  StatisticsReply stats, slabs;
   SteadyTime at{};
 };
 
@@ -37,39 +37,38 @@ std::optional<double> requests_in(const Moment& before, const Moment& now) {
   return *gets + *sets + rise(before, now, "cmd_touch").value_or(0);
 }
 
-// Processor time a request.
+// Returns the processor time per request.
 std::optional<double> price_in(const Moment& before, const Moment& now) {
   const auto requests = requests_in(before, now);
   const auto user = rise(before, now, "rusage_user"), system = rise(before, now, "rusage_system");
-  if (!requests || *requests < enough_gets || !user || !system) return std::nullopt;
+  if (!requests || *requests < min_gets || !user || !system) return std::nullopt;
   return (*user + *system) / *requests;
 }
 
-// One server's keys, from its list and its events.
+// The keys of one server, from its list and its events.
 class KeysOfServer {
  public:
-  KeysOfServer(const Moment& begin, const Figures& settings, double largest_factor)
+  KeysOfServer(const Moment& begin, const StatisticsReply& settings, double max_factor)
       : chunks_(settings.real("chunk_size").value_or(0), settings.real("growth_factor").value_or(0),
                 settings.real("slab_chunk_max").value_or(0)),
         has_cas_(settings.on("cas_enabled") != false) {
     const std::uint64_t items = begin.stats.number("curr_items").value_or(0);
-    rate_ = items > most_sampled ? static_cast<double>(most_sampled) / static_cast<double>(items) : 1;
+    rate_ = items > max_sampled ? static_cast<double>(max_sampled) / static_cast<double>(items) : 1;
     sample_ = rate_;
     const double limit = static_cast<double>(begin.stats.number("limit_maxbytes").value_or(0));
     const auto pages = static_cast<double>(begin.slabs.number("total_malloced").value_or(0));
-    // A server that is full keeps what its list adds up to; one that has room yet, what its memory allows
-    // for.
+    // A full server holds what its list adds up to; others can hold what their memory allows.
     is_full_ = pages + static_cast<double>(page_bytes_of_slabs) >= limit;
     limit_ = limit;
-    distances_ = std::make_unique<ReuseDistances>(limit * largest_factor * 1.1 * rate_);
+    distances_ = std::make_unique<ReuseDistances>(limit * max_factor * 1.1 * rate_);
   }
 
   void list(const LiveKey& key) {
     const std::uint64_t hash = key_hash::xxh3(key.key);
     const std::uint64_t chunk = chunks_.chunk_for(key.size_bytes);
     listed_bytes_ += chunk;
-    // More than were to be expected: the server lists others than it counted.
-    if (!is_sampled(hash) || listed_.size() >= 2 * most_sampled) return;
+    // Limit the sample, in case the server lists more keys than it counted.
+    if (!is_sampled(hash) || listed_.size() >= 2 * max_sampled) return;
     listed_.push_back(
         {key.last_accessed_at, hash, chunk, key.expires_at < 0 ? ReuseDistances::never : key.expires_at});
   }
@@ -77,7 +76,7 @@ class KeysOfServer {
   void begin() {
     std::ranges::stable_sort(listed_, std::less{}, &Listed::accessed_at);
     for (const Listed& one : listed_) distances_->seed(one.hash, one.bytes, one.expires_at);
-    // Hashes are not spread so evenly that the sample's bytes are exactly its share.
+    // Hashes are not perfectly even, so use the sample's actual share of the bytes.
     if (listed_bytes_ > 0 && rate_ < 1) rate_ = distances_->bytes() / static_cast<double>(listed_bytes_);
     listed_ = {};
   }
@@ -120,7 +119,7 @@ class KeysOfServer {
   ChunkSizes chunks_;
   bool has_cas_;
   double rate_ = 1, limit_ = 0;
-  double sample_ = 1;  // the rate as it was when the list began
+  double sample_ = 1;  // the rate when the list began
   bool is_full_ = false;
   std::uint64_t listed_bytes_ = 0;
   std::vector<Listed> listed_;
@@ -138,12 +137,12 @@ class Measurement {
         settings_(results_.size()),
         keys_(results_.size()) {}
 
-  std::vector<OfServer> run() {
+  std::vector<PerServer> run() {
     const std::vector<Moment> begin = look(true);
     for (std::size_t i = 0; i < results_.size(); ++i) {
       results_[i].memory_bytes = begin[i].stats.number("limit_maxbytes").value_or(0);
       if (results_[i].failure.empty() && results_[i].memory_bytes == 0)
-        results_[i].failure = "it does not report its memory; is it memcached?";
+        results_[i].failure = "the server does not report its memory; is it memcached?";
     }
     if (!measure_cost()) return std::move(results_);
     list_keys();
@@ -172,19 +171,19 @@ class Measurement {
     }
     const std::vector<Reply> replies = requests.empty() ? std::vector<Reply>() : cluster_->execute(requests);
     for (std::size_t i = 0; i < replies.size(); ++i) {
-      OfServer& result = results_[replies[i].server];
+      PerServer& result = results_[replies[i].server];
       Moment& moment = moments[replies[i].server];
       if (replies[i].failed() && result.failure.empty()) result.failure = replies[i].failure->message;
       if (replies[i].failed()) continue;
       moment.at = clock_.steady();
-      if (requests[i].key.empty()) moment.stats = Figures(replies[i].value);
-      if (requests[i].key == "slabs") moment.slabs = Figures(replies[i].value);
-      if (requests[i].key == "settings") settings_[replies[i].server] = Figures(replies[i].value);
+      if (requests[i].key.empty()) moment.stats = StatisticsReply(replies[i].value);
+      if (requests[i].key == "slabs") moment.slabs = StatisticsReply(replies[i].value);
+      if (requests[i].key == "settings") settings_[replies[i].server] = StatisticsReply(replies[i].value);
     }
     return moments;
   }
 
-  // The servers that are left, side by side.
+  // Watches all remaining servers concurrently.
   template <typename Take>
   std::vector<std::size_t> watch_for(Duration longest, const Take& take) {
     const std::vector<std::size_t> servers = those_left();
@@ -197,12 +196,12 @@ class Measurement {
         [&] { return goes_on_ = options_.wait(Duration::zero()); });
     for (std::size_t i = 0; i < watched.size(); ++i) {
       if (watched[i].failure != nullptr)
-        results_[servers[i]].failure = "its keys cannot be watched: " + watched[i].failure->message;
+        results_[servers[i]].failure = "the server's keys cannot be watched: " + watched[i].failure->message;
     }
     return servers;
   }
 
-  // Off, on, off.
+  // Measures the processor time per request without, with and without a watcher.
   bool measure_cost() {
     const auto first = look();
     if (!options_.wait(options_.measured)) return false;
@@ -214,16 +213,16 @@ class Measurement {
     for (const std::size_t server : those_left()) {
       const auto off = price_in(first[server], second[server]), on = price_in(second[server], third[server]),
                  again = price_in(third[server], fourth[server]);
-      OfServer& result = results_[server];
+      PerServer& result = results_[server];
       if (!off || !on || !again) {
         result.notes.emplace_back("too few requests to tell what watching costs");
         continue;
       }
-      // The dearer of the times without: what else goes on is no cost of ours.
+      // Use the higher of the two without a watcher, so that other load does not count as our cost.
       result.cost = *on / std::max(*off, *again) - 1;
-      if (*result.cost > options_.most_cost)
-        stop(result, "watching makes a request " + format_percent(*result.cost) +
-                         " dearer, and no more than " + format_percent(options_.most_cost) +
+      if (*result.cost > options_.max_cost)
+        stop(result, "watching makes each request " + format_percent(*result.cost) +
+                         " more expensive, and at most " + format_percent(options_.max_cost) +
                          " is allowed (--max-cost)");
       else
         judge_dropped(result, second[server], third[server]);
@@ -231,18 +230,18 @@ class Measurement {
     return true;
   }
 
-  static void stop(OfServer& result, std::string why) {
+  static void stop(PerServer& result, std::string why) {
     result.stopped = true;
     result.failure = "stopped: " + std::move(why);
   }
 
-  void judge_dropped(OfServer& result, const Moment& before, const Moment& now) {
+  void judge_dropped(PerServer& result, const Moment& before, const Moment& now) {
     const double dropped = rise(before, now, "log_worker_dropped").value_or(0) +
                            rise(before, now, "log_watcher_skipped").value_or(0);
     const double all = requests_in(before, now).value_or(0);
     if (all <= 0) return;
     result.coverage = std::max(0.0, 1 - dropped / (all + dropped));
-    if (dropped > most_dropped * all)
+    if (dropped > max_dropped * all)
       stop(result, "the server dropped " + format_percent(dropped / all) + " of its events");
   }
 
@@ -262,11 +261,11 @@ class Measurement {
           return true;
         });
     for (std::size_t i = 0; i < read.size(); ++i) {
-      OfServer& result = results_[servers[i]];
+      PerServer& result = results_[servers[i]];
       if (read[i].failure != nullptr && read[i].keys == 0)
-        result.failure = "its keys cannot be listed: " + read[i].failure->message;
+        result.failure = "the server's keys cannot be listed: " + read[i].failure->message;
       else if (!read[i].complete || read[i].may_be_short())
-        result.notes.emplace_back("not all of its keys were listed");
+        result.notes.emplace_back("not all keys were listed");
       keys_[servers[i]]->begin();
     }
   }
@@ -283,22 +282,22 @@ class Measurement {
   }
 
   void judge(std::size_t server, const Moment& before, const Moment& after) {
-    OfServer& result = results_[server];
+    PerServer& result = results_[server];
     KeysOfServer& keys = *keys_[server];
     keys.finish();
     judge_dropped(result, before, after);
     const auto gets = rise(before, after, "cmd_get"), hits = rise(before, after, "get_hits");
-    if (!gets || !hits || *gets < static_cast<double>(enough_gets) || keys.gets() < enough_gets)
+    if (!gets || !hits || *gets < static_cast<double>(min_gets) || keys.gets() < min_gets)
       result.failure = result.failure.empty() ? "too few look-ups for an estimate" : result.failure;
     if (!result.failure.empty()) return;
     result.gets = static_cast<std::uint64_t>(*gets);
     result.hit_ratio = *hits / *gets;
-    if (!keys.is_full()) result.notes.emplace_back("it is not full yet: more memory gives little");
-    // What the model says of the size that it has is known: the rest is moved by as much.
+    if (!keys.is_full()) result.notes.emplace_back("the server is not full yet: more memory gives little");
+    // The actual hit ratio is known for the current size. The other estimates are shifted by the same error.
     const double off = *result.hit_ratio - keys.at(1).hit_ratio;
     if (std::abs(off) > 0.05)
-      result.notes.emplace_back("at its own size the model is off by " + format_fixed(std::abs(off), 3) +
-                                ", and corrected by that");
+      result.notes.emplace_back("at the current size the model is off by " + format_fixed(std::abs(off), 3) +
+                                ", and was corrected by that");
     const auto estimate = [&](double factor) {
       Estimate one = keys.at(factor);
       for (double* value : {&one.hit_ratio, &one.low, &one.high})
@@ -314,8 +313,8 @@ class Measurement {
   const Clock& clock_;
   Options options_;
   std::unique_ptr<Cluster> cluster_;
-  std::vector<OfServer> results_;
-  std::vector<Figures> settings_;
+  std::vector<PerServer> results_;
+  std::vector<StatisticsReply> settings_;
   std::vector<std::unique_ptr<KeysOfServer>> keys_;
   bool goes_on_ = true;
 };
@@ -331,9 +330,9 @@ void add_weighted(Estimate& sum, const Estimate& one, double weight) {
 
 ChunkSizes::ChunkSizes(double smallest, double factor, double largest) {
   if (smallest <= 0 || factor <= 1 || largest <= 0) return;
-  constexpr double most_classes = 63;
+  constexpr double max_classes = 63;
   double size = smallest + static_cast<double>(header_bytes);
-  while (static_cast<double>(sizes_.size()) < most_classes - 1 && size < largest / factor) {
+  while (static_cast<double>(sizes_.size()) < max_classes - 1 && size < largest / factor) {
     const auto aligned = (static_cast<std::uint64_t>(size) + 7) / 8 * 8;
     sizes_.push_back(aligned);
     size = static_cast<double>(aligned) * factor;
@@ -346,16 +345,16 @@ std::uint64_t ChunkSizes::chunk_for(std::uint64_t item_bytes) const {
   return found == sizes_.end() ? item_bytes : *found;
 }
 
-std::vector<OfServer> measure(std::shared_ptr<const Placement> placement, const Clock& clock,
-                              Options options) {
+std::vector<PerServer> measure(std::shared_ptr<const Placement> placement, const Clock& clock,
+                               Options options) {
   return Measurement(std::move(placement), clock, std::move(options)).run();
 }
 
-OfServer of_pool(const std::vector<OfServer>& servers) {
-  OfServer pool;
+PerServer of_pool(const std::vector<PerServer>& servers) {
+  PerServer pool;
   double gets = 0, seen = 0;
-  for (const OfServer& one : servers) gets += one.estimates.empty() ? 0 : static_cast<double>(one.gets);
-  for (const OfServer& one : servers) {
+  for (const PerServer& one : servers) gets += one.estimates.empty() ? 0 : static_cast<double>(one.gets);
+  for (const PerServer& one : servers) {
     if (one.estimates.empty() || gets <= 0) continue;
     const double weight = static_cast<double>(one.gets) / gets;
     pool.memory_bytes += one.memory_bytes;

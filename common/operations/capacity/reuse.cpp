@@ -36,7 +36,7 @@ std::uint64_t ReuseDistances::up_to(std::size_t slot) const {
   return sum;
 }
 
-// What was used since, and the key itself.
+// Returns the bytes used since the entry, including its own.
 double ReuseDistances::depth_of(const Entry& entry) const {
   return static_cast<double>(all_ - up_to(entry.slot) + entry.bytes);
 }
@@ -53,7 +53,7 @@ void ReuseDistances::leave(Entry& entry) {
   entry.gone = true;
 }
 
-// Slots in use move together; what is deeper than is asked for is forgotten.
+// Compacts the slots in use. Entries deeper than `largest_` are dropped.
 void ReuseDistances::pack() {
   std::vector<std::pair<std::size_t, std::uint64_t>> order;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
@@ -76,7 +76,7 @@ void ReuseDistances::pack() {
 }
 
 void ReuseDistances::go_on(std::int64_t now) {
-  // What was there before is first seen where it is.
+  // The journeys of seeded entries are first seen at their current depth.
   if (!std::exchange(began_once_, true)) {
     for (auto& [key, entry] : entries_) entry.began_at = depth_of(entry);
   }
@@ -115,7 +115,7 @@ void ReuseDistances::get(std::uint64_t key, std::uint64_t bytes, std::int64_t no
       end_journey(entry, depth_of(entry), true);
     leave(entry);
     if (bytes != 0) entry.bytes = bytes;
-    // What had gone comes back when it is stored, which tells when it ends.
+    // A deleted item comes back when it is stored, which also sets its expiry.
   }
   entry.counts = true;
   entry.began_at = 0;
@@ -155,7 +155,7 @@ ReuseDistances::Ratio ReuseDistances::hit_ratio(double bytes) const {
   const std::size_t last = bin_of(bytes);
   for (std::size_t bin = 0; bin <= last && bin < bins; ++bin) {
     under_way += began_[bin];
-    // Those that end in this bin were seen through half of it.
+    // Journeys that end in this bin were seen through half of it on average.
     const double seen = under_way - (ended_[bin] - hits_[bin]) / 2;
     if (seen > 0 && hits_[bin] > 0) {
       const double part = std::min(hits_[bin] / seen, 1.0);

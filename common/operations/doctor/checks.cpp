@@ -4,13 +4,13 @@
 #include <array>
 
 #include "common/base/text.hpp"
-#include "common/operations/doctor/tests.hpp"
+#include "common/operations/doctor/check_functions.hpp"
 
 namespace mcds::doctor {
 
 namespace {
 
-// Findings of `ring check` need no server.
+// Returns the check for a finding of `ring check`, which needs no server.
 constexpr Check of_ring(const char* name, Severity severity, const char* sentence) {
   return {name,
           severity,
@@ -63,7 +63,7 @@ constexpr std::array checks{
           "one connection is missed by the next.",
           "list the servers behind it (in Kubernetes, the names of a headless service)"},
     Check{"restarted", problem, "versions", Needs::stats, restarted,
-          "A server was restarted between the two looks: it has lost what it held, and may do so again.",
+          "A server was restarted between the two reads: it has lost what it held, and may do so again.",
           "look for why it ended in its machine's log (journalctl -u memcached, dmesg)"},
     Check{"restarted_lately", note, "versions", Needs::stats, restarted_lately,
           "A server was started within the last hour: until then what it held was lost, and it fills again.",
@@ -256,6 +256,8 @@ constexpr std::array checks{
     of_ring("few_points", problem, "A server's share of the circle is a matter of chance."),
     of_ring("default_port", problem, "Clients that write the default port, or do not, place keys elsewhere."),
     of_ring("order_dependent", note, "The order of the list matters."),
+    of_ring("installed_differs", problem,
+            "The installed libmemcached places keys elsewhere than its profile."),
     of_ring("same_as", note, "A profile places keys as the string of libmemcached does, or none."),
     of_ring("all_copies", note, "Every server has every key."),
     of_ring("replicated", note, "Each key is kept on several servers."),
@@ -268,7 +270,8 @@ constexpr std::array checks{
         "duplicated", problem, "placement", Needs::live_keys, duplicated,
         "Keys have the same value on two servers: when it changes on one, the other keeps the older one. It "
         "looks so, too, between a move and the clients' change to its list.",
-        "after a move take its last step, as mcds-ring(1) has it; if no client uses another list: mcds --as "
+        "after a move take its last step, as mcds-ring-move(1) has it; if no client uses another list: mcds "
+        "--as "
         "PROFILE where --prune --live --dry-run"},
     Check{
         "divergent", problem, "placement", Needs::live_keys, divergent,
@@ -283,8 +286,9 @@ constexpr std::array checks{
           "A server lets nobody watch its keys (-W): item hot and capacity do not work there.",
           "start it without -W, or accept this"},
     Check{"near_size_limit", warning, "structures", Needs::live_keys, near_size_limit,
-          "The first item of an array, table, hash or log has nearly the largest size that its server takes.",
-          "fewer or shorter values; a larger -I on the server"},
+          "An array with --encoding json, which is one item, has nearly the largest size that its server "
+          "takes.",
+          "fewer or shorter values, an array without --encoding json, or a larger -I on the server"},
     Check{"lost_parts", problem, "structures", Needs::live_keys, lost_parts,
           "A part of a log, an index or an array is gone, which others need: it was evicted, or a server was "
           "emptied. Readers report what is missing.",
@@ -332,12 +336,12 @@ void Diagnosis::add_one(std::vector<std::size_t> servers, JsonObject evidence, S
   found_.push_back({check_, severity, std::move(servers), std::move(evidence), {}, {}});
 }
 
-std::vector<Symptom> Diagnosis::take() {
+std::vector<CheckResult> Diagnosis::take() {
   std::ranges::stable_sort(singles_, [](const Single& one, const Single& other) {
     return one.severity != other.severity ? one.severity > other.severity : one.weight > other.weight;
   });
-  Symptom* last = nullptr;
-  std::vector<Symptom> all = std::move(found_);
+  CheckResult* last = nullptr;
+  std::vector<CheckResult> all = std::move(found_);
   const std::size_t whole = all.size();
   for (Single& single : singles_) {
     if (all.size() == whole || last == nullptr || last->severity != single.severity) {
@@ -351,26 +355,26 @@ std::vector<Symptom> Diagnosis::take() {
   return all;
 }
 
-std::vector<Symptom> diagnose(const Examination& seen, const WantedCheck& wanted) {
-  std::vector<Symptom> all;
+std::vector<CheckResult> diagnose(const Examination& seen, const WantedCheck& wanted) {
+  std::vector<CheckResult> all;
   for (const Check& check : checks) {
     if (!wanted(check)) continue;
     Diagnosis diagnosis(check, seen);
-    if (TestPool* const* test = std::get_if<TestPool*>(&check.test)) (*test)(seen, diagnosis);
-    for (std::size_t i = 0; i < seen.size() && std::holds_alternative<TestServer*>(check.test); ++i) {
+    if (PoolCheck* const* test = std::get_if<PoolCheck*>(&check.test)) (*test)(seen, diagnosis);
+    for (std::size_t i = 0; i < seen.size() && std::holds_alternative<ServerCheck*>(check.test); ++i) {
       diagnosis.use_server(i);
-      std::get<TestServer*>(check.test)(seen.patients[i], diagnosis);
+      std::get<ServerCheck*>(check.test)(seen.snapshots[i], diagnosis);
     }
-    for (Symptom& symptom : diagnosis.take()) all.push_back(std::move(symptom));
+    for (CheckResult& check_result : diagnosis.take()) all.push_back(std::move(check_result));
   }
-  std::ranges::stable_sort(all, std::greater{}, &Symptom::severity);
+  std::ranges::stable_sort(all, std::greater{}, &CheckResult::severity);
   return all;
 }
 
 namespace {
 
-bool lacks(const Patient& patient, Needs needs) {
-  const Look& look = patient.first;
+bool lacks(const ServerSnapshot& snapshot, Needs needs) {
+  const Reading& look = snapshot.before;
   return (needs == Needs::stats && !look.stats.known()) ||
          (needs == Needs::settings && !look.settings.known()) ||
          (needs == Needs::items && !look.knows_items) || (needs == Needs::slabs && !look.knows_slabs);
@@ -390,7 +394,7 @@ std::vector<Unknown> unknowns(const Examination& seen, const WantedCheck& wanted
   for (const Needs needs : {Needs::stats, Needs::settings, Needs::items, Needs::slabs}) {
     Unknown unknown{{}, needs, {}};
     for (std::size_t i = 0; i < seen.size(); ++i) {
-      if (seen.patients[i].first.up && lacks(seen.patients[i], needs)) unknown.servers.push_back(i);
+      if (seen.snapshots[i].before.up && lacks(seen.snapshots[i], needs)) unknown.servers.push_back(i);
     }
     for (const Check& check : checks) {
       if (check.needs == needs && wanted(check)) unknown.checks.emplace_back(check.name);

@@ -1,10 +1,10 @@
-// Looks at a pool twice and asks each server a few more things in between, at most 17 trips a server in all:
-// a greeting with `version`, four `stats` in one trip, ten probes, a second look of three `stats` in one
-// trip, `stats conns` if wanted; and where two entries name one process, a connection more to each and two
-// trips. Nothing is changed.
+// gather(): reads every server of a pool twice and sends a few requests in between. It changes nothing and
+// takes at most 17 round trips per server: a greeting with `version`, four `stats` in one trip, ten probes, a
+// second reading of three `stats` in one trip, and `stats conns` if wanted. Entries that may be one process
+// cost one more connection and two more trips each.
 //
-// A server that is down, refuses or closes is reported as it is and costs one timeout. No call outlasts the
-// limits of ConnectOptions::run.
+// A server that is down, refuses or closes is reported and costs one timeout. No call exceeds the limits of
+// ConnectOptions::run.
 #pragma once
 
 #include <functional>
@@ -19,29 +19,30 @@ constexpr int probes = 10;
 
 struct GatherOptions {
   ConnectOptions connecting = {};
-  PlacementOptions placing = {};  // those that the placement was made with
+  PlacementOptions placing = {};  // those of the placement
   Duration interval{};
-  bool connections = false;  // `stats conns`, which costs a server time for each of them
-  // Between the looks; false: end now.
+  bool connections = false;  // read `stats conns`, which costs the server time for each connection
+  // Waits between the readings. Returns false to end now.
   std::function<bool(Duration)> wait = {};
 };
 
-// `listed`: the servers as the list gives them, with repetitions.
+// `listed` are the servers as the list names them, repetitions included.
 Examination gather(std::shared_ptr<const Placement> placement, const Pool& listed, const Clock& clock,
                    GatherOptions options);
 
-// What --live adds: a part of the keys of every server, read as `item list` reads them. Nothing is changed.
+// The part of --live: reads a part of the keys of every server as `item list` does. Nothing is changed.
 
-// So many of each server.
+// The maximum number of keys per server.
 constexpr std::size_t keys_of_each = 20'000;
 
 struct LiveOptions {
   LiveKeysOptions reading = {};
   PlacementOptions placing = {};
-  std::string key_prefix = {};  // of our structures; empty: in any namespace
+  std::string key_prefix = {};        // of our structures; empty: any namespace
+  std::function<void()> listed = {};  // called for each key
 };
 
-// Lists keys of every server, and compares the values of those that several servers list.
-LiveKeysSeen look_at_keys(Cluster& cluster, const Clock& clock, const LiveOptions& options);
+// Lists keys of every server, and compares the values of keys that several servers list.
+LiveKeysSeen read_keys(Cluster& cluster, const Clock& clock, const LiveOptions& options);
 
 }  // namespace mcds::doctor

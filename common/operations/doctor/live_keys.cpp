@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <iterator>
-#include <set>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -21,11 +20,11 @@ constexpr std::size_t guessed_by = 500;  // keys of each server
 constexpr std::size_t compared_together = 16;
 constexpr std::int64_t settled_s = 3;
 
-// What the keys of one structure with one copy show of its other keys: which of them must be there. What was
-// used just now may have come while the keys were listed, and shows nothing.
+// Determines from the listed keys of a structure with one copy which other keys must exist. A key used just
+// now may be newer than the list, so it is no evidence.
 class NeededKeys {
  public:
-  // `rest`: behind the structure's name.
+  // `rest` is the part of the key after the structure's name.
   void take(const StructureName& name, std::string_view rest, bool settled) {
     if (name.structure == "array") take_segment(rest, settled);
     if (name.structure == "eventlog") take_chunk(rest, settled);
@@ -48,7 +47,7 @@ class NeededKeys {
     has_segment_ = has_segment_ || (settled && rest.starts_with(":s:"));
   }
 
-  // An element needs the shard of the index that lists it.
+  // An element needs the index shard that lists it.
   void take_element(std::string_view rest, bool settled) {
     if (rest.starts_with(":v:") && settled) {
       if (const auto element = element_of(rest.substr(3))) needed_.insert(index_shard_of(*element));
@@ -57,7 +56,7 @@ class NeededKeys {
     if (const auto shard = parse_u64(rest.substr(3))) shards_.insert(*shard);
   }
 
-  // A part of a chunk is created when the one before it is full.
+  // A part of a chunk is created when the previous part is full, so all earlier parts must exist.
   void take_chunk(std::string_view rest, bool settled) {
     const std::size_t number = rest.rfind(':'), dot = rest.rfind('.');
     if (number == std::string_view::npos || rest.find(":dir:") != std::string_view::npos) return;
@@ -97,7 +96,7 @@ class KeyReader {
     for (std::size_t i = 0; i < read.size(); ++i) {
       if (read[i].failure != nullptr && read[i].keys == 0) seen_.unlisted.push_back(i);
     }
-    // A key that is not in a list that ended early may be there.
+    // If a list ended early, missing keys are no evidence.
     const bool whole = std::ranges::all_of(read, [](const LiveKeysOfServer& one) {
       return one.complete && one.by_table && one.failure == nullptr && one.keys < keys_of_each;
     });
@@ -106,9 +105,9 @@ class KeyReader {
       seen_.structures.push_back(std::move(structure));
     }
     for (const auto& [hash, place] : places_) {
-      if (!place.astray) continue;
+      if (!place.misplaced) continue;
       if (!place.at_home) ++seen_.misplaced;
-      ++(place.at_home ? seen_.duplicated_on : seen_.misplaced_on)[place.astray_on];
+      ++(place.at_home ? seen_.duplicated_on : seen_.misplaced_on)[place.misplaced_on];
     }
     compare();
     guess();
@@ -117,11 +116,11 @@ class KeyReader {
 
  private:
   struct Place {
-    std::size_t first = 0, astray_on = 0;
-    bool at_home = false, astray = false;
+    std::size_t first = 0, misplaced_on = 0;
+    bool at_home = false, misplaced = false;
   };
 
-  // Copies lie where their structure looks. A lock's key does not say that it has several.
+  // Returns true if the key may be one of several copies. A lock's key does not state its copy count.
   bool may_be_copy(const LiveKey& key, const NameInNamespace& ours) const {
     if (ours.name.in_several()) return true;
     constexpr std::size_t usual_copies = 3;
@@ -140,8 +139,8 @@ class KeyReader {
     Place& place = found->second;
     if (!is_new && place.first != key.server && !placement_.replicates()) twice_.insert(name);
     if (belongs) place.at_home = true;
-    if (!belongs) place.astray = true, place.astray_on = key.server;
-    if (counts_[key.server] < guessed_by && part.with.empty()) sightings_.push_back({name, {key.server}});
+    if (!belongs) place.misplaced = true, place.misplaced_on = key.server;
+    if (counts_[key.server] < guessed_by && part.with.empty()) locations_.push_back({name, {key.server}});
   }
 
   void note(const LiveKey& key, const NameInNamespace& ours) {
@@ -195,8 +194,8 @@ class KeyReader {
   }
 
   void guess() {
-    if (seen_.misplaced * 10 < seen_.keys || placement_.pool().size() < 2 || sightings_.empty()) return;
-    const auto candidates = guess_profiles(placement_.pool(), options_.placing, sightings_);
+    if (seen_.misplaced * 10 < seen_.keys || placement_.pool().size() < 2 || locations_.empty()) return;
+    const auto candidates = guess_profiles(placement_.pool(), options_.placing, locations_);
     if (!candidates.empty() && is_certain(candidates)) seen_.guess = candidates.front().profiles.front();
   }
 
@@ -207,21 +206,23 @@ class KeyReader {
   std::vector<std::size_t> counts_;
   WallTime now_;
   std::unordered_map<std::uint64_t, Place> places_;  // by the key's hash
-  // The structure, its name, whether it is in our namespace, copies.
+  // Structure, name, whether it is in our namespace, copy count.
   using Id = std::tuple<std::string, std::string, bool, std::size_t>;
   std::map<Id, StructureSeen> structures_;
   std::map<Id, NeededKeys> parts_;
-  std::vector<Sighting> sightings_;
-  std::set<std::string> twice_;  // on several servers
+  std::vector<KeyLocation> locations_;
+  std::set<std::string> twice_;  // listed by several servers
 };
 
 }  // namespace
 
-LiveKeysSeen look_at_keys(Cluster& cluster, const Clock& clock, const LiveOptions& options) {
+LiveKeysSeen read_keys(Cluster& cluster, const Clock& clock, const LiveOptions& options) {
   const Placement& placement = cluster.placement();
   KeyReader reader(cluster, clock, options);
-  const auto read = read_live_keys(placement.pool(), options.reading, clock,
-                                   [&](const LiveKey& key) { return reader.take(key); });
+  const auto read = read_live_keys(placement.pool(), options.reading, clock, [&](const LiveKey& key) {
+    if (options.listed) options.listed();
+    return reader.take(key);
+  });
   LiveKeysSeen seen = reader.result(read);
   LiveKeysOptions glance = options.reading;
   glance.longest = std::chrono::milliseconds(20);

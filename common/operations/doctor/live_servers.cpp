@@ -1,8 +1,8 @@
-// What the keys show that the servers hold now.
+// Tests of the keys that servers hold.
 #include <algorithm>
 #include <iterator>
 
-#include "common/operations/doctor/tests.hpp"
+#include "common/operations/doctor/check_functions.hpp"
 
 namespace mcds::doctor {
 
@@ -11,11 +11,7 @@ namespace {
 constexpr double many = 0.1, some = 0.01;
 constexpr std::size_t shown_names = 5;
 
-bool is_listed(const StructureSeen& one, std::initializer_list<std::string_view> structures) {
-  return std::ranges::find(structures, one.structure) != structures.end();
-}
-
-// One finding of all structures for which `bad` holds.
+// Adds one finding for all structures for which `bad` is true.
 template <typename Bad>
 void add_structures(const Examination& seen, Diagnosis& diagnosis, Severity severity, const Bad& bad) {
   if (!seen.live) return;
@@ -27,7 +23,7 @@ void add_structures(const Examination& seen, Diagnosis& diagnosis, Severity seve
     if (!bad(one)) continue;
     servers.insert(one.servers.begin(), one.servers.end());
     std::string name = one.structure + ' ' + one.name;
-    if (name == last) continue;  // under another number of copies
+    if (name == last) continue;  // listed under another copy count
     ++count;
     if (names.size() < shown_names) names.push_back(name);
     last = std::move(name);
@@ -37,14 +33,14 @@ void add_structures(const Examination& seen, Diagnosis& diagnosis, Severity seve
                       JsonObject().strings("names", names).number("count", count), severity);
 }
 
-// Returns whether `is` holds for a slab class of the server that has items of this structure.
+// Returns true if `is` holds for a slab class of the server that has items of this structure.
 template <typename Is>
 bool any_class(const Examination& seen, const StructureSeen& one, std::size_t server, const Is& is) {
   const auto sizes = one.sizes.find(server);
   if (sizes == one.sizes.end()) return false;
   std::map<std::uint64_t, const SlabClass*> by_chunk;
-  for (const auto& [number, figures] : seen.patients[server].second.classes)
-    by_chunk.emplace(figure_of(figures, "chunk_size"), &figures);
+  for (const auto& [number, metrics] : seen.snapshots[server].after.classes)
+    by_chunk.emplace(metric_of(metrics, "chunk_size"), &metrics);
   if (by_chunk.empty()) return false;
   return std::ranges::any_of(sizes->second, [&](std::uint64_t size) {
     const auto holds = by_chunk.lower_bound(size);
@@ -69,7 +65,7 @@ Severity by_share(const LiveKeysSeen& live, std::uint64_t keys) {
   return part >= some ? warning : note;
 }
 
-std::vector<std::size_t> most_first(const std::map<std::size_t, std::uint64_t>& counts) {
+std::vector<std::size_t> max_first(const std::map<std::size_t, std::uint64_t>& counts) {
   std::vector<std::size_t> servers;
   for (const auto& [server, count] : counts) servers.push_back(server);
   std::ranges::stable_sort(
@@ -83,13 +79,12 @@ void misplaced(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live || seen.live->misplaced == 0) return;
   JsonObject evidence = share_of_keys(*seen.live, "misplaced", seen.live->misplaced);
   if (!seen.live->guess.empty()) evidence.bytes("placed_by", seen.live->guess);
-  diagnosis.add_one(most_first(seen.live->misplaced_on), evidence,
-                    by_share(*seen.live, seen.live->misplaced));
+  diagnosis.add_one(max_first(seen.live->misplaced_on), evidence, by_share(*seen.live, seen.live->misplaced));
 }
 
 void duplicated(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live || seen.live->duplicated == 0) return;
-  diagnosis.add_one(most_first(seen.live->duplicated_on),
+  diagnosis.add_one(max_first(seen.live->duplicated_on),
                     share_of_keys(*seen.live, "duplicated", seen.live->duplicated),
                     by_share(*seen.live, seen.live->duplicated));
 }
@@ -97,16 +92,15 @@ void duplicated(const Examination& seen, Diagnosis& diagnosis) {
 void divergent(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live || seen.live->divergent == 0) return;
   JsonObject evidence = share_of_keys(*seen.live, "divergent", seen.live->divergent);
-  diagnosis.add_one(most_first(seen.live->divergent_on),
-                    evidence.bytes("prefix", seen.live->divergent_prefix), problem);
+  diagnosis.add_one(max_first(seen.live->divergent_on), evidence.bytes("prefix", seen.live->divergent_prefix),
+                    problem);
 }
 
-// The root of a journal or index is rewritten long before it is so large; what is larger cannot take a change
-// any more.
+// Only an array with the JSON encoding is one item: journals and event logs that fill theirs go on in others.
 void near_size_limit(const Examination& seen, Diagnosis& diagnosis) {
   add_structures(seen, diagnosis, warning, [&](const StructureSeen& one) {
-    const auto largest = seen.patients[one.largest_on].first.settings.number("item_size_max");
-    return is_listed(one, {"array", "table", "hash", "eventlog"}) && largest &&
+    const auto largest = seen.snapshots[one.largest_on].before.settings.number("item_size_max");
+    return one.structure == "array" && one.name.ends_with(":json") && largest &&
            one.largest_bytes * 10 > *largest * 9;
   });
 }
@@ -131,13 +125,13 @@ void endless_lock(const Examination& seen, Diagnosis& diagnosis) {
   });
 }
 
-// A server that evicts what was idle for a shorter time than these are to live.
+// Reports structures on servers that evict items sooner than the structures expire.
 void evicts_structures(const Examination& seen, Diagnosis& diagnosis) {
   std::vector<std::optional<std::uint64_t>> idle(seen.size());
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    for (const auto& [number, one] : seen.patients[i].second.classes) {
-      if (seen.patients[i].class_grown(number, "evicted") > 0)
-        idle[i] = std::min(idle[i].value_or(UINT64_MAX), figure_of(one, "evicted_time"));
+    for (const auto& [number, one] : seen.snapshots[i].after.classes) {
+      if (seen.snapshots[i].class_grown(number, "evicted") > 0)
+        idle[i] = std::min(idle[i].value_or(UINT64_MAX), metric_of(one, "evicted_time"));
     }
   }
   add_structures(seen, diagnosis, problem, [&](const StructureSeen& one) {
@@ -148,30 +142,31 @@ void evicts_structures(const Examination& seen, Diagnosis& diagnosis) {
   });
 }
 
-// Tells which servers have evicted since their start, and whether from slab classes of our structures.
+// Reports servers that have evicted since their start, with our structures in the slab classes concerned.
 void evicted_before(const Examination& seen, Diagnosis& diagnosis) {
-  const auto was_hit = [](const SlabClass& one) { return figure_of(one, "evicted") > 0; };
+  const auto was_hit = [](const SlabClass& one) { return metric_of(one, "evicted") > 0; };
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    const std::uint64_t evicted = patient.count("evictions");
-    if (!patient.comparable() || evicted == 0) continue;
+    const ServerSnapshot& snapshot = seen.snapshots[i];
+    const std::uint64_t evicted = snapshot.count("evictions");
+    if (!snapshot.comparable() || evicted == 0) continue;
     std::set<std::string> names;
     for (const StructureSeen& one : seen.live.value_or(LiveKeysSeen()).structures) {
       if (names.size() < shown_names && any_class(seen, one, i, was_hit))
         names.insert(one.structure + ' ' + one.name);
     }
-    JsonObject evidence = JsonObject().number("evicted", evicted).number("uptime_s", patient.count("uptime"));
+    JsonObject evidence =
+        JsonObject().number("evicted", evicted).number("uptime_s", snapshot.count("uptime"));
     if (!names.empty()) evidence.strings("structures", {names.begin(), names.end()});
     diagnosis.add(i, evidence, names.empty() ? note : warning, static_cast<double>(evicted));
   }
 }
 
-// Where memory is used up a class gets one page, so all that is in it is about a megabyte.
+// On a full server a new slab class gets a single page, so its items share about a megabyte.
 void one_page(const Examination& seen, Diagnosis& diagnosis) {
-  const auto is_small = [](const SlabClass& one) { return figure_of(one, "total_pages") == 1; };
+  const auto is_small = [](const SlabClass& one) { return metric_of(one, "total_pages") == 1; };
   add_structures(seen, diagnosis, warning, [&](const StructureSeen& one) {
     return std::ranges::any_of(one.servers, [&](std::size_t server) {
-      return seen.patients[server].count("evictions") > 0 && any_class(seen, one, server, is_small);
+      return seen.snapshots[server].count("evictions") > 0 && any_class(seen, one, server, is_small);
     });
   });
 }
@@ -179,8 +174,8 @@ void one_page(const Examination& seen, Diagnosis& diagnosis) {
 void watch_off(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live) return;
   for (const std::size_t server : seen.live->unwatched) {
-    const Patient& patient = seen.patients[server];
-    if (patient.told() && !patient.is_proxy() && release_of(patient) >= 10426)
+    const ServerSnapshot& snapshot = seen.snapshots[server];
+    if (snapshot.reported() && !snapshot.is_proxy() && release_of(snapshot) >= 10426)
       diagnosis.add(server, {}, warning);
   }
 }
@@ -188,7 +183,7 @@ void watch_off(const Examination& seen, Diagnosis& diagnosis) {
 void unlisted(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live || seen.live->unlisted.empty()) return;
   for (const std::size_t server : seen.live->unlisted) {
-    if (seen.patients[server].up() && seen.patients[server].first.settings.on("dump_enabled") != false)
+    if (seen.snapshots[server].up() && seen.snapshots[server].before.settings.on("dump_enabled") != false)
       diagnosis.add(server, {}, note);
   }
 }

@@ -1,4 +1,4 @@
-// What a server runs, since when, and what time it has.
+// Tests of a server's version, uptime and clock.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
 #include "common/cluster/transport.hpp"
-#include "common/operations/doctor/tests.hpp"
+#include "common/operations/doctor/check_functions.hpp"
 
 namespace mcds::doctor {
 
@@ -17,10 +17,10 @@ struct KnownFault {
   Severity severity;
   enum class Where { anywhere, udp, proxy } where;
   const char* what;
-  const char* meanwhile;  // what a person can do without an upgrade
+  const char* meanwhile;  // advice until the upgrade
 };
 
-// From memcached's release notes, as of 2026-11-23.
+// Source: memcached's release notes, as of 2026-11-23.
 constexpr std::array known_faults{
     KnownFault{10000, 10433, problem, KnownFault::Where::anywhere,
                "a client can run code in it by the binary protocol (CVE-2016-8704 to 8706)",
@@ -57,13 +57,14 @@ std::string release_text(std::uint32_t release) {
          std::to_string(release % 100);
 }
 
-bool applies(const KnownFault& fault, const Patient& patient, std::uint32_t release) {
+bool applies(const KnownFault& fault, const ServerSnapshot& snapshot, std::uint32_t release) {
   if (release < fault.from || release >= fault.mended) return false;
-  if (fault.where == KnownFault::Where::udp) return patient.first.settings.number("udpport").value_or(0) != 0;
-  return fault.where != KnownFault::Where::proxy || patient.is_proxy();
+  if (fault.where == KnownFault::Where::udp)
+    return snapshot.before.settings.number("udpport").value_or(0) != 0;
+  return fault.where != KnownFault::Where::proxy || snapshot.is_proxy();
 }
 
-// What clients may rely on.
+// Returns the features of a release that clients may depend on.
 std::string abilities_of(std::uint32_t release) {
   return std::string(release >= 10408 ? "touch " : "") + (release >= 10426 ? "watch " : "") +
          (release >= 10431 ? "metadump " : "") + (release >= 10600 ? "meta " : "");
@@ -73,21 +74,21 @@ template <typename Key>
 std::map<Key, std::vector<std::size_t>> by_release(const Examination& seen, Key (*key)(std::uint32_t)) {
   std::map<Key, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    if (const std::uint32_t release = release_of(seen.patients[i])) groups[key(release)].push_back(i);
+    if (const std::uint32_t release = release_of(seen.snapshots[i])) groups[key(release)].push_back(i);
   }
   return groups;
 }
 
 JsonObject versions_in(const Examination& seen, const std::vector<std::size_t>& servers) {
   std::map<std::string, std::uint64_t> versions;
-  for (const std::size_t server : servers) ++versions[seen.patients[server].version];
+  for (const std::size_t server : servers) ++versions[seen.snapshots[server].version];
   JsonObject counts;
   for (const auto& [version, count] : versions) counts.number(version, count);
   return counts;
 }
 
-// By how many seconds a server's clock is ahead of ours; its own stands still for up to two at a time.
-std::optional<double> ahead_at(const Look& look) {
+// Returns the lead of a server's clock over ours, in seconds. It may stand still for up to 2 s.
+std::optional<double> ahead_at(const Reading& look) {
   const auto time = look.stats.number("time");
   if (!time) return std::nullopt;
   const double theirs = static_cast<double>(*time);
@@ -100,45 +101,45 @@ std::optional<double> ahead_at(const Look& look) {
   return 0;
 }
 
-// The same at both looks.
-double ahead(const Patient& patient) {
-  const auto first = ahead_at(patient.first), second = ahead_at(patient.second);
-  if (!patient.told() || !first || !second || *first * *second <= 0) return 0;
+// Returns the offset that both readings agree on, or 0.
+double ahead(const ServerSnapshot& snapshot) {
+  const auto first = ahead_at(snapshot.before), second = ahead_at(snapshot.after);
+  if (!snapshot.reported() || !first || !second || *first * *second <= 0) return 0;
   return std::abs(*first) < std::abs(*second) ? *first : *second;
 }
 
-// Our own clock is wrong: all others agree with each other.
+// Returns true if all servers have the same offset, so that our own clock is wrong.
 bool all_agree(const Examination& seen) {
   double least = 1e300, most = -1e300;
-  std::size_t told = 0;
-  for (const Patient& patient : seen.patients) {
-    if (!patient.told()) continue;
-    ++told;
-    least = std::min(least, ahead(patient));
-    most = std::max(most, ahead(patient));
+  std::size_t reported = 0;
+  for (const ServerSnapshot& snapshot : seen.snapshots) {
+    if (!snapshot.reported()) continue;
+    ++reported;
+    least = std::min(least, ahead(snapshot));
+    most = std::max(most, ahead(snapshot));
   }
-  return told > 1 && least * most > 0 && most - least <= 3;
+  return reported > 1 && least * most > 0 && most - least <= 3;
 }
 
 }  // namespace
 
-std::uint32_t release_of(const Patient& patient) {
-  // What another program calls its version means something else.
-  if (patient.first.stats.known() && !patient.first.stats.number("limit_maxbytes")) return 0;
-  Dialect dialect;
-  dialect.take_version(patient.version);
-  return dialect.release < 100'000 ? dialect.release : 0;
+std::uint32_t release_of(const ServerSnapshot& snapshot) {
+  // Other programs number their versions differently.
+  if (snapshot.before.stats.known() && !snapshot.before.stats.number("limit_maxbytes")) return 0;
+  ServerProtocol protocol;
+  protocol.take_version(snapshot.version);
+  return protocol.release < 100'000 ? protocol.release : 0;
 }
 
-void known_fault(const Patient& patient, Diagnosis& diagnosis) {
-  const std::uint32_t release = release_of(patient);
+void known_fault(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
+  const std::uint32_t release = release_of(snapshot);
   const KnownFault* worst = nullptr;
   for (const KnownFault& fault : known_faults) {
-    if (applies(fault, patient, release) && (worst == nullptr || fault.severity > worst->severity))
+    if (applies(fault, snapshot, release) && (worst == nullptr || fault.severity > worst->severity))
       worst = &fault;
   }
   if (worst == nullptr) return;
-  diagnosis.add(JsonObject("version", patient.version)
+  diagnosis.add(JsonObject("version", snapshot.version)
                     .bytes("fault", worst->what)
                     .bytes("mended_in", release_text(worst->mended))
                     .bytes("meanwhile", worst->meanwhile),
@@ -148,7 +149,7 @@ void known_fault(const Patient& patient, Diagnosis& diagnosis) {
 void mixed_abilities(const Examination& seen, Diagnosis& diagnosis) {
   const auto groups = by_release<std::string>(seen, abilities_of);
   if (groups.size() < 2) return;
-  // Those that can less than others.
+  // Servers with fewer features than others.
   std::vector<std::size_t> poorer, all;
   std::size_t most = 0;
   for (const auto& [abilities, servers] : groups) most = std::max(most, abilities.size());
@@ -167,43 +168,43 @@ void mixed_versions(const Examination& seen, Diagnosis& diagnosis) {
   diagnosis.add_one(all, JsonObject().object("versions", versions_in(seen, all)), note);
 }
 
-void restarted(const Patient& patient, Diagnosis& diagnosis) {
-  if (!patient.restarted() || patient.is_balanced()) return;
+void restarted(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
+  if (!snapshot.restarted() || snapshot.is_balanced()) return;
   JsonObject evidence;
-  if (const auto uptime = patient.number("uptime")) evidence.number("uptime_s", *uptime);
-  diagnosis.add(evidence.number("items", patient.count("curr_items")), problem);
+  if (const auto uptime = snapshot.number("uptime")) evidence.number("uptime_s", *uptime);
+  diagnosis.add(evidence.number("items", snapshot.count("curr_items")), problem);
 }
 
-void restarted_lately(const Patient& patient, Diagnosis& diagnosis) {
-  const auto uptime = patient.first.stats.number("uptime");
-  if (!uptime || *uptime >= hour_s || patient.restarted()) return;
+void restarted_lately(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
+  const auto uptime = snapshot.before.stats.number("uptime");
+  if (!uptime || *uptime >= hour_s || snapshot.restarted()) return;
   diagnosis.add(JsonObject().number("uptime_s", *uptime), note, -static_cast<double>(*uptime));
 }
 
 void clock_off(const Examination& seen, Diagnosis& diagnosis) {
   if (all_agree(seen)) return;
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    const double off = ahead(seen.patients[i]);
+    const double off = ahead(seen.snapshots[i]);
     if (off != 0) diagnosis.add(i, JsonObject().raw("ahead_s", format_fixed(off, 0)), warning, std::abs(off));
   }
 }
 
 void clock_here(const Examination& seen, Diagnosis& diagnosis) {
   if (!all_agree(seen)) return;
-  const auto first = std::ranges::find_if(seen.patients, &Patient::told);
+  const auto first = std::ranges::find_if(seen.snapshots, &ServerSnapshot::reported);
   diagnosis.add_one({}, JsonObject().raw("behind_s", format_fixed(ahead(*first), 0)), warning);
 }
 
-void clock_stands(const Patient& patient, Diagnosis& diagnosis) {
-  constexpr double allowed = 2.2;  // it ticks once a second
-  if (!patient.told() || patient.restarted()) return;
-  const auto was = patient.first.stats.number("time"), is = patient.second.stats.number("time");
+void clock_stands(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
+  constexpr double allowed = 2.2;  // the clock ticks once a second
+  if (!snapshot.reported() || snapshot.restarted()) return;
+  const auto was = snapshot.before.stats.number("time"), is = snapshot.after.stats.number("time");
   if (!was || !is) return;
   const double went = static_cast<double>(*is) - static_cast<double>(*was);
-  if (std::abs(patient.seconds() - went) <= allowed) return;
+  if (std::abs(snapshot.seconds() - went) <= allowed) return;
   diagnosis.add(
-      JsonObject().raw("went_s", format_fixed(went, 0)).raw("real_s", format_fixed(patient.seconds(), 1)),
-      warning, std::abs(patient.seconds() - went));
+      JsonObject().raw("went_s", format_fixed(went, 0)).raw("real_s", format_fixed(snapshot.seconds(), 1)),
+      warning, std::abs(snapshot.seconds() - went));
 }
 
 }  // namespace mcds::doctor

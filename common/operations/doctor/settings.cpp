@@ -1,8 +1,8 @@
-// How the servers are started.
+// Tests of how the servers are configured.
 #include <algorithm>
 #include <array>
 
-#include "common/operations/doctor/tests.hpp"
+#include "common/operations/doctor/check_functions.hpp"
 
 namespace mcds::doctor {
 
@@ -15,9 +15,9 @@ constexpr std::uint64_t default_memory = 64 * mebibyte, default_connections = 10
 struct Setting {
   const char* name;    // in `stats settings`
   const char* option;  // of memcached
-  // Servers of other weights may differ in what their machines have more or less of.
+  // Servers with other weights may have another value, because it depends on the machine.
   bool by_weight = false;
-  // Defaults that changed from release to release.
+  // Other versions may have another default.
   bool by_version = false;
 };
 
@@ -44,12 +44,12 @@ constexpr std::array compared_settings{
     Setting{"slab_chunk_max", "-o slab_chunk_max", false, true},
 };
 
-// The value that most have; of a tie none is usual.
+// Compares one setting within a group. The value that most servers have is the usual one; a tie has none.
 void compare(const Setting& setting, const Examination& seen, const std::vector<std::size_t>& group,
              Diagnosis& diagnosis) {
   std::map<std::string, std::vector<std::size_t>> values;
   for (const std::size_t server : group) {
-    if (const auto value = seen.patients[server].first.settings.word(setting.name))
+    if (const auto value = seen.snapshots[server].before.settings.word(setting.name))
       values[std::string(*value)].push_back(server);
   }
   if (values.size() < 2) return;
@@ -72,7 +72,7 @@ void compare(const Setting& setting, const Examination& seen, const std::vector<
   diagnosis.add_one(odd, evidence, warning);
 }
 
-bool listens_here_only(const Figures& settings) {
+bool listens_here_only(const StatisticsReply& settings) {
   const std::string_view inter = settings.word("inter").value_or("");
   const std::string_view socket = settings.word("domain_socket").value_or("NULL");
   return socket != "NULL" || inter.starts_with("127.") || inter == "::1" || inter == "localhost";
@@ -84,18 +84,18 @@ void drift(const Examination& seen, Diagnosis& diagnosis) {
   for (const Setting& setting : compared_settings) {
     std::map<std::string, std::vector<std::size_t>> groups;
     for (std::size_t i = 0; i < seen.size(); ++i) {
-      if (!seen.patients[i].first.settings.known()) continue;
+      if (!seen.snapshots[i].before.settings.known()) continue;
       std::string group;
       if (setting.by_weight) group += std::to_string(seen.pool()[i].weight);
-      if (setting.by_version) group += seen.patients[i].version;
+      if (setting.by_version) group += seen.snapshots[i].version;
       groups[group].push_back(i);
     }
     for (const auto& [key, group] : groups) compare(setting, seen, group, diagnosis);
   }
 }
 
-void limits_low(const Patient& patient, Diagnosis& diagnosis) {
-  const Figures& set = patient.first.settings;
+void limits_low(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
+  const StatisticsReply& set = snapshot.before.settings;
   const auto memory = set.number("maxbytes"), connections = set.number("maxconns");
   const bool few = connections && *connections < default_connections;
   if (!few && !(memory && *memory < default_memory)) return;
@@ -106,100 +106,101 @@ void limits_low(const Patient& patient, Diagnosis& diagnosis) {
   diagnosis.add(evidence, very_few ? warning : note);
 }
 
-void small_items_only(const Patient& patient, Diagnosis& diagnosis) {
-  const auto largest = patient.first.settings.number("item_size_max");
+void small_items_only(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
+  const auto largest = snapshot.before.settings.number("item_size_max");
   if (largest && *largest < mebibyte)
     diagnosis.add(JsonObject().number("item_size_max", *largest), warning, -static_cast<double>(*largest));
 }
 
-void no_cas(const Patient& patient, Diagnosis& diagnosis) {
-  if (patient.first.settings.on("cas_enabled") == false) diagnosis.add({}, note);
+void no_cas(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
+  if (snapshot.before.settings.on("cas_enabled") == false) diagnosis.add({}, note);
 }
 
 void dump_off(const Examination& seen, Diagnosis& diagnosis) {
-  const bool elsewhere = std::ranges::any_of(seen.patients, [](const Patient& patient) {
-    return patient.first.settings.on("dump_enabled") == true;
+  const bool elsewhere = std::ranges::any_of(seen.snapshots, [](const ServerSnapshot& snapshot) {
+    return snapshot.before.settings.on("dump_enabled") == true;
   });
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    if (seen.patients[i].first.settings.on("dump_enabled") == false)
+    if (seen.snapshots[i].before.settings.on("dump_enabled") == false)
       diagnosis.add(i, JsonObject().boolean("on_for_others", elsewhere), warning);
   }
 }
 
 void stats_off(const Examination& seen, Diagnosis& diagnosis) {
-  const bool elsewhere =
-      std::ranges::any_of(seen.patients, [](const Patient& patient) { return patient.first.stats.known(); });
+  const bool elsewhere = std::ranges::any_of(
+      seen.snapshots, [](const ServerSnapshot& snapshot) { return snapshot.before.stats.known(); });
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    if (!patient.first.up || patient.first.stats.known() || !elsewhere || patient.first.silence.empty())
+    const ServerSnapshot& snapshot = seen.snapshots[i];
+    if (!snapshot.before.up || snapshot.before.stats.known() || !elsewhere || snapshot.before.silence.empty())
       continue;
-    if (!patient.second.up) continue;
-    diagnosis.add(i, JsonObject("error", patient.first.silence), warning);
+    if (!snapshot.after.up) continue;
+    diagnosis.add(i, JsonObject("error", snapshot.before.silence), warning);
   }
 }
 
 namespace {
 
-// When a flush_all takes or took effect, in seconds from now, a second or two more or less. `oldest` counts
-// from a minute before the start, unlike uptime.
-std::optional<std::int64_t> flush_in(const Patient& patient) {
+// Returns when a flush_all takes or took effect, in seconds from now, accurate to a second or two. Unlike
+// uptime, `oldest` counts from a minute before the start.
+std::optional<std::int64_t> flush_in(const ServerSnapshot& snapshot) {
   constexpr std::int64_t minute = 60;
-  const auto oldest = patient.first.settings.number("oldest"), uptime = patient.first.stats.number("uptime");
+  const auto oldest = snapshot.before.settings.number("oldest"),
+             uptime = snapshot.before.stats.number("uptime");
   if (!oldest || !uptime || *oldest == 0) return std::nullopt;
   return static_cast<std::int64_t>(*oldest) - static_cast<std::int64_t>(*uptime) - minute;
 }
 
 }  // namespace
 
-void flush_scheduled(const Patient& patient, Diagnosis& diagnosis) {
+void flush_scheduled(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
   constexpr std::int64_t inexact = 5;
-  const auto in = flush_in(patient);
+  const auto in = flush_in(snapshot);
   if (in && *in > inexact)
     diagnosis.add(JsonObject().number("in_s", static_cast<std::uint64_t>(*in)), problem);
 }
 
-void flushed(const Patient& patient, Diagnosis& diagnosis) {
-  if (const std::uint64_t times = patient.rise("cmd_flush"); times > 0) {
+void flushed(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
+  if (const std::uint64_t times = snapshot.rise("cmd_flush"); times > 0) {
     diagnosis.add(JsonObject().number("flushes", times), warning);
     return;
   }
-  const auto in = flush_in(patient);
+  const auto in = flush_in(snapshot);
   if (!in || *in > 0 || -*in >= static_cast<std::int64_t>(hour_s)) return;
   diagnosis.add(JsonObject().number("flushed_ago_s", static_cast<std::uint64_t>(-*in)), note);
 }
 
-void udp_open(const Patient& patient, Diagnosis& diagnosis) {
-  const Figures& set = patient.first.settings;
+void udp_open(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
+  const StatisticsReply& set = snapshot.before.settings;
   const auto port = set.number("udpport");
   if (!port || *port == 0 || set.word("domain_socket").value_or("NULL") != "NULL") return;
   diagnosis.add(JsonObject().number("udpport", *port), listens_here_only(set) ? note : warning);
 }
 
-void detail_on(const Patient& patient, Diagnosis& diagnosis) {
-  if (patient.first.settings.on("detail_enabled") == true) diagnosis.add({}, warning);
+void detail_on(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
+  if (snapshot.before.settings.on("detail_enabled") == true) diagnosis.add({}, warning);
 }
 
-void verbose(const Patient& patient, Diagnosis& diagnosis) {
-  const auto level = patient.first.settings.number("verbosity");
+void verbose(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
+  const auto level = snapshot.before.settings.number("verbosity");
   if (level && *level > 0)
     diagnosis.add(JsonObject().number("verbosity", *level), *level > 1 ? warning : note);
 }
 
-void no_crawler(const Patient& patient, Diagnosis& diagnosis) {
+void no_crawler(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
   constexpr std::uint32_t on_by_default = 10500;
-  if (patient.first.settings.on("lru_crawler") != false) return;
-  const std::uint64_t expired = patient.count("reclaimed") + patient.count("expired_unfetched");
-  const bool switched_off = release_of(patient) >= on_by_default;
+  if (snapshot.before.settings.on("lru_crawler") != false) return;
+  const std::uint64_t expired = snapshot.count("reclaimed") + snapshot.count("expired_unfetched");
+  const bool switched_off = release_of(snapshot) >= on_by_default;
   diagnosis.add(JsonObject().number("reclaimed_late", expired), switched_off ? warning : note);
 }
 
 void proxy_among_servers(const Examination& seen, Diagnosis& diagnosis) {
   std::vector<std::size_t> proxies, servers;
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    const bool closes = patient.first.up && patient.first.silence.find("closed") != std::string::npos;
-    if (patient.is_proxy() || (closes && patient.second.up)) proxies.push_back(i);
-    if (patient.told() && !patient.is_proxy()) servers.push_back(i);
+    const ServerSnapshot& snapshot = seen.snapshots[i];
+    const bool closes = snapshot.before.up && snapshot.before.silence.find("closed") != std::string::npos;
+    if (snapshot.is_proxy() || (closes && snapshot.after.up)) proxies.push_back(i);
+    if (snapshot.reported() && !snapshot.is_proxy()) servers.push_back(i);
   }
   if (proxies.empty()) return;
   diagnosis.add_one(proxies, JsonObject().number("proxies", proxies.size()).number("servers", servers.size()),

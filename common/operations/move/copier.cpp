@@ -7,7 +7,7 @@ namespace mcds::moving {
 
 namespace {
 
-// What a ttl may seem to change by itself: the ticks of two clocks.
+// Differences between the ticks of two clocks can change a ttl by this much.
 constexpr std::int64_t tick_s = 2;
 
 bool same_expiry(std::uint32_t one, std::uint32_t other) {
@@ -17,50 +17,51 @@ bool same_expiry(std::uint32_t one, std::uint32_t other) {
 
 }  // namespace
 
-Copier::Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger, const MoveOptions& options,
-               MoveReport& report, const Move::Watch& watch, Clocks new_clocks, Since since)
+Copier::Copier(const Context& from, Cluster& to, const Map& map, MoveJournal& move_journal,
+               const MoveOptions& options, MoveReport& report, const Move::Watch& watch, Clocks new_clocks,
+               ValidFrom valid_from)
     : from_(from),
       to_(to),
       map_(map),
-      ledger_(ledger),
+      move_journal_(move_journal),
       options_(options),
-      since_(std::move(since)),
+      valid_from_(std::move(valid_from)),
       report_(report),
       tally_(report, watch),
       roots_(from, to),
-      settler_(from.clock, to, roots_, tally_, options.without_cas),
-      old_clocks_(look_at_clocks(from.cluster, from.clock)),
+      resolver_(from.clock, to, roots_, tally_, options.without_cas),
+      old_clocks_(read_clocks(from.cluster, from.clock)),
       new_clocks_(std::move(new_clocks)),
-      pace_(options.rate, from.clock.steady()),
-      largest_batch_(pace_.largest_batch()) {}
+      limiter_(options.rate, from.clock.steady()),
+      largest_batch_(limiter_.largest_batch()) {}
 
-// What the journal says of servers that were restarted since. A run by the old list copies again what a new
-// server lost; with `again` that may have been removed or changed there before, by clients of the new list,
-// and is only counted.
+// Corrects the journal's record for servers that restarted since. A run by the old list copies lost items
+// again. With `again` they are only counted, because clients of the new list may have removed or changed them
+// before the restart.
 void Copier::doubt(Item& item) {
   if (!item.before) return;
-  if (item.before->index < since_.old_servers[item.record.from]) item.before->cas = 0;
-  if (!item.before->settled || item.before->index >= since_.new_servers[item.record.to]) return;
+  if (item.before->index < valid_from_.old_servers[item.record.from]) item.before->cas = 0;
+  if (!item.before->settled || item.before->index >= valid_from_.new_servers[item.record.to]) return;
   if (options_.again)
     ++report_.lost[item.record.to];
   else
     item.before->settled = false;
 }
 
-bool Copier::passed_over(const Item& item) const {
+bool Copier::skipped(const Item& item) const {
   if (!item.before || !item.before->settled) return false;
   if (!options_.again) return true;
   return item.before->cas != 0 && item.before->cas == item.record.cas &&
          same_expiry(item.before->expires_s, item.record.expires_s);
 }
 
-void Copier::take(Spooled record) {
+void Copier::take(SpilledRecord record) {
   Item item;
   item.hash = hash_of(record.key, record.copy);
-  if (const Copied* before = ledger_.find(item.hash)) item.before = *before;
+  if (const Copied* before = move_journal_.find(item.hash)) item.before = *before;
   item.record = std::move(record);
   doubt(item);
-  if (passed_over(item)) {
+  if (skipped(item)) {
     ++tally_.pair_of(item).already;
     return tally_.done(1);
   }
@@ -78,7 +79,7 @@ void Copier::finish() {
 
 void Copier::begin_reading() {
   if (next_.empty()) return;
-  pace_.wait_for(next_.size(), from_.clock);
+  limiter_.wait_for(next_.size(), from_.clock);
   std::vector<Request> probes;
   probes.reserve(next_.size());
   for (const Item& item : next_) probes.push_back(Request::probe(item.record.key, item.record.from));
@@ -88,15 +89,15 @@ void Copier::begin_reading() {
   if (reading_.size() > 1) begin_writing();
 }
 
-// By our clock, of what ends so by the clock of its old server.
+// Converts an expiry by the old server's clock to our clock.
 WallTime Copier::end_of(std::uint32_t expires_s, std::size_t old_server) const {
   const ClockLook here = old_clocks_[old_server].value_or(ClockLook{});
   return WallTime(
       std::chrono::round<std::chrono::microseconds>(std::chrono::seconds(expires_s) - here.ahead));
 }
 
-// False: it has ended. What ends is stored with its new server's time of that, so it does not matter when it
-// arrives.
+// Sets the item's expiry. Returns false if it has expired. The new server gets an absolute time by its own
+// clock, so that the time of arrival does not matter.
 bool Copier::set_end(Item& item) const {
   if (item.record.expires_s == 0) return true;
   item.end = end_of(item.record.expires_s, item.record.from);
@@ -106,20 +107,21 @@ bool Copier::set_end(Item& item) const {
   const ClockLook here = old_clocks_[item.record.from].value_or(ClockLook{});
   const auto absolute =
       there ? Exptime::absolute(item.record.expires_s + seconds_ahead(here, *there)) : std::nullopt;
-  // Else to the nearest second: a server's clock shows whole ones.
+  // Otherwise round to the nearest second, because a server's clock shows whole seconds.
   item.exptime = absolute ? *absolute : Exptime::at(item.end - std::chrono::milliseconds(500), now);
   return true;
 }
 
-// Or is about to.
+// Returns true if the copy has expired or is about to.
 bool Copier::copy_has_ended(const Item& item) const {
   return item.before->expires_s != 0 && end_of(item.before->expires_s, item.record.from) <=
                                             from_.clock.wall() + std::chrono::seconds(tick_s);
 }
 
-// What to store it by; nullopt: there is nothing to store.
+// Returns the request that stores the item, or nullopt if there is nothing to store.
 std::optional<Request> Copier::read(Item& item, Reply reply) {
-  if (item.record.kind == Kind::journal && reply.outcome == Outcome::hit && Roots::has_segments(reply.value))
+  if (item.record.kind == Kind::journal && reply.outcome == Outcome::hit &&
+      StructureMerger::has_segments(reply.value))
     reply = roots_.with_segments({item.record.key, item.record.from, item.record.to}, std::move(reply));
   if (reply.failed()) {
     tally_.left(item, failure_of(from_.cluster, reply));
@@ -151,11 +153,11 @@ void Copier::begin_writing() {
   Reading reading = std::move(reading_.front());
   reading_.pop_front();
   std::vector<Reply> replies = reading.pending->finish();
-  std::vector<Spooled*> records;
+  std::vector<SpilledRecord*> records;
   for (Item& item : reading.items) records.push_back(&item.record);
   read_touched_again(from_.cluster, old_clocks_, records, replies, reading.asked, from_.clock.wall());
   Writing writing;
-  writing.first = ledger_.written();
+  writing.first = move_journal_.written();
   std::vector<Request> requests;
   requests.reserve(replies.size());
   writing.items.reserve(replies.size());
@@ -169,11 +171,11 @@ void Copier::begin_writing() {
     }
     if (!request.value()) continue;
     requests.push_back(std::move(*request.value()));
-    ledger_.add(item.hash, {item.digest, item.record.cas, item.record.expires_s});
+    move_journal_.add(item.hash, {item.digest, item.record.cas, item.record.expires_s});
     writing.items.push_back(std::move(item));
   }
-  // They are known before the new servers are.
-  ledger_.write();
+  // Record the items before they are sent. A crash after this leaves records of items that may not be stored.
+  move_journal_.write();
   tally_.done(replies.size() - requests.size());
   if (requests.empty()) return;
   writing.pending = to_.begin(std::move(requests));
@@ -186,13 +188,13 @@ void Copier::finish_writing() {
   writing_.pop_front();
   Items& items = writing.items;
   const std::vector<Reply> replies = writing.pending->finish();
-  rely_on(replies.size() == items.size(), "each item on its way has a reply");
-  const std::vector<bool> settled = settler_.settle(items, writing.pending->batch(), replies);
-  // What is left is tried again by the next run.
+  require(replies.size() == items.size(), "each item on its way has a reply");
+  const std::vector<bool> settled = resolver_.settle(items, writing.pending->batch(), replies);
+  // Items that are not settled are tried again by the next run.
   for (std::size_t from = 0; from < settled.size();) {
     std::size_t to = from;
     while (to < settled.size() && settled[to]) ++to;
-    ledger_.settle(writing.first + from, to - from);
+    move_journal_.settle(writing.first + from, to - from);
     from = to + 1;
   }
   tally_.done(items.size());
@@ -201,9 +203,9 @@ void Copier::finish_writing() {
 namespace {
 
 constexpr const char* ended_meanwhile =
-    "it ended or was removed on its new server at the same moment; run the move again";
+    "the item expired or was removed on its new server at the same moment; run the move again";
 
-// Asks the new servers for the items in this state, in one trip, and judges each by its replies.
+// Sends the requests for the items in state `wanted` in one trip, and judges each by its replies.
 template <typename State, typename Ask, typename Judge>
 void ask_for(Cluster& to, std::vector<State>& states, State wanted, const Ask& ask, const Judge& judge) {
   std::vector<std::size_t> asked;
@@ -241,13 +243,13 @@ void Tally::done(std::size_t count) {
   watch_.progress(report_.done);
 }
 
-std::vector<bool> Settler::settle(Items& items, std::span<const Request> batch,
-                                  std::span<const Reply> replies) {
+std::vector<bool> ConflictResolver::settle(Items& items, std::span<const Request> batch,
+                                           std::span<const Reply> replies) {
   std::vector<State> states;
   states.reserve(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) states.push_back(judge(items[i], batch[i], replies[i]));
   const auto get = [&](std::size_t i, auto by) { return by(items[i].key).on(items[i].record.to); };
-  // What is not there although it was added: why, an add by itself says.
+  // An item that is missing although it was added: a separate add shows why.
   ask_for(
       to_, states, State::missing,
       [&](std::size_t i) {
@@ -258,7 +260,7 @@ std::vector<bool> Settler::settle(Items& items, std::span<const Request> batch,
       [&](std::size_t i, std::span<const Reply> of_item) {
         states[i] = judge_added(items[i], batch[i], of_item[0], of_item[1]);
       });
-  // Changed on the old server since it was copied, and not on the new one.
+  // The item changed on the old server since it was copied, but not on the new one.
   std::vector<Reply> now(items.size());
   ask_for(
       to_, states, State::changed, [&](std::size_t i) { return std::vector{get(i, Request::gets)}; },
@@ -269,7 +271,7 @@ std::vector<bool> Settler::settle(Items& items, std::span<const Request> batch,
       [&](std::size_t i, std::span<const Reply> of_item) {
         states[i] = judge_update(items[i], batch[i], now[i], of_item[0]);
       });
-  // The same value with another end.
+  // The same value with another expiry.
   ask_for(
       to_, states, State::touched,
       [&](std::size_t i) {
@@ -282,7 +284,7 @@ std::vector<bool> Settler::settle(Items& items, std::span<const Request> batch,
   return settled;
 }
 
-Settler::State Settler::judge(const Item& item, const Request& request, const Reply& seen) {
+ConflictResolver::State ConflictResolver::judge(const Item& item, const Request& request, const Reply& seen) {
   if (seen.failed()) return left(item, failure_of(to_, seen));
   const bool hit = seen.outcome == Outcome::hit;
   if (item.only_touched) {
@@ -299,10 +301,11 @@ Settler::State Settler::judge(const Item& item, const Request& request, const Re
   return State::settled;
 }
 
-Settler::State Settler::judge_found(const Item& item, const Request& add, const Reply& seen) {
+ConflictResolver::State ConflictResolver::judge_found(const Item& item, const Request& add,
+                                                      const Reply& seen) {
   const std::uint64_t digest = digest_of(seen.value, seen.flags);
   if (digest == item.digest) {
-    // Stored by a run that was ended, and touched since, or not any more by that run.
+    // An interrupted run stored it, and its ttl may have changed since.
     if (!seen.created && item.before && !item.before->settled && item.before->may_be(digest))
       return State::touched;
     MovedPair& pair = tally_.pair_of(item);
@@ -313,8 +316,8 @@ Settler::State Settler::judge_found(const Item& item, const Request& add, const 
   return judge_other(item, add, seen);
 }
 
-Settler::State Settler::judge_added(const Item& item, const Request& add, const Reply& added,
-                                    const Reply& seen) {
+ConflictResolver::State ConflictResolver::judge_added(const Item& item, const Request& add,
+                                                      const Reply& added, const Reply& seen) {
   const bool hit = seen.outcome == Outcome::hit;
   if (added.failed() && !hit) return left(item, failure_of(to_, added));
   if (seen.failed()) return left(item, failure_of(to_, seen));
@@ -323,40 +326,43 @@ Settler::State Settler::judge_added(const Item& item, const Request& add, const 
     return State::settled;
   }
   if (!hit && added.outcome == Outcome::stored)
-    return left(item, "lost", "it was stored but is gone again; is the server out of memory?");
+    return left(item, "lost", "the item was stored but is gone again; is the server out of memory?");
   if (!hit)
-    return left(item, "busy", "it was removed from its new server at the same moment; run the move again");
+    return left(item, "busy",
+                "the item was removed from its new server at the same moment; run the move again");
   Reply found = seen;
   found.created = added.failed() || added.outcome == Outcome::stored;
   return judge_found(item, add, found);
 }
 
-// Or is about to: the second that the server is in may have been its last.
-bool Settler::has_ended(const Item& item) const {
+// Returns true if the item has expired or is about to: the server may be in its last second.
+bool ConflictResolver::has_ended(const Item& item) const {
   return item.end != never_ends && item.end <= clock_.wall() + std::chrono::seconds(2);
 }
 
-// Another value is there, which is not what this move stored.
-Settler::State Settler::judge_other(const Item& item, const Request& add, const Reply& seen) {
+// Handles a value on the new server that this move did not store: merges it or leaves the item.
+ConflictResolver::State ConflictResolver::judge_other(const Item& item, const Request& add,
+                                                      const Reply& seen) {
   const Kind kind = item.record.kind;
-  if (!Roots::is_of(kind, add.value) || !Roots::is_of(kind, seen.value)) {
+  if (!StructureMerger::is_of(kind, add.value) || !StructureMerger::is_of(kind, seen.value)) {
     return left(item, "differs",
-                item.before ? "it was changed on both servers since it was copied; the new value stays"
-                            : "another value is on its new server and stays");
+                item.before
+                    ? "the item was changed on both servers since it was copied; the new value was kept"
+                    : "the new server has another value, which was kept");
   }
-  const auto united = attempt([&] {
-    roots_.unite({item.record.key, item.record.from, item.record.to}, kind, add.value);
+  const auto merged = attempt([&] {
+    roots_.merge({item.record.key, item.record.from, item.record.to}, kind, add.value);
   });
-  if (united.failure()) return left(item, *united.failure());
-  ++tally_.pair_of(item).united;
+  if (merged.failure()) return left(item, *merged.failure());
+  ++tally_.pair_of(item).merged;
   return State::settled;
 }
 
-Request Settler::update_of(const Item& item, const Request& add, const Reply& now) const {
+Request ConflictResolver::update_of(const Item& item, const Request& add, const Reply& now) const {
   const bool no_cas = now.cas.value == 0;
   const bool still = now.outcome == Outcome::hit && item.before->may_be(digest_of(now.value, now.flags)) &&
                      (!no_cas || without_cas_);
-  // In vain on purpose: what is no more as it was copied stays.
+  // An item that is no longer the copy must stay, so a get, which changes nothing, replaces the write.
   if (!still) return Request::get(item.key).on(item.record.to);
   Request request = no_cas ? Request::set(item.key, add.value, item.exptime)
                            : Request::compare_and_set(item.key, add.value, item.exptime, now.cas);
@@ -364,8 +370,8 @@ Request Settler::update_of(const Item& item, const Request& add, const Reply& no
   return std::move(request).on(item.record.to);
 }
 
-Settler::State Settler::judge_update(const Item& item, const Request& add, const Reply& now,
-                                     const Reply& changed) {
+ConflictResolver::State ConflictResolver::judge_update(const Item& item, const Request& add, const Reply& now,
+                                                       const Reply& changed) {
   if (changed.failed()) return left(item, failure_of(to_, changed));
   if (changed.outcome == Outcome::stored) {
     ++tally_.pair_of(item).updated;
@@ -374,13 +380,14 @@ Settler::State Settler::judge_update(const Item& item, const Request& add, const
   if (now.outcome == Outcome::miss || changed.outcome == Outcome::not_found)
     return left(item, "busy", ended_meanwhile);
   if (now.cas.value == 0 && !without_cas_)
-    return left(item, "without_cas",
-                "its new server runs without cas (-C), so its copy cannot be compared and replaced; stop the "
-                "writers and give --without-cas");
+    return left(
+        item, "without_cas",
+        "the new server runs without cas (-C), so the copy there cannot be compared and replaced; stop the "
+        "writers and give --without-cas");
   return judge_other(item, add, now);
 }
 
-Settler::State Settler::judge_touch(const Item& item, const Reply& touched) {
+ConflictResolver::State ConflictResolver::judge_touch(const Item& item, const Reply& touched) {
   if (touched.failed()) return left(item, failure_of(to_, touched));
   if (touched.outcome != Outcome::stored && !has_ended(item)) return left(item, "busy", ended_meanwhile);
   MovedPair& pair = tally_.pair_of(item);

@@ -1,4 +1,4 @@
-// Copies items in batches: read, then store by add and read back in one trip; batches overlap.
+// Copier: copies items in overlapping batches. Each is read, then stored by add and read back in one trip.
 #pragma once
 
 #include <deque>
@@ -8,27 +8,24 @@
 #include "common/cluster/cluster.hpp"
 #include "common/operations/expiry.hpp"
 #include "common/operations/map.hpp"
-#include "common/operations/move/ledger.hpp"
-#include "common/operations/move/lives.hpp"
 #include "common/operations/move/move.hpp"
-#include "common/operations/roots.hpp"
+#include "common/operations/move/move_journal.hpp"
+#include "common/operations/move/server_starts.hpp"
+#include "common/operations/structure_merger.hpp"
 
 namespace mcds::moving {
-
-// What becomes of the items of a batch once the new servers have answered: stored, there before, united,
-// replaced because they changed on the old servers alone, or left. All are counted.
 
 constexpr WallTime never_ends = WallTime::max();
 
 struct Item {
-  Spooled record;
+  SpilledRecord record;
   std::string key = {};  // in the new place
   KeyHash hash = {};
-  std::optional<Copied> before = {};  // what the journal says of it
-  std::uint64_t digest = 0;           // of what was read
+  std::optional<Copied> before = {};  // the journal's record of it
+  std::uint64_t digest = 0;           // of the value that was read
   Exptime exptime = Exptime::never();
   WallTime end = never_ends;  // by our clock
-  bool only_touched = false;  // since it was copied; the copy may have ended
+  bool only_touched = false;  // only its ttl changed since it was copied; the copy may have expired
 };
 using Items = std::vector<Item>;
 
@@ -37,10 +34,10 @@ class Tally {
   Tally(MoveReport& report, const Move::Watch& watch) : report_(report), watch_(watch) {}
 
   MovedPair& pair_of(const Item& item) { return report_.pairs[{item.record.from, item.record.to}]; }
-  // It is not copied, and is told with the reason.
+  // Reports that the item is not copied, with the reason.
   void left(const Item& item, const char* reason, std::string message);
   void left(const Item& item, const Failure& failure);
-  // So many more items are through, whatever became of them.
+  // Reports that `count` more items are finished, with any result.
   void done(std::size_t count);
 
  private:
@@ -48,18 +45,19 @@ class Tally {
   const Move::Watch& watch_;
 };
 
-class Settler {
+// Decides what happens to the items of a batch after the new servers have replied, and counts the results.
+class ConflictResolver {
  public:
-  // `without_cas`: where the new server has none, what is as it was copied is stored over.
-  Settler(const Clock& clock, Cluster& to, Roots& roots, Tally& tally, bool without_cas)
+  // `without_cas`: on new servers without cas, an unchanged copy is overwritten.
+  ConflictResolver(const Clock& clock, Cluster& to, StructureMerger& roots, Tally& tally, bool without_cas)
       : clock_(clock), to_(to), roots_(roots), tally_(tally), without_cas_(without_cas) {}
 
-  // `batch` and `replies`: for each item an add_and_get; of those that were only touched a get. Returns which
-  // are settled: nothing has to be done for them by another run.
+  // `batch` has an add_and_get for each item, or a get for an item that was only touched. Returns which items
+  // are settled, so that no later run needs to handle them.
   std::vector<bool> settle(Items& items, std::span<const Request> batch, std::span<const Reply> replies);
 
  private:
-  // What became of an item, so far.
+  // The state of an item so far.
   enum class State { settled, left, missing, changed, touched };
 
   template <typename... Why>
@@ -79,19 +77,20 @@ class Settler {
 
   const Clock& clock_;
   Cluster& to_;
-  Roots& roots_;
+  StructureMerger& roots_;
   Tally& tally_;
   bool without_cas_;
 };
 
 class Copier {
  public:
-  Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger, const MoveOptions& options,
-         MoveReport& report, const Move::Watch& watch, Clocks new_clocks, Since since);
+  Copier(const Context& from, Cluster& to, const Map& map, MoveJournal& move_journal,
+         const MoveOptions& options, MoveReport& report, const Move::Watch& watch, Clocks new_clocks,
+         ValidFrom valid_from);
 
-  // Takes a record, and begins a batch when it is enough.
-  void take(Spooled record);
-  // Everything that was taken is done.
+  // Takes a record, and starts a batch once enough are collected.
+  void take(SpilledRecord record);
+  // Finishes all records that were taken.
   void finish();
 
  private:
@@ -103,10 +102,10 @@ class Copier {
   struct Writing {
     Items items;
     std::unique_ptr<Pending> pending;
-    std::uint64_t first = 0;  // of the journal's records, one for each item
+    std::uint64_t first = 0;  // journal index of the first item; the others follow
   };
   void doubt(Item& item);
-  bool passed_over(const Item& item) const;
+  bool skipped(const Item& item) const;
   void begin_reading();
   void begin_writing();
   void finish_writing();
@@ -118,15 +117,15 @@ class Copier {
   const Context& from_;
   Cluster& to_;
   const Map& map_;
-  Ledger& ledger_;
+  MoveJournal& move_journal_;
   const MoveOptions& options_;
-  const Since since_;
+  const ValidFrom valid_from_;
   MoveReport& report_;
   Tally tally_;
-  Roots roots_;
-  Settler settler_;
+  StructureMerger roots_;
+  ConflictResolver resolver_;
   Clocks old_clocks_, new_clocks_;
-  Pace pace_;
+  RateLimiter limiter_;
   std::size_t largest_batch_;
   Items next_;
   std::size_t next_bytes_ = 0;

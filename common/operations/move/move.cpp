@@ -2,21 +2,16 @@
 
 #include <set>
 
-#include "common/cluster/statistics.hpp"
-#include "common/operations/map.hpp"
 #include "common/operations/move/copier.hpp"
-#include "common/operations/move/ledger.hpp"
-#include "common/operations/move/lives.hpp"
-#include "common/operations/spool.hpp"
 
 namespace mcds {
 
 namespace {
 
-using moving::Fate;
 using moving::Map;
-using moving::Spool;
-using moving::Spooled;
+using moving::MoveDecision;
+using moving::SpilledRecord;
+using moving::SpillFile;
 
 constexpr std::size_t sample_size = 2000;
 
@@ -32,19 +27,21 @@ struct Move::Parts {
         sample(from.cluster.placement().pool().size(), from.key_prefix,
                sample_size / from.cluster.placement().pool().size() + 1) {
     if (!options.journal.empty() && !options.dry_run)
-      ledger = std::make_unique<moving::Ledger>(
+      move_journal = std::make_unique<moving::MoveJournal>(
           options.journal, moving::identity_of(from.cluster.placement(), to.placement(), from.key_prefix),
           &from.clock);
     else
-      ledger = std::make_unique<moving::Ledger>();
+      move_journal = std::make_unique<moving::MoveJournal>();
     report.servers.resize(from.cluster.placement().pool().size());
-    const std::size_t spools_needed = Map::passes * ledger->parts();
+    const std::size_t spill_files_needed = Map::passes * move_journal->parts();
     if (!options.dry_run) {
-      for (std::size_t i = 0; i < spools_needed; ++i) spools.emplace_back();
+      for (std::size_t i = 0; i < spill_files_needed; ++i) spill_files.emplace_back();
     }
   }
 
-  Spool& spool(std::size_t pass, std::size_t part) { return spools[pass * ledger->parts() + part]; }
+  SpillFile& spill_file(std::size_t pass, std::size_t part) {
+    return spill_files[pass * move_journal->parts() + part];
+  }
 
   void take(const LiveKey& key);
   void expect_cas() const;
@@ -54,8 +51,8 @@ struct Move::Parts {
   Cluster& statistics;
   MoveOptions options;
   Map map;
-  std::unique_ptr<moving::Ledger> ledger;
-  std::vector<Spool> spools;  // by pass and by part of the journal
+  std::unique_ptr<moving::MoveJournal> move_journal;
+  std::vector<SpillFile> spill_files;  // by pass and part of the journal
   MoveReport report;
   PlacementSample sample;
 };
@@ -64,24 +61,24 @@ void Move::Parts::take(const LiveKey& key) {
   sample.take(key);
   MovedServer& server = report.servers[key.server];
   ++server.keys;
-  const Fate fate = map.of(key.key, key.server);
-  using What = Fate::What;
-  server.stays += fate.what == What::stays ? 1 : 0;
-  server.arrived += fate.what == What::arrived ? 1 : 0;
-  server.astray += fate.what == What::astray ? 1 : 0;
-  server.locks += fate.what == What::lock ? 1 : 0;
-  if (fate.what != What::moves) return;
+  const MoveDecision decision = map.of(key.key, key.server);
+  using What = MoveDecision::What;
+  server.stays += decision.what == What::stays ? 1 : 0;
+  server.arrived += decision.what == What::arrived ? 1 : 0;
+  server.misplaced += decision.what == What::misplaced ? 1 : 0;
+  server.locks += decision.what == What::lock ? 1 : 0;
+  if (decision.what != What::moves) return;
   ++server.moves;
-  MovedPair& pair = report.pairs[{key.server, fate.to}];
+  MovedPair& pair = report.pairs[{key.server, decision.to}];
   ++pair.keys;
   pair.size_bytes += key.size_bytes;
   if (options.dry_run) return;
-  Spooled record = moving::record_of(key, fate);
-  spool(fate.pass, ledger->part_of(moving::hash_of(key.key, fate.copy))).add(record);
+  SpilledRecord record = moving::record_of(key, decision);
+  spill_file(decision.pass, move_journal->part_of(moving::hash_of(key.key, decision.copy))).add(record);
 }
 
-// Without cas a change since the copy can neither be told nor be copied again without a gap, and the last
-// step would remove it.
+// Refuses servers without cas. There a change since the copy cannot be detected or copied without a gap, and
+// the last step of the procedure would remove it.
 void Move::Parts::expect_cas() const {
   const auto expect_of = [](Cluster& cluster, const std::set<std::size_t>& servers,
                             const std::string& advice) {
@@ -91,7 +88,7 @@ void Move::Parts::expect_cas() const {
       if (reply.failed() || statistic(reply.value, "cas_enabled") != "no") continue;
       throw NotApplied(
           ErrorCode::refused,
-          "nothing was copied: this server runs without cas (-C), so what clients write during the "
+          "nothing was copied: the server runs without cas (-C), so what clients write during the "
           "move would be lost; " +
               advice + "stop all writers during the move, and give --without-cas to every step",
           cluster.address_of(reply.server));
@@ -108,21 +105,21 @@ void Move::Parts::expect_cas() const {
 
 Move::Move(const Context& from, Cluster& to, MoveOptions options, Cluster* statistics)
     : parts_(std::make_unique<Parts>(from, to, std::move(options), statistics)) {
-  if (parts_->options.again && !parts_->options.dry_run && !parts_->ledger->has_history())
+  if (parts_->options.again && !parts_->options.dry_run && !parts_->move_journal->has_history())
     throw InvalidInput("--again needs the --journal of the first run");
 }
 
 Move::~Move() = default;
 
 bool Move::continues() const {
-  return parts_->ledger->has_history();
+  return parts_->move_journal->has_history();
 }
 
 const MoveReport& Move::report() const {
   return parts_->report;
 }
 
-const std::vector<Sighting>& Move::sample() const {
+const std::vector<KeyLocation>& Move::sample() const {
   return parts_->sample.keys();
 }
 
@@ -142,23 +139,23 @@ std::uint64_t Move::list(const ReadKeys& read) {
 
 const MoveReport& Move::copy(const Watch& watch) {
   Parts& parts = *parts_;
-  const moving::Incidents incidents(parts.statistics);
+  const moving::ServerRestarts restarts(parts.statistics);
   const SteadyTime started = parts.from.clock.steady();
   parts.report.lost.assign(parts.to.placement().pool().size(), 0);
-  moving::Copier copier(parts.from, parts.to, parts.map, *parts.ledger, parts.options, parts.report, watch,
-                        moving::look_at_clocks(parts.statistics, parts.from.clock),
-                        moving::Since(*parts.ledger, parts.from.cluster, parts.statistics));
+  moving::Copier copier(parts.from, parts.to, parts.map, *parts.move_journal, parts.options, parts.report,
+                        watch, moving::read_clocks(parts.statistics, parts.from.clock),
+                        moving::ValidFrom(*parts.move_journal, parts.from.cluster, parts.statistics));
   for (std::size_t pass = 0; pass < Map::passes; ++pass) {
-    for (std::size_t part = 0; part < parts.ledger->parts(); ++part) {
-      parts.ledger->load(part);
-      Spool& spool = parts.spool(pass, part);
-      spool.rewind();
-      while (auto record = spool.next()) copier.take(std::move(*record));
+    for (std::size_t part = 0; part < parts.move_journal->parts(); ++part) {
+      parts.move_journal->load(part);
+      SpillFile& spill_file = parts.spill_file(pass, part);
+      spill_file.rewind();
+      while (auto record = spill_file.next()) copier.take(std::move(*record));
     }
     copier.finish();
   }
   parts.report.copying = parts.from.clock.steady() - started;
-  parts.report.incidents = incidents.look();
+  parts.report.restarts = restarts.look();
   return parts.report;
 }
 

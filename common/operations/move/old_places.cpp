@@ -1,47 +1,44 @@
-// What is left on old places after a move.
+// Removes the items that a move leaves on their old servers.
 //
-// An old copy goes only if nothing speaks for it: the new place has the same value and flags, which last as
-// long; or all lines of a journal or log; or the move's journal says that the old one was not written since
-// it was copied. Journals and what stands by itself come first, segments last, and only those that no old
-// root names any more.
+// An old copy is removed if the new place has the same value and flags for at least as long; or all lines of
+// the journal or log; or if the move's journal shows that the old copy was not written since it was copied.
+// Journals and single items come first. Segments come last, and only those that no old root names any more,
+// so that a crash leaves no root without its segments.
 #include <unistd.h>
 
 #include <unordered_set>
 
 #include "common/base/bounds.hpp"
 #include "common/base/errors.hpp"
-#include "common/cluster/keys/probe.hpp"
 #include "common/operations/map.hpp"
-#include "common/operations/move/ledger.hpp"
-#include "common/operations/move/lives.hpp"
-#include "common/operations/move/move.hpp"
+#include "common/operations/move/server_starts.hpp"
 #include "common/operations/removal.hpp"
-#include "common/operations/roots.hpp"
-#include "common/operations/spool.hpp"
+#include "common/operations/structure_merger.hpp"
 #include "common/primitives/cas_update.hpp"
 
 namespace mcds {
 
 namespace {
 
-using moving::Fate;
 using moving::Kind;
-using moving::Spooled;
+using moving::MoveDecision;
+using moving::SpilledRecord;
 
-// Of a removal whose compare fails: the item was written, or the connection was another one by then.
-constexpr int most_attempts = 4;
-// By which two ttls may differ that mean the same end: the ticks of two clocks, and how a move rounds.
+// Limits the removals of an item whose cas comparison fails, because of a write or a new connection.
+constexpr int max_attempts = 4;
+// The difference of two ttls that may mean the same expiry: ticks of two clocks, and the rounding of a move.
 constexpr auto ttl_wobble = std::chrono::seconds(3);
 
-std::unique_ptr<moving::Ledger> journal_of(const Context& from, const Cluster& to, const std::string& path) {
-  if (path.empty()) return std::make_unique<moving::Ledger>();
+std::unique_ptr<moving::MoveJournal> journal_of(const Context& from, const Cluster& to,
+                                                const std::string& path) {
+  if (path.empty()) return std::make_unique<moving::MoveJournal>();
   if (access(path.c_str(), R_OK) != 0)
     throw refused_by_system(ErrorCode::cannot_read, "cannot read the journal " + path);
-  auto ledger = std::make_unique<moving::Ledger>(
+  auto move_journal = std::make_unique<moving::MoveJournal>(
       path, moving::identity_of(from.cluster.placement(), to.placement(), from.key_prefix));
-  if (!ledger->has_history())
-    throw Failure(ErrorCode::bad_data, "the journal " + path + " has nothing in it; give that of the move");
-  return ledger;
+  if (!move_journal->has_history())
+    throw Failure(ErrorCode::bad_data, "the journal " + path + " is empty; give the journal of the move");
+  return move_journal;
 }
 
 }  // namespace
@@ -53,8 +50,8 @@ struct OldPlaces::Parts {
         options(move_options),
         map(from.cluster.placement(), to.placement(), from.key_prefix, from.copies),
         pool(from.cluster.placement().pool()),
-        ledger(journal_of(from, to, options.journal)),
-        spools(ledger->parts()) {
+        move_journal(journal_of(from, to, options.journal)),
+        spill_files(move_journal->parts()) {
     const Pool& after = to.placement().pool();
     for (std::size_t i = 0; i < after.size(); ++i) {
       const auto same = [&](const Server& one) { return one.address() == after[i].address(); };
@@ -67,43 +64,43 @@ struct OldPlaces::Parts {
   void take(const LiveKey& key);
   struct Copies;
   struct Removing {
-    const Spooled* record;
+    const SpilledRecord* record;
     CasUnique cas;
     bool may_be_same;
     const Reply* seen;
   };
-  // Why an item stays; nullopt: it can go.
-  struct Stays {
+  // Why an item stays; nullopt means that it can be removed.
+  struct KeepReason {
     std::uint64_t Report::*count;
-    const char* reason;  // nullptr: nothing is there to be told of
+    const char* reason;  // nullptr: nothing to report
     std::string message;
   };
-  std::optional<Stays> judge(const Copies& copies, std::size_t i) const;
-  std::optional<Stays> compare(const Spooled& record, const Reply& here, const Reply& there,
-                               Duration apart) const;
-  bool not_written_since(const Spooled& record, const Reply& here) const;
-  bool is_segment(const Spooled& record) const {
+  std::optional<KeepReason> judge(const Copies& copies, std::size_t i) const;
+  std::optional<KeepReason> compare(const SpilledRecord& record, const Reply& here, const Reply& there,
+                                    Duration apart) const;
+  bool not_written_since(const SpilledRecord& record, const Reply& here) const;
+  bool is_segment(const SpilledRecord& record) const {
     return record.kind == Kind::plain && map.vouching(record.key) != record.key;
   }
-  void count(const std::optional<Stays>& stays, const Spooled& record, bool may_be_same);
-  void left(const Spooled& record, const char* reason, const std::string& message) const {
+  void count(const std::optional<KeepReason>& stays, const SpilledRecord& record, bool may_be_same);
+  void left(const SpilledRecord& record, const char* reason, const std::string& message) const {
     watch->left({record.key, record.from, record.to, reason, message});
   }
-  std::vector<Spooled> part_from_same(std::vector<Removing>& removals);
-  void remove_all(moving::Spool& spool, std::uint64_t& done);
-  void remove(const std::vector<Spooled>& batch, int attempt = 1);
+  std::vector<SpilledRecord> part_from_same(std::vector<Removing>& removals);
+  void remove_all(moving::SpillFile& spill_file, std::uint64_t& done);
+  void remove(const std::vector<SpilledRecord>& batch, int attempt = 1);
 
   Context from;
   Cluster& to;
   MoveOptions options;
   moving::Map map;
-  Pool pool;                          // old servers, then those that are new
-  std::vector<std::size_t> only_new;  // their places in the new pool
-  std::unique_ptr<moving::Ledger> ledger;
-  std::vector<moving::Spool> spools;  // by part of the journal
-  moving::Spool segments;
-  std::vector<std::uint64_t> since;               // of old servers, as moving::Since has it
-  std::unordered_set<std::string> roots_to_go{};  // with dry_run, by server
+  Pool pool;                          // old servers, then servers of the new pool only
+  std::vector<std::size_t> only_new;  // their indexes in the new pool
+  std::unique_ptr<moving::MoveJournal> move_journal;
+  std::vector<moving::SpillFile> spill_files;  // by part of the journal
+  moving::SpillFile segments;
+  std::vector<std::uint64_t> valid_from;          // of old servers, as in moving::ValidFrom
+  std::unordered_set<std::string> roots_to_go{};  // with dry_run: removed roots, with their server
   bool even_last = false;
   const Move::Watch* watch = nullptr;
   Report report;
@@ -113,27 +110,28 @@ void OldPlaces::Parts::take(const LiveKey& key) {
   ++report.keys;
   const std::size_t old_servers = from.cluster.placement().pool().size();
   if (key.server >= old_servers) {
-    report.astray += map.is_new_place(key.key, only_new[key.server - old_servers]) ? 0 : 1;
+    report.misplaced += map.is_new_place(key.key, only_new[key.server - old_servers]) ? 0 : 1;
     return;
   }
-  const Fate fate = map.of(key.key, key.server);
-  report.astray += fate.what == Fate::What::astray ? 1 : 0;
-  report.locks += fate.what == Fate::What::lock ? 1 : 0;
-  if (fate.what != Fate::What::moves) return;
+  const MoveDecision decision = map.of(key.key, key.server);
+  report.misplaced += decision.what == MoveDecision::What::misplaced ? 1 : 0;
+  report.locks += decision.what == MoveDecision::What::lock ? 1 : 0;
+  if (decision.what != MoveDecision::What::moves) return;
   ++report.on_old;
-  const Spooled record = moving::record_of(key, fate);
+  const SpilledRecord record = moving::record_of(key, decision);
   if (is_segment(record)) return segments.add(record);
-  spools[ledger->part_of(moving::hash_of(record.key, record.copy))].add(record);
+  spill_files[move_journal->part_of(moving::hash_of(record.key, record.copy))].add(record);
 }
 
-// Each record's copies: on its old server and on its new one. For a segment the new place's root vouches, and
-// the old place's must be gone; its own copy there is looked at because it may be the same item.
+// The copies of each record on its old and new server. A segment is judged by the root: the new place must
+// have it, the old place must not. The segment's new copy is read because it may be the same item.
 struct OldPlaces::Parts::Copies {
-  Copies(Parts& parts, const std::vector<Spooled>& batch) : roots(batch.size()), may_be_same(batch.size()) {
+  Copies(Parts& parts, const std::vector<SpilledRecord>& batch)
+      : roots(batch.size()), may_be_same(batch.size()) {
     std::vector<Request> here, there, own, old_roots;
     std::vector<std::size_t> vouched;
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      const Spooled& record = batch[i];
+      const SpilledRecord& record = batch[i];
       here.push_back(Request::probe(record.key, record.from));
       const bool segment = parts.is_segment(record);
       const std::string name = segment ? parts.map.vouching(record.key) : record.key;
@@ -149,36 +147,37 @@ struct OldPlaces::Parts::Copies {
     took = parts.from.clock.steady() - begun;
     std::vector<Reply> own_ones = parts.to.execute(own);
     std::vector<Reply> found_roots = parts.from.cluster.execute(old_roots);
-    for (std::size_t i = 0; i < batch.size(); ++i) may_be_same[i] = look_alike(old_ones[i], new_ones[i]);
+    for (std::size_t i = 0; i < batch.size(); ++i) may_be_same[i] = are_alike(old_ones[i], new_ones[i]);
     for (std::size_t k = 0; k < vouched.size(); ++k) {
-      may_be_same[vouched[k]] = look_alike(old_ones[vouched[k]], own_ones[k]);
+      may_be_same[vouched[k]] = are_alike(old_ones[vouched[k]], own_ones[k]);
       if (own_ones[k].failed()) new_ones[vouched[k]] = std::move(own_ones[k]);
       roots[vouched[k]] = std::move(found_roots[k]);
     }
-    for (const Spooled& record : batch) records.push_back(&record);
+    for (const SpilledRecord& record : batch) records.push_back(&record);
   }
 
-  static bool look_alike(const Reply& one, const Reply& other) {
+  static bool are_alike(const Reply& one, const Reply& other) {
     return one.outcome == Outcome::hit && other.outcome == Outcome::hit &&
            mcds::may_be_same(one.cas, other.cas) && one.flags == other.flags && one.value == other.value;
   }
 
-  std::vector<const Spooled*> records;
+  std::vector<const SpilledRecord*> records;
   std::vector<Reply> old_ones, new_ones;
-  std::vector<std::optional<Reply>> roots;  // of segments, on the old server
+  std::vector<std::optional<Reply>> roots;  // of segments: the root on the old server
   std::vector<bool> may_be_same;
   Duration took{};
 };
 
-// The old server has not stored anything under this key since the move read it.
-bool OldPlaces::Parts::not_written_since(const Spooled& record, const Reply& here) const {
-  const moving::Copied* copied = ledger->find(moving::hash_of(record.key, record.copy));
+// Returns true if the old server has stored nothing under this key since the move read it.
+bool OldPlaces::Parts::not_written_since(const SpilledRecord& record, const Reply& here) const {
+  const moving::Copied* copied = move_journal->find(moving::hash_of(record.key, record.copy));
   return copied != nullptr && copied->settled && copied->cas != 0 && copied->cas == here.cas.value &&
-         copied->index >= since[record.from];
+         copied->index >= valid_from[record.from];
 }
 
-std::optional<OldPlaces::Parts::Stays> OldPlaces::Parts::compare(const Spooled& record, const Reply& here,
-                                                                 const Reply& there, Duration apart) const {
+std::optional<OldPlaces::Parts::KeepReason> OldPlaces::Parts::compare(const SpilledRecord& record,
+                                                                      const Reply& here, const Reply& there,
+                                                                      Duration apart) const {
   if (here.flags == there.flags && here.value == there.value) {
     const auto never = std::chrono::seconds::max();
     const auto ttl = [&](const Reply& reply) { return reply.age.ttl->count() < 0 ? never : *reply.age.ttl; };
@@ -186,47 +185,52 @@ std::optional<OldPlaces::Parts::Stays> OldPlaces::Parts::compare(const Spooled& 
     const bool known = here.age.ttl && there.age.ttl;
     if (!known || ttl(there) == never || (ttl(here) != never && ttl(here) <= ttl(there) + most))
       return std::nullopt;
-    return Stays{&Report::differs, "differs",
-                 "it has the value of the one on its new server, but lasts longer: it was touched by the old "
-                 "list; ring move --again copies its end"};
+    return KeepReason{&Report::differs, "differs",
+                      "the item has the same value as on its new server but lasts longer, because a client "
+                      "of the old list touched it; ring move --again copies its expiry"};
   }
   if (not_written_since(record, here)) return std::nullopt;
-  if (moving::Roots::is_of(record.kind, here.value) && moving::Roots::is_of(record.kind, there.value)) {
+  if (moving::StructureMerger::is_of(record.kind, here.value) &&
+      moving::StructureMerger::is_of(record.kind, there.value)) {
     const auto has_all = attempt([&] {
-      return moving::Roots(from, to).has_all({record.key, record.from, record.to}, record.kind, here.value);
+      return moving::StructureMerger(from, to).has_all({record.key, record.from, record.to}, record.kind,
+                                                       here.value);
     });
     if (!has_all.failure() && has_all.value()) return std::nullopt;
   }
-  return Stays{
-      &Report::differs, "differs",
-      "it differs from the one on its new server, and may be newer; give the move's --journal, which "
-      "tells, or compare them with mcds where --probe"};
+  return KeepReason{&Report::differs, "differs",
+                    "the item differs from the one on its new server and may be newer; give the move's "
+                    "--journal, or compare them with mcds where --probe"};
 }
 
-std::optional<OldPlaces::Parts::Stays> OldPlaces::Parts::judge(const Copies& copies, std::size_t i) const {
-  const Spooled& record = *copies.records[i];
+std::optional<OldPlaces::Parts::KeepReason> OldPlaces::Parts::judge(const Copies& copies,
+                                                                    std::size_t i) const {
+  const SpilledRecord& record = *copies.records[i];
   const Reply &here = copies.old_ones[i], &there = copies.new_ones[i];
   const auto& root = copies.roots[i];
   for (const Reply* reply : {&here, &there, root ? &*root : &here}) {
-    if (reply->failed()) return Stays{&Report::failed, "unavailable", reply->failure->message};
+    if (reply->failed()) return KeepReason{&Report::failed, "unavailable", reply->failure->message};
   }
-  if (here.outcome != Outcome::hit) return Stays{&Report::changed, nullptr, {}};
+  if (here.outcome != Outcome::hit) return KeepReason{&Report::changed, nullptr, {}};
   if (root && root->outcome == Outcome::hit &&
       !roots_to_go.contains(std::to_string(record.from) + ' ' + map.vouching(record.key)))
-    return Stays{&Report::differs, "differs", "it is a part of what stays there"};
+    return KeepReason{&Report::differs, "differs", "the item is a part of a structure that stays there"};
   const bool only_there = there.outcome != Outcome::hit;
   if (only_there && !even_last)
-    return Stays{&Report::only_there, "only_there", "its new server has none; it may be the only one"};
+    return KeepReason{&Report::only_there, "only_there",
+                      "the new server does not have the item, so this copy may be the only one"};
   if (here.cas.value == 0 && !options.without_cas)
-    return Stays{&Report::failed, "without_cas",
-                 "its server runs without cas (-C), so a write at the same moment would be lost; stop the "
-                 "writers and give --without-cas"};
+    return KeepReason{
+        &Report::failed, "without_cas",
+        "the server runs without cas (-C), so a write at the same moment would be lost; stop the "
+        "writers and give --without-cas"};
   if (only_there || root) return std::nullopt;
   return compare(record, here, there, copies.took);
 }
 
-// What stays, or would go.
-void OldPlaces::Parts::count(const std::optional<Stays>& stays, const Spooled& record, bool may_be_same) {
+// Counts an item that stays, or that a dry run would remove.
+void OldPlaces::Parts::count(const std::optional<KeepReason>& stays, const SpilledRecord& record,
+                             bool may_be_same) {
   if (stays) {
     ++(report.*stays->count);
     if (stays->reason != nullptr) left(record, stays->reason, stays->message);
@@ -239,12 +243,12 @@ void OldPlaces::Parts::count(const std::optional<Stays>& stays, const Spooled& r
   }
 }
 
-// Sets the cas uniques of those that are another item, and tells the others.
-// Returns those that were written since.
-std::vector<Spooled> OldPlaces::Parts::part_from_same(std::vector<Removing>& removals) {
-  std::vector<TwoPlaces> places;
+// Completes the removals that may hit the same item: sets the cas token of different items, drops and reports
+// the others. Returns the records of items that were written since.
+std::vector<SpilledRecord> OldPlaces::Parts::part_from_same(std::vector<Removing>& removals) {
+  std::vector<SourceAndTarget> places;
   for (const Removing& one : removals) {
-    const Spooled& record = *one.record;
+    const SpilledRecord& record = *one.record;
     if (one.may_be_same)
       places.push_back({record.key, record.from, map.wire_key(record.key, record.to), record.to,
                         [seen = one.seen](const Reply& now) {
@@ -253,7 +257,7 @@ std::vector<Spooled> OldPlaces::Parts::part_from_same(std::vector<Removing>& rem
   }
   const std::vector<Sameness> found = are_same(from.cluster, to, places);
   std::size_t next = 0;
-  std::vector<Spooled> written;
+  std::vector<SpilledRecord> written;
   std::erase_if(removals, [&](Removing& one) {
     if (!one.may_be_same) return false;
     const Sameness& sameness = found[next++];
@@ -270,7 +274,7 @@ std::vector<Spooled> OldPlaces::Parts::part_from_same(std::vector<Removing>& rem
   return written;
 }
 
-void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, int attempt) {
+void OldPlaces::Parts::remove(const std::vector<SpilledRecord>& batch, int attempt) {
   const Copies copies(*this, batch);
   std::vector<Removing> removed;
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -280,19 +284,19 @@ void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, int attempt) {
     else
       count(stays, batch[i], copies.may_be_same[i]);
   }
-  std::vector<Spooled> again;
-  const auto try_again = [&](const Spooled& record) {
-    if (attempt < most_attempts) return again.push_back(record);
+  std::vector<SpilledRecord> again;
+  const auto try_again = [&](const SpilledRecord& record) {
+    if (attempt < max_attempts) return again.push_back(record);
     ++report.failed;
-    left(record, "changed", "it is written on its old server all the time; a client still uses the old list");
+    left(record, "changed", "the item keeps changing on its old server; a client still uses the old list");
   };
-  for (const Spooled& record : part_from_same(removed)) try_again(record);
+  for (const SpilledRecord& record : part_from_same(removed)) try_again(record);
   std::vector<Request> removals;
   for (const auto& [record, cas, may_be_same, seen] : removed)
     removals.push_back(removal_of(record->key, cas).on(record->from));
   const std::vector<Reply> replies = from.cluster.execute(removals);
   for (std::size_t i = 0; i < replies.size(); ++i) {
-    const Spooled& record = *removed[i].record;
+    const SpilledRecord& record = *removed[i].record;
     if (replies[i].failed()) {
       ++report.failed;
       left(record, replies[i].unknown() ? "unknown" : "unavailable", replies[i].failure->message);
@@ -305,9 +309,9 @@ void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, int attempt) {
   if (!again.empty()) remove(again, attempt + 1);
 }
 
-void OldPlaces::Parts::remove_all(moving::Spool& spool, std::uint64_t& done) {
-  spool.rewind();
-  std::vector<Spooled> batch;
+void OldPlaces::Parts::remove_all(moving::SpillFile& spill_file, std::uint64_t& done) {
+  spill_file.rewind();
+  std::vector<SpilledRecord> batch;
   std::size_t bytes = 0;
   const auto send = [&] {
     if (batch.empty()) return;
@@ -316,7 +320,7 @@ void OldPlaces::Parts::remove_all(moving::Spool& spool, std::uint64_t& done) {
     batch.clear();
     bytes = 0;
   };
-  while (auto record = spool.next()) {
+  while (auto record = spill_file.next()) {
     bytes += moving::reckoned_size(record->size_bytes);
     batch.push_back(std::move(*record));
     if (batch.size() >= batch_items || bytes >= batch_bytes) send();
@@ -349,11 +353,11 @@ const OldPlaces::Report& OldPlaces::remove(bool even_last, const Move::Watch& wa
   parts.even_last = even_last;
   parts.watch = &watch;
   if (!parts.options.journal.empty())
-    parts.since = moving::Since(*parts.ledger, parts.from.cluster, parts.to).old_servers;
+    parts.valid_from = moving::ValidFrom(*parts.move_journal, parts.from.cluster, parts.to).old_servers;
   std::uint64_t done = 0;
-  for (std::size_t part = 0; part < parts.spools.size(); ++part) {
-    parts.ledger->load(part);
-    parts.remove_all(parts.spools[part], done);
+  for (std::size_t part = 0; part < parts.spill_files.size(); ++part) {
+    parts.move_journal->load(part);
+    parts.remove_all(parts.spill_files[part], done);
   }
   parts.remove_all(parts.segments, done);
   return parts.report;

@@ -1,10 +1,10 @@
 #include "common/placement/mcrouter/builder.hpp"
 
 #include <array>
-#include <cstdlib>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/text.hpp"
 
 namespace mcds {
 
@@ -15,7 +15,7 @@ Failure not_modelled(const std::string& construct) {
                            ", which is not supported; give the servers and --as");
 }
 
-// Those that pass every request on as it is.
+// Route types that pass every request on unchanged.
 constexpr std::array passing{"LoggingRoute", "ModifyExptimeRoute", "OutstandingLimitRoute", "RateLimitRoute",
                              "LatencyInjectionRoute"};
 constexpr std::array blind{"NullRoute", "ErrorRoute", "DevNullRoute", "BlackholeRoute"};
@@ -35,37 +35,36 @@ std::optional<Route::Kind> replicating_kind(std::string_view type) {
 }
 
 bool is_true(const JsonNode* node) {
-  return node != nullptr && (node->text == "true" || node->text == "1");
+  return node != nullptr && (text_of(*node) == "true" || text_of(*node) == "1");
 }
 
 std::uint64_t whole_number(const JsonNode* node, const std::string& what) {
-  const auto number = node != nullptr ? parse_u64(node->text) : std::nullopt;
+  const auto number = node != nullptr ? parse_u64(text_of(*node)) : std::nullopt;
   if (!number) throw bad_configuration(what + " is not a whole number");
   return *number;
 }
 
 std::vector<double> weights_of(const JsonNode* json, std::size_t children, bool all_needed) {
-  if (json == nullptr || !json->is(JsonNode::Kind::array))
-    throw bad_configuration("a weighted hash has no \"weights\"");
+  if (json == nullptr || !json->is_array()) throw bad_configuration("a weighted hash has no 'weights'");
   std::vector<double> weights;
-  for (const JsonNode& weight : json->elements) {
+  for (const JsonNode& weight : elements_of(*json)) {
     if (weights.size() == children) break;
-    const double number = std::strtod(weight.text.c_str(), nullptr);
-    if (!weight.is(JsonNode::Kind::number) || number < 0 || (number > 1 && !all_needed))
-      throw bad_configuration("a weight must be a number from 0 to 1: " + weight.text);
+    const double number = weight.is_number() ? weight.get<double>() : -1;
+    if (number < 0 || (number > 1 && !all_needed))
+      throw bad_configuration("a weight must be a number from 0 to 1: " + text_of(weight));
     weights.push_back(number);
   }
   if (all_needed && weights.size() < children)
     throw bad_configuration("a weighted hash has fewer weights than servers");
-  weights.resize(children, 0.5);  // as mcrouter fills up
+  weights.resize(children, 0.5);  // mcrouter's default
   return weights;
 }
 
 std::vector<std::uint64_t> tags_of(const JsonNode* json, std::size_t children) {
-  if (json == nullptr || json->elements.size() != children)
-    throw bad_configuration("a Rendezvous hash needs \"tags\", one a server");
+  if (json == nullptr || elements_of(*json).size() != children)
+    throw bad_configuration("a Rendezvous hash needs 'tags', one a server");
   std::vector<std::uint64_t> tags;
-  for (const JsonNode& tag : json->elements) tags.push_back(rendezvous_tag(tag.text));
+  for (const JsonNode& tag : elements_of(*json)) tags.push_back(rendezvous_tag(text_of(tag)));
   return tags;
 }
 
@@ -91,14 +90,14 @@ bool replicates(const Route& route) {
 
 RouteBuilder::RouteBuilder(const JsonNode& config) : pools_(config) {
   for (const char* member : {"macros", "consts"}) {
-    if (config.find(member) != nullptr) throw not_modelled('"' + std::string(member) + '"');
+    if (member_of(config, member) != nullptr) throw not_modelled(in_quotes(member));
   }
-  const JsonNode* handles = config.find("named_handles");
+  const JsonNode* handles = member_of(config, "named_handles");
   if (handles == nullptr) return;
-  if (handles->is(JsonNode::Kind::object)) {
-    for (const auto& [name, json] : handles->members) registered_[name] = &json;
+  if (handles->is_object()) {
+    for (const auto& [name, json] : members_of(*handles)) registered_[name] = &json;
   }
-  for (const JsonNode& handle : handles->elements) registered_[handle.string_at("name")] = &handle;
+  for (const JsonNode& handle : elements_of(*handles)) registered_[string_at(handle, "name")] = &handle;
 }
 
 std::size_t RouteBuilder::add(Route route) {
@@ -117,55 +116,50 @@ std::size_t RouteBuilder::one(const JsonNode& json, std::size_t depth) {
 RouteBuilder::Ids RouteBuilder::list(const JsonNode& json, std::size_t depth) {
   if (depth > deepest_levels)
     throw bad_configuration("the routes nest more than " + std::to_string(deepest_levels) + " deep");
-  if (json.is_string()) return from_string(json.text, depth);
-  if (json.is(JsonNode::Kind::array)) {
+  if (json.is_string()) return from_string(text_of(json), depth);
+  if (json.is_array()) {
     Ids ids;
-    for (const JsonNode& element : json.elements) {
+    for (const JsonNode& element : elements_of(json)) {
       const Ids some = list(element, depth + 1);
       ids.insert(ids.end(), some.begin(), some.end());
     }
     return ids;
   }
-  if (!json.is(JsonNode::Kind::object))
-    throw bad_configuration("a route is neither a name, a list nor an object");
-  const std::string name = json.string_at("name");
-  return name.empty() ? create(json.string_at("type"), json, depth) : named(name, depth, &json);
+  if (!json.is_object()) throw bad_configuration("a route is neither a name, a list nor an object");
+  const std::string name = string_at(json, "name");
+  return name.empty() ? create(string_at(json, "type"), json, depth) : named(name, depth, &json);
 }
 
 RouteBuilder::Ids RouteBuilder::named(const std::string& name, std::size_t depth, const JsonNode* json) {
   if (const auto seen = seen_.find(name); seen != seen_.end()) return seen->second;
   if (const auto found = registered_.find(name); found != registered_.end()) json = found->second;
-  if (!open_.insert(name).second) throw bad_configuration("the route \"" + name + "\" contains itself");
-  const bool object = json->is(JsonNode::Kind::object);
-  Ids ids = object ? create(json->string_at("type"), *json, depth + 1) : list(*json, depth + 1);
+  if (!open_.insert(name).second) throw bad_configuration("the route '" + name + "' contains itself");
+  const bool object = json->is_object();
+  Ids ids = object ? create(string_at(*json, "type"), *json, depth + 1) : list(*json, depth + 1);
   open_.erase(name);
   return seen_[name] = std::move(ids);
 }
 
 RouteBuilder::Ids RouteBuilder::from_string(const std::string& text, std::size_t depth) {
   if (text.empty()) return {};
-  if (text.starts_with('@')) throw not_modelled("the macro call " + json_quote(text));
+  if (text.starts_with('@')) throw not_modelled("the macro call " + in_quotes(text));
   if (const auto seen = seen_.find(text); seen != seen_.end()) return seen->second;
   if (registered_.contains(text)) return named(text, depth, nullptr);
   const auto bar = text.find('|');
-  JsonNode rest;
-  if (bar != std::string::npos) {
-    rest.kind = JsonNode::Kind::string;
-    rest.text = text.substr(bar + 1);
-  }
+  const JsonNode rest = bar == std::string::npos ? JsonNode() : JsonNode(text.substr(bar + 1));
   return create(text.substr(0, bar), rest, depth + 1);
 }
 
 std::size_t RouteBuilder::child(const std::string& type, const JsonNode& json, const char* member,
                                 std::size_t depth) {
-  const JsonNode* node = json.is_string() ? &json : json.find(member);
-  if (node == nullptr) throw bad_configuration("a " + type + " has no \"" + member + '"');
+  const JsonNode* node = json.is_string() ? &json : member_of(json, member);
+  if (node == nullptr) throw bad_configuration("a " + type + " has no '" + member + '\'');
   return one(*node, depth + 1);
 }
 
 RouteBuilder::Ids RouteBuilder::children(const JsonNode& json, const char* member, std::size_t depth) {
   if (json.is_string()) return list(json, depth + 1);
-  const JsonNode* node = json.find(member);
+  const JsonNode* node = member_of(json, member);
   return node == nullptr ? Ids() : list(*node, depth + 1);
 }
 
@@ -174,14 +168,14 @@ RouteBuilder::Ids RouteBuilder::create(const std::string& type, const JsonNode& 
     return {replicating(*kind, children(json, "children", depth), type)};
   if (contains(blind, type)) return {add({.kind = Route::Kind::nowhere, .text = type})};
   if (contains(passing, type))
-    return {child(type, json, json.find("target") != nullptr ? "target" : "child", depth)};
+    return {child(type, json, member_of(json, "target") != nullptr ? "target" : "child", depth)};
   if (type == "Pool") return pool_servers(pools_.pool(json), depth);
   if (type == "PoolRoute") return {pool_route(json, depth)};
   if (type == "HashRoute") {
     Ids ids = children(json, "children", depth);
     const std::size_t count = ids.size();
-    RouteHash hash =
-        hash_of(json.string_at("hash_func", "Ch3"), &json, json.find("weights"), json.find("tags"), count);
+    RouteHash hash = hash_of(string_at(json, "hash_func", "Ch3"), &json, member_of(json, "weights"),
+                             member_of(json, "tags"), count);
     return {hash_route(std::move(hash), std::move(ids))};
   }
   if (type == "ShadowRoute") return children(json, "children", depth);
@@ -192,8 +186,8 @@ RouteBuilder::Ids RouteBuilder::create(const std::string& type, const JsonNode& 
     return {operation_selector(json, depth)};
   if (type == "ModifyKeyRoute") return {modify_key(json, depth)};
   if (type == "KeySplitRoute") return {key_split(json, depth)};
-  if (type.empty()) throw bad_configuration("a route has no \"type\"");
-  throw not_modelled("the route " + json_quote(type));
+  if (type.empty()) throw bad_configuration("a route has no 'type'");
+  throw not_modelled("the route " + in_quotes(type));
 }
 
 std::size_t RouteBuilder::replicating(Route::Kind kind, Ids ids, const std::string& type, bool ordered) {
@@ -205,37 +199,37 @@ std::size_t RouteBuilder::replicating(Route::Kind kind, Ids ids, const std::stri
   return ids.size() == 1 ? ids.front() : add({.kind = kind, .children = std::move(ids), .ordered = ordered});
 }
 
-// What the pool says of those of its servers that say nothing.
+// Returns the pool's setting for servers without their own.
 bool RouteBuilder::has_tls(const McrouterPools::Named& pool) const {
   if (const JsonNode* mechanism = pools_.member(pool, "security_mech"))
-    return mcrouter_tls(mechanism->is_string() ? mechanism->text : "");
+    return mcrouter_tls(mechanism->is_string() ? text_of(*mechanism) : "");
   const JsonNode* use_ssl = pools_.member(pool, "use_ssl");
   if (use_ssl == nullptr) return false;
-  if (use_ssl->text != "true" && use_ssl->text != "false")
-    throw bad_configuration("\"use_ssl\" is neither true nor false");
-  return use_ssl->text == "true";
+  if (text_of(*use_ssl) != "true" && text_of(*use_ssl) != "false")
+    throw bad_configuration("'use_ssl' is neither true nor false");
+  return text_of(*use_ssl) == "true";
 }
 
 const RouteBuilder::Ids& RouteBuilder::pool_servers(const McrouterPools::Named& pool, std::size_t depth) {
   if (const auto known = pool_ids_.find(pool.name); known != pool_ids_.end()) return known->second;
   const JsonNode* servers = pools_.member(pool, "servers");
-  if (servers == nullptr || !servers->is(JsonNode::Kind::array))
-    throw bad_configuration("the pool \"" + pool.name + "\" has no list of servers");
+  if (servers == nullptr || !servers->is_array())
+    throw bad_configuration("the pool '" + pool.name + "' has no list of servers");
   for (const char* name : {"additional_fanout", "port_override_within_dc", "port_override_cross_dc",
                            "security_mech_within_dc", "security_mech_cross_dc"}) {
     if (pools_.member(pool, name) != nullptr)
-      throw not_modelled('"' + std::string(name) + "\" of the pool " + json_quote(pool.name));
+      throw not_modelled("'" + std::string(name) + "' of the pool " + in_quotes(pool.name));
   }
   const JsonNode* override_of = pools_.member(pool, "port_override");
-  const std::uint64_t port = override_of == nullptr ? 0 : whole_number(override_of, "\"port_override\"");
+  const std::uint64_t port = override_of == nullptr ? 0 : whole_number(override_of, "'port_override'");
   const bool tls = has_tls(pool);
   Ids ids;
-  for (const JsonNode& server : servers->elements) {
-    if (server.find("type") != nullptr) {
+  for (const JsonNode& server : elements_of(*servers)) {
+    if (member_of(server, "type") != nullptr) {
       ids.push_back(one(server, depth + 1));
       continue;
     }
-    const std::string text = server.is_string() ? server.text : server.string_at("hostname");
+    const std::string text = server.is_string() ? text_of(server) : string_at(server, "hostname");
     const Destination destination{mcrouter_address(text, port, tls), pool.name};
     const auto [at, is_new] = destination_ids_.emplace(destination, destinations_.size());
     if (is_new) destinations_.push_back(destination);
@@ -247,7 +241,7 @@ const RouteBuilder::Ids& RouteBuilder::pool_servers(const McrouterPools::Named& 
 RouteHash RouteBuilder::hash_of(const std::string& function, const JsonNode* settings,
                                 const JsonNode* weights, const JsonNode* tags, std::size_t children) {
   RouteHash hash;
-  if (settings != nullptr) hash.salt = settings->string_at("salt");
+  if (settings != nullptr) hash.salt = string_at(*settings, "salt");
   if (children < 2) return hash;
   using Function = RouteHash::Function;
   static const std::map<std::string, Function> functions{
@@ -258,7 +252,7 @@ RouteHash RouteBuilder::hash_of(const std::string& function, const JsonNode* set
       {"WeightedRendezvous", Function::weighted_rendezvous},
       {"ConstShard", Function::const_shard}};
   const auto known = functions.find(function);
-  if (known == functions.end()) throw not_modelled("the hash_func " + json_quote(function));
+  if (known == functions.end()) throw not_modelled("the hash_func " + in_quotes(function));
   hash.function = known->second;
   const bool rendezvous =
       hash.function == Function::rendezvous || hash.function == Function::weighted_rendezvous;
@@ -275,44 +269,44 @@ std::size_t RouteBuilder::hash_route(RouteHash hash, Ids ids) {
 }
 
 std::size_t RouteBuilder::pool_route(const JsonNode& json, std::size_t depth) {
-  const JsonNode* reference = json.is_string() ? &json : json.find("pool");
-  if (reference == nullptr) throw bad_configuration("a PoolRoute has no \"pool\"");
+  const JsonNode* reference = json.is_string() ? &json : member_of(json, "pool");
+  if (reference == nullptr) throw bad_configuration("a PoolRoute has no 'pool'");
   const McrouterPools::Named pool = pools_.pool(*reference);
   const Ids& ids = pool_servers(pool, depth);
-  const JsonNode* settings = json.find("hash");
+  const JsonNode* settings = member_of(json, "hash");
   const auto of_route = [&](const char* name, const JsonNode* otherwise) {
-    const JsonNode* own = settings != nullptr ? settings->find(name) : nullptr;
+    const JsonNode* own = settings != nullptr ? member_of(*settings, name) : nullptr;
     return own != nullptr ? own : otherwise;
   };
   const JsonNode* pool_weights = pools_.member(pool, "weights");
   std::string function = pool_weights != nullptr ? "WeightedCh3" : "Ch3";
   if (settings != nullptr)
-    function = settings->is_string() ? settings->text : settings->string_at("hash_func", function);
+    function = settings->is_string() ? text_of(*settings) : string_at(*settings, "hash_func", function);
   if (function == "Latest") {
     return replicating(Route::Kind::latest, ids, "LatestRoute");
   }
   for (const char* name :
        {"distribution_enabled", "useBucketHashSelector", "split_shard_fanout", "total_buckets_by_prefix"}) {
-    if (json.find(name) != nullptr) throw not_modelled('"' + std::string(name) + "\" of a PoolRoute");
+    if (member_of(json, name) != nullptr) throw not_modelled(in_quotes(name) + " of a PoolRoute");
   }
   RouteHash hash = hash_of(function, settings, of_route("weights", pool_weights),
                            of_route("tags", pools_.member(pool, "tags")), ids.size());
-  if (is_true(json.find("bucketize"))) {
+  if (is_true(member_of(json, "bucketize"))) {
     if (function != "WeightedCh3")
-      throw bad_configuration("\"bucketize\" of a PoolRoute needs the hash_func WeightedCh3");
-    hash.buckets = whole_number(json.find("total_buckets"), "\"total_buckets\" of a PoolRoute");
-    if (hash.buckets == 0) throw bad_configuration("\"total_buckets\" of a PoolRoute is 0");
+      throw bad_configuration("'bucketize' of a PoolRoute needs the hash_func WeightedCh3");
+    hash.buckets = whole_number(member_of(json, "total_buckets"), "'total_buckets' of a PoolRoute");
+    if (hash.buckets == 0) throw bad_configuration("'total_buckets' of a PoolRoute is 0");
   }
   const std::size_t route = hash_route(std::move(hash), ids);
-  const JsonNode* splits = json.find("shard_splits");
+  const JsonNode* splits = member_of(json, "shard_splits");
   return splits == nullptr ? route : with_splits(route, *splits);
 }
 
 std::size_t RouteBuilder::with_splits(std::size_t route, const JsonNode& splits) {
   constexpr std::uint64_t most = 26 * 26 + 1;
   Route result{.kind = Route::Kind::shard_splits, .children = {route}};
-  for (const auto& [shard, count] : splits.members) {
-    if (!count.is(JsonNode::Kind::number)) throw not_modelled("\"shard_splits\" that migrate");
+  for (const auto& [shard, count] : members_of(splits)) {
+    if (!count.is_number()) throw not_modelled("'shard_splits' that migrate");
     result.prefixes[shard] = static_cast<std::size_t>(std::min(whole_number(&count, "a shard split"), most));
     if (result.prefixes[shard] == 0) throw bad_configuration("a shard split is 0");
   }
@@ -327,33 +321,32 @@ std::size_t RouteBuilder::failover(const std::string& type, const JsonNode& json
     ids.insert(ids.end(), others.begin(), others.end());
   }
   const auto kind = type == "MissFailoverRoute" ? Route::Kind::miss_failover : Route::Kind::failover;
-  const JsonNode* policy = json.find("failover_policy");
-  const bool ordered = policy == nullptr || policy->string_at("type").empty();
+  const JsonNode* policy = member_of(json, "failover_policy");
+  const bool ordered = policy == nullptr || string_at(*policy, "type").empty();
   return replicating(kind, std::move(ids), type, ordered);
 }
 
 std::size_t RouteBuilder::prefix_selector(const JsonNode& json, std::size_t depth) {
   Route result{.kind = Route::Kind::prefixes};
-  const JsonNode* wildcard = json.find("wildcard");
-  const JsonNode* policies = json.find("policies");
+  const JsonNode* wildcard = member_of(json, "wildcard");
+  const JsonNode* policies = member_of(json, "policies");
   if (wildcard == nullptr && policies == nullptr)
-    throw bad_configuration("a PrefixSelectorRoute has no \"policies\"");
-  result.children.push_back(
-      wildcard != nullptr
-          ? one(*wildcard, depth + 1)
-          : add({.kind = Route::Kind::nowhere, .text = "a PrefixSelectorRoute without \"wildcard\""}));
+    throw bad_configuration("a PrefixSelectorRoute has no 'policies'");
+  result.children.push_back(wildcard != nullptr ? one(*wildcard, depth + 1)
+                                                : add({.kind = Route::Kind::nowhere,
+                                                       .text = "a PrefixSelectorRoute without 'wildcard'"}));
   if (policies != nullptr) {
-    for (const auto& [prefix, route] : policies->members) result.prefixes[prefix] = one(route, depth + 1);
+    for (const auto& [prefix, route] : members_of(*policies)) result.prefixes[prefix] = one(route, depth + 1);
   }
   return add(std::move(result));
 }
 
 std::size_t RouteBuilder::operation_selector(const JsonNode& json, std::size_t depth) {
   if (json.is_string()) return one(json, depth + 1);
-  const JsonNode* policies = json.find("operation_policies");
-  const JsonNode* otherwise = json.find("default_policy");
+  const JsonNode* policies = member_of(json, "operation_policies");
+  const JsonNode* otherwise = member_of(json, "default_policy");
   const auto route_for = [&](const char* operation) {
-    const JsonNode* own = policies != nullptr ? policies->find(operation) : nullptr;
+    const JsonNode* own = policies != nullptr ? member_of(*policies, operation) : nullptr;
     if (own == nullptr) own = otherwise;
     const std::string missing = "an OperationSelectorRoute without a policy for " + std::string(operation);
     return own != nullptr ? one(*own, depth + 1) : add({.kind = Route::Kind::nowhere, .text = missing});
@@ -362,7 +355,7 @@ std::size_t RouteBuilder::operation_selector(const JsonNode& json, std::size_t d
                .children = {route_for("get"), route_for("set"), route_for("delete")}};
   if (result.children[0] == result.children[1] && result.children[1] == result.children[2])
     return result.children[0];
-  // What reads and writes have in common needs no --operation.
+  // If reads and writes use the same servers, --operation is not needed.
   const Ids reads = leaves(result.children[0]);
   if (reads != leaves(result.children[1])) result.text = "ambiguous";
   return add(std::move(result));
@@ -386,11 +379,13 @@ const RouteBuilder::Ids& RouteBuilder::leaves(std::size_t index) {
 }
 
 std::size_t RouteBuilder::modify_key(const JsonNode& json, std::size_t depth) {
-  if (json.find("modify_inplace") != nullptr) throw not_modelled("\"modify_inplace\" of a ModifyKeyRoute");
+  if (member_of(json, "modify_inplace") != nullptr)
+    throw not_modelled("'modify_inplace' of a ModifyKeyRoute");
   Route route{.kind = Route::Kind::modify_key, .children = {child("ModifyKeyRoute", json, "target", depth)}};
-  route.text = json.string_at("ensure_key_prefix");
-  route.suffix = json.string_at("set_key_suffix");
-  if (json.find("replace_key_prefix") != nullptr) route.replaced = json.string_at("replace_key_prefix");
+  route.text = string_at(json, "ensure_key_prefix");
+  route.suffix = string_at(json, "set_key_suffix");
+  if (member_of(json, "replace_key_prefix") != nullptr)
+    route.replaced = string_at(json, "replace_key_prefix");
   return add(std::move(route));
 }
 
@@ -398,16 +393,16 @@ std::size_t RouteBuilder::key_split(const JsonNode& json, std::size_t depth) {
   Route route{.kind = Route::Kind::key_split,
               .children = {child("KeySplitRoute", json, "destination", depth)}};
   route.replicas =
-      static_cast<std::size_t>(whole_number(json.find("replicas"), "\"replicas\" of a KeySplitRoute"));
+      static_cast<std::size_t>(whole_number(member_of(json, "replicas"), "'replicas' of a KeySplitRoute"));
   if (route.replicas < 2 || route.replicas > 1000)
-    throw bad_configuration("\"replicas\" of a KeySplitRoute must be from 2 to 1000");
-  route.all_replicas = is_true(json.find("all_sync"));
+    throw bad_configuration("'replicas' of a KeySplitRoute must be from 2 to 1000");
+  route.all_replicas = is_true(member_of(json, "all_sync"));
   return add(std::move(route));
 }
 
 std::optional<std::size_t> RouteBuilder::part_for_pool(std::size_t root, const std::string& pool) {
   std::map<std::size_t, std::optional<std::size_t>> parts;
-  // Children come before their parents.
+  // Children have lower indexes than their parents.
   const std::size_t count = root + 1;
   for (std::size_t i = 0; i < count; ++i) {
     Route route = routes_[i];
@@ -457,12 +452,12 @@ bool mcrouter_tls(std::string_view mechanism) {
   for (const char* tls : {"tls", "ssl", "tls13_fizz", "tls13", "ktls12"}) {
     if (mechanism == tls) return true;
   }
-  throw bad_configuration("the security mechanism \"" + std::string(mechanism) +
-                          "\" is not supported; use tls or plain");
+  throw bad_configuration("the security mechanism '" + std::string(mechanism) +
+                          "' is not supported; use tls or plain");
 }
 
 std::string mcrouter_address(std::string_view server, std::uint64_t port_override, bool pool_has_tls) {
-  const std::string shown = '"' + std::string(server) + '"';
+  const std::string shown = in_quotes(server);
   if (server.starts_with("unix:") || server.starts_with('/'))
     throw bad_configuration("the server " + shown +
                             " is a unix socket, which is not supported; give the servers and --as");
@@ -472,7 +467,7 @@ std::string mcrouter_address(std::string_view server, std::uint64_t port_overrid
   const std::size_t colon = server.find(':', bracket);
   if (colon == std::string_view::npos && port_override == 0)
     throw bad_configuration("a server of the pool is not host:port: " + shown);
-  // host:port:protocol:mechanism
+  // The format is host:port:protocol:mechanism.
   std::string address(server);
   bool tls = pool_has_tls;
   if (const auto port_end = colon == std::string_view::npos ? colon : server.find(':', colon + 1);
@@ -489,41 +484,40 @@ std::string mcrouter_address(std::string_view server, std::uint64_t port_overrid
 }
 
 McrouterPools::McrouterPools(const JsonNode& config) {
-  const JsonNode* pools = config.find("pools");
+  const JsonNode* pools = member_of(config, "pools");
   if (pools == nullptr) return;
-  if (!pools->is(JsonNode::Kind::object)) throw bad_configuration("\"pools\" is not an object");
-  for (const auto& [name, json] : pools->members) known_[name] = &json;
+  if (!pools->is_object()) throw bad_configuration("'pools' is not an object");
+  for (const auto& [name, json] : members_of(*pools)) known_[name] = &json;
 }
 
 McrouterPools::Named McrouterPools::pool(const JsonNode& reference) {
   if (reference.is_string()) {
-    const auto found = known_.find(reference.text);
+    const auto found = known_.find(text_of(reference));
     if (found == known_.end())
-      throw bad_configuration("a route names the pool \"" + reference.text +
-                              "\", which the file does not have");
+      throw bad_configuration("a route names the pool '" + text_of(reference) +
+                              "', which the file does not have");
     return {found->first, found->second};
   }
-  const std::string name = reference.string_at("name");
+  const std::string name = string_at(reference, "name");
   if (name.empty())
-    throw bad_configuration("a route has a pool that is neither a name nor an object with a \"name\"");
+    throw bad_configuration("a route has a pool that is neither a name nor an object with a 'name'");
   return {name, known_.try_emplace(name, &reference).first->second};
 }
 
 const JsonNode* McrouterPools::member(const Named& pool, std::string_view name) const {
   const JsonNode* json = pool.json;
   for (std::size_t steps = 0; steps <= known_.size(); ++steps) {
-    if (!json->is(JsonNode::Kind::object))
-      throw bad_configuration("the pool \"" + pool.name + "\" is not an object");
-    if (const JsonNode* found = json->find(name)) return found;
-    const std::string parent = json->string_at("inherit");
+    if (!json->is_object()) throw bad_configuration("the pool '" + pool.name + "' is not an object");
+    if (const JsonNode* found = member_of(*json, name)) return found;
+    const std::string parent = string_at(*json, "inherit");
     if (parent.empty()) return nullptr;
     const auto next = known_.find(parent);
     if (next == known_.end())
-      throw bad_configuration("the pool \"" + pool.name + "\" inherits from \"" + parent +
-                              "\", which the file does not have");
+      throw bad_configuration("the pool '" + pool.name + "' inherits from '" + parent +
+                              "', which the file does not have");
     json = next->second;
   }
-  throw bad_configuration("the pool \"" + pool.name + "\" inherits from itself");
+  throw bad_configuration("the pool '" + pool.name + "' inherits from itself");
 }
 
 }  // namespace mcds

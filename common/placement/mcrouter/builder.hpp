@@ -1,4 +1,4 @@
-// From the JSON of mcrouter's routes to a graph of Route: every construct is supported, or refused by name.
+// RouteBuilder: converts mcrouter's JSON to a graph of Route. Unsupported constructs are refused by name.
 #pragma once
 
 #include <set>
@@ -10,19 +10,18 @@ namespace mcds {
 
 // The `pools` of an mcrouter configuration: servers, weights and tags after inheritance.
 
-// A destination as parse_pool reads it, without its protocol: host:port, behind tls:// if it, or else its
-// pool, says so.
-// `pool_has_tls`: what the pool says.
+// Returns a destination in the form of parse_pool, without its protocol: host:port, with tls:// if the
+// server, or else its pool (`pool_has_tls`), requires TLS.
 std::string mcrouter_address(std::string_view server, std::uint64_t port_override, bool pool_has_tls);
 
-// Whether this `security_mech` is TLS. Throws Failure(configuration) for what is neither that nor plain.
+// Returns true if this `security_mech` is TLS. Throws Failure(configuration) unless it is TLS or plain.
 bool mcrouter_tls(std::string_view mechanism);
 
 class McrouterPools {
  public:
   explicit McrouterPools(const JsonNode& config);
 
-  // By name, or an object {"name":…,"servers":…} in a route, which is known by its name from then on.
+  // A pool referred to by name, or defined in a route as {"name":…,"servers":…}, and then known by name.
   struct Named {
     std::string name;
     const JsonNode* json;
@@ -30,7 +29,7 @@ class McrouterPools {
   Named pool(const JsonNode& reference);
   bool has(std::string_view name) const { return known_.contains(name); }
 
-  // A member of the pool, or of one that it inherits from, or null.
+  // Returns a member of the pool, or of a pool that it inherits from, or nullptr.
   const JsonNode* member(const Named& pool, std::string_view name) const;
 
  private:
@@ -41,10 +40,10 @@ class RouteBuilder {
  public:
   explicit RouteBuilder(const JsonNode& config);
 
-  // One route. Throws Failure(configuration).
+  // Builds one route and returns its index. Throws Failure(configuration).
   std::size_t build(const JsonNode& json) { return one(json, 0); }
 
-  // A destination of one pool; Route::server is an index of this list.
+  // A server of one pool; Route::server is an index into destinations().
   struct Destination {
     std::string address, pool;
     bool operator<(const Destination& other) const {
@@ -55,7 +54,7 @@ class RouteBuilder {
   const std::vector<Route>& routes() const { return routes_; }
   bool has_pool(std::string_view name) const { return pools_.has(name); }
 
-  // The part of `root` that leads to the pool; nullopt: none does.
+  // Returns the part of `root` that leads to the pool, or nullopt.
   std::optional<std::size_t> part_for_pool(std::size_t root, const std::string& pool);
 
  private:
@@ -83,14 +82,14 @@ class RouteBuilder {
   std::size_t failover(const std::string& type, const JsonNode& json, std::size_t depth);
   std::size_t replicating(Route::Kind kind, Ids ids, const std::string& type, bool ordered = true);
 
-  // Equal routes are one.
+  // Adds a route; equal routes share one index.
   std::size_t add(Route route);
   const Ids& leaves(std::size_t route);
 
   McrouterPools pools_;
   std::map<std::string, const JsonNode*> registered_;
   std::map<std::string, Ids> seen_;
-  std::set<std::string> open_;  // being built: a name within itself is a cycle
+  std::set<std::string> open_;  // names being built: a name within itself is a cycle
   std::vector<Route> routes_;
   std::map<std::string, std::size_t> known_;
   std::map<Destination, std::size_t> destination_ids_;

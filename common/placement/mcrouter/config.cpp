@@ -1,7 +1,8 @@
-// parse_mcrouter: which of a configuration's routes is meant, and what is left of it for a pool.
+// parse_mcrouter: selects a route of a configuration, and reduces it to a pool and a profile if possible.
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/text.hpp"
 #include "common/placement/mcrouter/builder.hpp"
 #include "common/placement/pools/files.hpp"
 
@@ -17,30 +18,30 @@ struct RootRoute {
 std::vector<std::string> texts_of(const JsonNode* list) {
   std::vector<std::string> texts;
   if (list == nullptr) return texts;
-  for (const JsonNode& element : list->elements) texts.push_back(element.text);
+  for (const JsonNode& element : elements_of(*list)) texts.push_back(text_of(element));
   return texts;
 }
 
 std::vector<RootRoute> root_routes(const JsonNode& config, RouteBuilder& builder) {
-  const JsonNode* route = config.find("route");
-  const JsonNode* routes = config.find("routes");
+  const JsonNode* route = member_of(config, "route");
+  const JsonNode* routes = member_of(config, "routes");
   if (route != nullptr && routes != nullptr)
-    throw bad_configuration("the file has both \"route\" and \"routes\"; mcrouter refuses that");
+    throw bad_configuration("'route' and 'routes' cannot be combined in one file; mcrouter refuses it");
   if (route != nullptr) return {{{}, builder.build(*route)}};
   std::vector<RootRoute> roots;
   if (routes == nullptr)
-    throw bad_configuration("the file has no \"route\" and no \"routes\"; is it an mcrouter config?");
-  for (const auto& [alias, json] : routes->members) roots.push_back({{alias}, builder.build(json)});
-  for (const JsonNode& entry : routes->elements) {
-    const JsonNode* own = entry.find("route");
-    if (own == nullptr) throw bad_configuration("an entry of \"routes\" has no \"route\"");
-    roots.push_back({texts_of(entry.find("aliases")), builder.build(*own)});
+    throw bad_configuration("the file has no 'route' and no 'routes'; is it an mcrouter config?");
+  for (const auto& [alias, json] : members_of(*routes)) roots.push_back({{alias}, builder.build(json)});
+  for (const JsonNode& entry : elements_of(*routes)) {
+    const JsonNode* own = member_of(entry, "route");
+    if (own == nullptr) throw bad_configuration("an entry of 'routes' has no 'route'");
+    roots.push_back({texts_of(member_of(entry, "aliases")), builder.build(*own)});
   }
-  if (roots.empty()) throw bad_configuration("the file's \"routes\" are empty");
+  if (roots.empty()) throw bad_configuration("the file's 'routes' are empty");
   return roots;
 }
 
-// `/region/cluster/POOL` or `POOL`.
+// The user's selection: `/region/cluster/POOL` or `POOL`.
 struct Selection {
   std::string alias, pool;
 
@@ -54,7 +55,7 @@ struct Selection {
   }
 };
 
-// The one route that is meant; routes that place keys alike are one.
+// Returns the selected route; routes that place keys alike count as one.
 RootRoute chosen(const std::vector<RootRoute>& roots, RouteBuilder& builder, const Selection& selection) {
   std::map<std::size_t, RootRoute> found;
   std::set<std::string> names;
@@ -75,14 +76,14 @@ RootRoute chosen(const std::vector<RootRoute>& roots, RouteBuilder& builder, con
                             joined(names, ", "));
   if (!selection.pool.empty()) {
     throw bad_configuration(builder.has_pool(selection.pool)
-                                ? "no route of the file leads to the pool " + json_quote(selection.pool)
-                                : "the file has no pool " + json_quote(selection.pool) + " with servers");
+                                ? "no route of the file leads to the pool " + in_quotes(selection.pool)
+                                : "the file has no pool " + in_quotes(selection.pool) + " with servers");
   }
   throw bad_configuration("the file has no route for " + selection.alias);
 }
 
-// The servers that the routes lead to, each once, in the order of the pools; Route::server becomes an index
-// of them.
+// Returns the servers that the routes lead to, each once, in the order of the pools. Route::server becomes an
+// index into this list.
 Pool take_servers(std::vector<Route>& routes, std::size_t root, const RouteBuilder& builder) {
   std::vector<bool> used(routes.size());
   used[root] = true;
@@ -108,7 +109,7 @@ Pool take_servers(std::vector<Route>& routes, std::size_t root, const RouteBuild
   return pool;
 }
 
-// The plain profile where there is nothing but a hash over the pool; empty: there is more.
+// Returns the plain profile if the route is a plain hash over the pool, otherwise an empty text.
 std::string plain_profile(const std::vector<Route>& routes, const Route& root, std::size_t servers) {
   if (root.kind == Route::Kind::server) return "mcrouter-ch3";
   using Function = RouteHash::Function;
@@ -126,7 +127,7 @@ std::string plain_profile(const std::vector<Route>& routes, const Route& root, s
 
 PoolFile parse_mcrouter(std::string_view json, std::string_view selection) {
   const JsonNode config = parse_json_tree(json);
-  if (!config.is(JsonNode::Kind::object))
+  if (!config.is_object())
     throw bad_configuration("the file is not a JSON object; is it an mcrouter config?");
   RouteBuilder builder(config);
   const auto roots = root_routes(config, builder);

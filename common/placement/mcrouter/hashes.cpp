@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t ring_seed = 4193360111, key_seed = 2718281828;
 constexpr int weighted_tries = 32;
 
-// Two 64-bit hashes to one, as CityHash's Hash128to64 does.
+// Combines two 64-bit hashes into one, like CityHash's Hash128to64.
 std::uint64_t mixed(std::uint64_t upper, std::uint64_t lower) {
   constexpr std::uint64_t multiplier = 0x9ddfea08eb382d69ULL;
   std::uint64_t a = (lower ^ upper) * multiplier;
@@ -24,7 +24,7 @@ std::uint64_t mixed(std::uint64_t upper, std::uint64_t lower) {
   return b * multiplier;
 }
 
-// Appends the digits of `salt`, the lowest first, to the original key until a child takes it.
+// Appends the digits of `salt` to the original key, lowest first, until a child accepts it.
 std::size_t weighted_ch3(std::string_view key, const std::vector<double>& weights) {
   std::string text(key);
   std::size_t index = 0;
@@ -40,7 +40,7 @@ std::size_t weighted_ch3(std::string_view key, const std::vector<double>& weight
   return index;
 }
 
-// -ln(bits / 2^53), bits in [1, 2^53). By its series, because libm would be loaded at every start.
+// Returns -ln(bits / 2^53) for bits in [1, 2^53), by a series: linking libm would cost time at every start.
 double minus_log(std::uint64_t bits) {
   constexpr long double ln2 = 0.693147180559945309417232121458L;
   int halvings = 53 - (64 - std::countl_zero(bits));
@@ -69,7 +69,7 @@ std::size_t rendezvous(std::string_view key, const RouteHash& hash, bool weighte
   return best;
 }
 
-// The shard's number itself, where it is one of the children.
+// Returns the shard's number itself if there is such a child, otherwise ch3's choice.
 std::size_t const_shard(std::string_view key, std::size_t children) {
   const auto shard = parse_u64(shard_of(key));
   return shard && *shard < children ? static_cast<std::size_t>(*shard) : key_hash::furc(key, children);
@@ -112,12 +112,12 @@ std::uint64_t RouteHash::hash_of(std::string_view text) const {
   return function == Function::crc32 ? key_hash::crc31(salted) : key_hash::murmur64a(salted);
 }
 
-// SpookyHash V2 by its author's description: short messages by four lanes, long ones by twelve.
+// SpookyHash V2 after its author's description: short messages use four lanes, long ones twelve.
 namespace {
 
 using Word = std::uint64_t;
 constexpr Word filler = 0xdeadbeefdeadbeefULL;
-constexpr std::size_t lanes = 12, block = lanes * 8, short_below = 2 * block;
+constexpr std::size_t connections = 12, block = connections * 8, short_below = 2 * block;
 
 Word word_at(const char* bytes) {
   Word word;
@@ -170,38 +170,38 @@ Word short_hash(std::string_view message, Word seed) {
   return h[0];
 }
 
-using State = std::array<Word, lanes>;
+using State = std::array<Word, connections>;
 
 void mix(const char* data, State& s) {
-  constexpr std::array<int, lanes> turns{11, 32, 43, 31, 17, 28, 39, 57, 55, 54, 22, 46};
-  for (std::size_t i = 0; i < lanes; ++i) {
+  constexpr std::array<int, connections> turns{11, 32, 43, 31, 17, 28, 39, 57, 55, 54, 22, 46};
+  for (std::size_t i = 0; i < connections; ++i) {
     s[i] += word_at(data + 8 * i);
-    s[(i + 2) % lanes] ^= s[(i + 10) % lanes];
-    s[(i + 11) % lanes] ^= s[i];
+    s[(i + 2) % connections] ^= s[(i + 10) % connections];
+    s[(i + 11) % connections] ^= s[i];
     s[i] = std::rotl(s[i], turns[i]);
-    s[(i + 11) % lanes] += s[(i + 1) % lanes];
+    s[(i + 11) % connections] += s[(i + 1) % connections];
   }
 }
 
 void end_partial(State& h) {
-  constexpr std::array<int, lanes> turns{44, 15, 34, 21, 38, 33, 10, 13, 38, 53, 42, 54};
-  for (std::size_t i = 0; i < lanes; ++i) {
-    h[(i + 11) % lanes] += h[(i + 1) % lanes];
-    h[(i + 2) % lanes] ^= h[(i + 11) % lanes];
-    h[(i + 1) % lanes] = std::rotl(h[(i + 1) % lanes], turns[i]);
+  constexpr std::array<int, connections> turns{44, 15, 34, 21, 38, 33, 10, 13, 38, 53, 42, 54};
+  for (std::size_t i = 0; i < connections; ++i) {
+    h[(i + 11) % connections] += h[(i + 1) % connections];
+    h[(i + 2) % connections] ^= h[(i + 11) % connections];
+    h[(i + 1) % connections] = std::rotl(h[(i + 1) % connections], turns[i]);
   }
 }
 
 Word long_hash(std::string_view message, Word seed) {
   State s;
-  for (std::size_t i = 0; i < lanes; ++i) s[i] = i % 3 == 2 ? filler : seed;
+  for (std::size_t i = 0; i < connections; ++i) s[i] = i % 3 == 2 ? filler : seed;
   const char* at = message.data();
   std::size_t left = message.size();
   for (; left >= block; left -= block, at += block) mix(at, s);
   std::array<char, block> tail{};
   std::memcpy(tail.data(), at, left);
   tail[block - 1] = static_cast<char>(left);
-  for (std::size_t i = 0; i < lanes; ++i) s[i] += word_at(tail.data() + 8 * i);
+  for (std::size_t i = 0; i < connections; ++i) s[i] += word_at(tail.data() + 8 * i);
   for (int round = 0; round < 3; ++round) end_partial(s);
   return s[0];
 }

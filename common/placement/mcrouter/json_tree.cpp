@@ -9,96 +9,69 @@ namespace mcds {
 
 namespace {
 
-constexpr std::string_view blanks = " \t\r\n";
-
-// The end of the string literal that starts at `from`.
-std::size_t end_of_string(std::string_view text, std::size_t from) {
+// Returns the end of the string literal or comment that starts at `from`, or from + 1 if none does.
+std::size_t end_of_token(std::string_view text, std::size_t from) {
+  const std::string_view two = text.substr(from, 2);
+  const auto behind = [&](std::size_t end, std::size_t size) {
+    return std::min(end, text.size() - size) + size;
+  };
+  if (two == "//") return behind(text.find_first_of("\r\n", from), 0);
+  if (two == "/*") return behind(text.find("*/", from + 2), 2);
   std::size_t at = from + 1;
-  while (at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
-  return std::min(at + 1, text.size());
+  while (two.front() == '"' && at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
+  return two.front() == '"' ? behind(at, 1) : at;
 }
 
-std::size_t end_of_comment(std::string_view text, std::size_t from) {
-  const bool line = text[from + 1] == '/';
-  const auto end = line ? text.find('\n', from) : text.find("*/", from + 2);
-  if (end == std::string_view::npos) return text.size();
-  return line ? end : end + 2;
-}
-
-// As strict JSON: without comments, and without a comma before a closing bracket.
-std::string strict(std::string_view loose) {
-  std::string text;
-  text.reserve(loose.size());
-  for (std::size_t i = 0; i < loose.size();) {
-    const std::string_view two = loose.substr(i, 2);
-    if (two == "//" || two == "/*") {
-      i = end_of_comment(loose, i);
-      text += ' ';
-    } else if (loose[i] == '"') {
-      const std::size_t end = end_of_string(loose, i);
-      text += loose.substr(i, end - i);
-      i = end;
-    } else {
-      if (loose[i] == ']' || loose[i] == '}') {
-        const auto last = text.find_last_not_of(blanks);
-        if (last != std::string::npos && text[last] == ',') text.resize(last);
-      }
-      text += loose[i++];
-    }
+// Replaces the comma before a closing bracket by a blank.
+std::string without_last_commas(std::string_view loose) {
+  std::string text(loose);
+  std::size_t comma = std::string::npos, end = 0;  // a comma that only blanks and comments follow
+  for (std::size_t i = 0; i < text.size(); i = end) {
+    end = end_of_token(text, i);
+    const char c = text[i];
+    if ((c == ']' || c == '}') && comma != std::string::npos) text[comma] = ' ';
+    const bool blank =
+        (c == '/' && end > i + 1) || std::string_view(" \t\r\n").find(c) != std::string_view::npos;
+    if (!blank) comma = c == ',' ? i : std::string::npos;
   }
   return text;
 }
 
-void check(std::string_view json) {
-  JsonReader reader(json);
-  while (const auto token = reader.next()) {
-    const bool opens = token->text == "[" || token->text == "{";
-    if (opens && token->depth >= deepest_levels)
-      throw bad_configuration("the file nests more than " + std::to_string(deepest_levels) + " levels deep");
-  }
-  if (!reader.valid()) throw bad_configuration("the file is not JSON");
-}
-
-// The value that begins with `token`, of a text that check() has passed.
-JsonNode node_of(JsonReader& reader, std::string_view token) {
-  using Kind = JsonNode::Kind;
-  const char c = token.front();
-  if (c == '"') return {Kind::string, json_string_bytes(token)};
-  if (c == 'n') return {Kind::null, std::string(token)};
-  if (c == 't' || c == 'f') return {Kind::boolean, std::string(token)};
-  if (c != '{' && c != '[') return {Kind::number, std::string(token)};
-  JsonNode node{c == '{' ? Kind::object : Kind::array};
-  for (auto next = reader.next(); next->text != "}" && next->text != "]"; next = reader.next()) {
-    if (next->text == "," || next->text == ":") continue;
-    if (next->is_key)
-      node.members.emplace_back(json_string_bytes(next->text), JsonNode());
-    else if (node.kind == Kind::object)
-      node.members.back().second = node_of(reader, next->text);
-    else
-      node.elements.push_back(node_of(reader, next->text));
-  }
-  return node;
-}
-
 }  // namespace
 
-const JsonNode* JsonNode::find(std::string_view name) const {
-  const auto last = std::find_if(members.rbegin(), members.rend(),
-                                 [&](const auto& member) { return member.first == name; });
-  return last == members.rend() ? nullptr : &last->second;
+const JsonNode* member_of(const JsonNode& node, std::string_view name) {
+  const auto found = node.find(name);
+  return found == node.end() ? nullptr : &*found;
 }
 
-std::string JsonNode::string_at(std::string_view name, std::string_view otherwise) const {
-  const JsonNode* member = find(name);
-  return member != nullptr && member->is_string() ? member->text : std::string(otherwise);
+std::string string_at(const JsonNode& node, std::string_view name, std::string_view otherwise) {
+  const JsonNode* member = member_of(node, name);
+  return std::string(member != nullptr && member->is_string() ? text_of(*member) : otherwise);
+}
+
+std::string text_of(const JsonNode& node) {
+  if (node.is_string()) return node.get_ref<const std::string&>();
+  return node.is_structured() ? "" : node.dump();
+}
+
+const JsonNode::array_t& elements_of(const JsonNode& node) {
+  static const JsonNode::array_t none;
+  return node.is_array() ? node.get_ref<const JsonNode::array_t&>() : none;
+}
+
+const JsonNode::object_t& members_of(const JsonNode& node) {
+  static const JsonNode::object_t none;
+  return node.is_object() ? node.get_ref<const JsonNode::object_t&>() : none;
 }
 
 JsonNode parse_json_tree(std::string_view text) {
-  const std::string json = strict(text);
-  check(json);
-  JsonReader reader(json);
-  const auto first = reader.next();
-  return node_of(reader, first->text);
+  const std::string json = without_last_commas(text);
+  const auto check_depth = [](const JsonPart& part) {
+    if (part.kind == JsonPart::Kind::open && part.depth >= deepest_levels)
+      throw bad_configuration("the file nests more than " + std::to_string(deepest_levels) + " levels deep");
+  };
+  if (json_fault(json, check_depth, true)) throw bad_configuration("the file is not JSON");
+  return JsonNode::parse(json, nullptr, false, true);
 }
 
 }  // namespace mcds

@@ -1,35 +1,31 @@
-// A JSON text as a tree, for configuration files that are walked in several directions.
+// Reads a JSON text as a tree, for configuration files that are read in several directions. Values that users
+// store are never read so: a tree rewrites numbers and drops members of the same name.
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace mcds {
 
-struct JsonNode {
-  enum class Kind { null, boolean, number, string, array, object };
-  using Member = std::pair<std::string, JsonNode>;
-  Kind kind = Kind::null;
-  std::string text = {};  // a string's bytes; a number or boolean as written
-  std::vector<JsonNode> elements = {};
-  std::vector<Member> members = {};  // in order
+using JsonNode = nlohmann::json;
 
-  bool is(Kind other) const { return kind == other; }
-  bool is_string() const { return kind == Kind::string; }
-  // The last member of that name, or null.
-  const JsonNode* find(std::string_view name) const;
-  // The string under that name, or `otherwise`.
-  std::string string_at(std::string_view name, std::string_view otherwise = "") const;
-};
+// Returns the last member of that name, or nullptr; also for a node that has no members.
+const JsonNode* member_of(const JsonNode& node, std::string_view name);
+// Returns the string under that name, or `otherwise`.
+std::string string_at(const JsonNode& node, std::string_view name, std::string_view otherwise = "");
+// Returns the bytes of a string, a number or word as text; nothing for a list or object.
+std::string text_of(const JsonNode& node);
+// Return what is in a list or an object; nothing for other nodes.
+const JsonNode::array_t& elements_of(const JsonNode& node);
+const JsonNode::object_t& members_of(const JsonNode& node);
 
-// How deep the lists and objects of a file may nest.
+// The maximum nesting of lists and objects in a file.
 constexpr std::size_t deepest_levels = 100;
 
-// One JSON value. Allowed besides: // and /* */ comments, a comma after the last element. Linear in the text;
-// throws Failure(configuration) for what is not JSON and for more than deepest_levels levels.
+// Parses one JSON value; // and /* */ comments and a comma after the last element are allowed. Takes linear
+// time. Throws Failure(configuration) for invalid JSON and for more than deepest_levels levels.
 JsonNode parse_json_tree(std::string_view text);
 
 }  // namespace mcds

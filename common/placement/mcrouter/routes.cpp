@@ -7,7 +7,7 @@ namespace mcds {
 
 namespace {
 
-// The text that is hashed, and the key without its routing prefix.
+// Returns the part of the key that is hashed: without routing prefix and the part from |#| on.
 std::string_view hashed_part(std::string_view key) {
   std::string buffer;
   return rewrite::mcrouter(key, buffer);
@@ -27,7 +27,7 @@ std::string modified(const Route& route, std::string_view key) {
   return std::string(key) + route.suffix;
 }
 
-// The key by which another replica or split of it goes; `number` 0 is the key itself.
+// Returns the key of another replica or split; `number` counts from 1.
 std::string split_key(std::string_view key, std::size_t number) {
   const std::string_view shard = shard_of(hashed_part(key));
   const auto at = static_cast<std::size_t>(shard.data() - key.data()) + shard.size();
@@ -103,8 +103,8 @@ class RouteWalk {
     const bool first_only = route.kind == Route::Kind::miss_failover && routes_.operation_ == Operation::set;
     if (down_ != nullptr && !route.ordered)
       throw InvalidInput(
-          "the failover_policy of this FailoverRoute chooses the next server by its experience: the next "
-          "server cannot be predicted");
+          "the failover_policy of this FailoverRoute chooses the next server by past failures, so it cannot "
+          "be predicted");
     for (const std::size_t child : route.children) {
       Owners some = follow(child, key);
       const bool may = route.kind == Route::Kind::latest || route.kind == Route::Kind::random ||
@@ -123,7 +123,7 @@ class RouteWalk {
 
   Owners by_prefix(const Route& route, std::string_view key) {
     const std::string_view text = key.substr(routing_prefix(key).size());
-    // Longest first; a prefix that fits is at or before the text in the order of strings.
+    // Tries the longest prefix first. In string order, a matching prefix comes before the text or equals it.
     for (auto at = route.prefixes.upper_bound(text); at != route.prefixes.begin();) {
       --at;
       if (text.starts_with(at->first)) return follow(at->second, key);

@@ -1,4 +1,4 @@
-// mcrouter's routes as a graph that is followed for each key: which servers a request for it goes to.
+// Routes: mcrouter's routes as a graph that is followed for each key, to find the servers of a request.
 #pragma once
 
 #include <cstddef>
@@ -12,28 +12,28 @@
 
 namespace mcds {
 
-// mcrouter's hash functions beside Ch3 and Crc32: from a key to one of n children.
+// A hash function of mcrouter: maps a key to one of n children.
 
 struct RouteHash {
   enum class Function { ch3, crc32, weighted_ch3, rendezvous, weighted_rendezvous, const_shard };
   Function function = Function::ch3;
-  std::string salt = {};                 // put behind the key
-  std::vector<double> weights = {};      // of the weighted functions, one a child
-  std::vector<std::uint64_t> tags = {};  // hashed, of rendezvous; one a child
-  std::uint64_t buckets = 0;             // `bucketize`: the number of the key's bucket is hashed; 0: the key
+  std::string salt = {};                 // hashed after the key
+  std::vector<double> weights = {};      // of the weighted functions, one per child
+  std::vector<std::uint64_t> tags = {};  // of rendezvous; hashed, one per child
+  std::uint64_t buckets = 0;             // `bucketize`: hash the number of the key's bucket; 0: hash the key
 
-  // `text`: the key without its routing prefix and what follows |#|. `children` is at least 1.
+  // `text` is the key without its routing prefix and the part from |#| on. `children` is at least 1.
   std::size_t child_of(std::string_view text, std::size_t children) const;
-  // What is reported as the key's hash.
+  // Returns the value that is reported as the key's hash.
   std::uint64_t hash_of(std::string_view text) const;
 };
 
 std::uint64_t rendezvous_tag(std::string_view tag);
 
-// SHARD in `name:SHARD:rest`, if it ends with a digit; otherwise empty.
+// Returns SHARD of `name:SHARD:rest`, if it ends with a digit; otherwise an empty text.
 std::string_view shard_of(std::string_view text);
 
-// SpookyHash V2 (Bob Jenkins), the low 32 bits.
+// Returns the low 32 bits of SpookyHash V2 (Bob Jenkins).
 std::uint32_t spooky32(std::string_view bytes, std::uint32_t seed);
 
 struct Route {
@@ -41,14 +41,14 @@ struct Route {
     server,         // `server`
     hash,           // one of the children, by `hash`
     all,            // every child
-    latest,         // one that each mcrouter chooses for itself
+    latest,         // one that each mcrouter chooses on its own
     random,         // any child
     failover,       // the first that answers
     miss_failover,  // reads: the first that has the key; writes: the first
-    prefixes,       // by the longest prefix of the key; children.front() where none fits
+    prefixes,       // by the longest matching prefix of the key; children.front() if none matches
     operations,     // children: get, set, delete
     modify_key,     // the child, with another key
-    key_split,      // the child, by the key and by KEY::1, KEY::2, …
+    key_split,      // the child, with the key and KEY::1, KEY::2, …
     shard_splits,   // the child, with `name:SHARD:rest` also as `name:SHARDaa:rest`, …
     nowhere,        // no server: `text` says why
   };
@@ -58,18 +58,17 @@ struct Route {
   RouteHash hash = {};
   std::map<std::string, std::size_t, std::less<>> prefixes = {};  // prefix → child, shard → number of splits
   std::size_t replicas = 1;                                       // key_split
-  bool all_replicas = false;                                      // key_split: every write goes to all
+  bool all_replicas = false;                                      // key_split: writes go to all replicas
   std::string text = {};                     // modify_key: the prefix to ensure; nowhere: the construct
   std::string suffix = {};                   // modify_key
-  std::optional<std::string> replaced = {};  // modify_key: a prefix that gives way to `text`
+  std::optional<std::string> replaced = {};  // modify_key: a prefix that `text` replaces
   bool ordered = true;                       // failover: in the order of the children
 };
 
 class Routes {
  public:
-  // `root` and every child are indexes of `routes`; servers are those of the pool. `aliases`: the routing
-  // prefixes that lead here; empty: all do. `operation`: what is asked about; any: what reads and writes have
-  // in common.
+  // `root` and all children are indexes into `routes`; servers are those of the pool. `aliases` are the
+  // routing prefixes that lead here; empty: all prefixes.
   Routes(std::vector<Route> routes, std::size_t root, std::vector<std::string> aliases)
       : routes_(std::move(routes)), root_(root), aliases_(std::move(aliases)) {}
 
@@ -79,11 +78,10 @@ class Routes {
     return other;
   }
 
-  // Throws InvalidInput when no server has the key, or reads and writes go different ways and `operation` is
-  // any.
+  // Throws InvalidInput if no server has the key, or if reads and writes differ with Operation::any.
   Owners owners_of(std::string_view key) const;
   std::uint64_t hash_of(std::string_view key) const;
-  // While servers are down; nullopt: nowhere.
+  // Returns the server used while those in `down` are dead, or nullopt if there is none.
   std::optional<std::size_t> server_of_when_down(std::string_view key, const std::vector<bool>& down) const;
 
  private:
@@ -94,7 +92,7 @@ class Routes {
   Operation operation_ = Operation::any;
 };
 
-// A placement by such routes; their servers are indexes into `pool`.
+// Returns a placement by these routes; their servers are indexes into `pool`.
 std::shared_ptr<const Placement> make_routed_placement(Pool pool, std::shared_ptr<const Routes> routes);
 
 }  // namespace mcds

@@ -1,4 +1,4 @@
-// Servers as applications' own settings name them: DSNs, dalli's variable, Django's CACHES, oslo's sections.
+// Reads servers from applications' own settings: DSNs, dalli's variable, Django's CACHES, oslo's sections.
 #include <algorithm>
 #include <array>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view dsn_scheme = "memcached:";
 
-// Where the `@` of a login is lost, an entry holds the password: none is quoted.
+// No entry is quoted in messages: if the `@` of a login is missing, it contains the password.
 Pool servers_of(const std::vector<std::string>& entries, const char* if_none) {
   if (entries.empty()) throw bad_configuration(if_none);
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -35,7 +35,7 @@ std::string decoded(std::string_view text) {
   throw bad_configuration("a percent sign in the DSN is not followed by two hex digits");
 }
 
-// HOST, HOST:PORT, [v6]:PORT or the path of a socket, as one entry of parse_pool.
+// Converts HOST, HOST:PORT, [v6]:PORT or the path of a socket to an entry of parse_pool.
 std::string dsn_entry(std::string_view place, std::string_view weight) {
   if (place.ends_with(':')) place.remove_suffix(1);
   if (place.empty()) throw bad_configuration("a server has no host");
@@ -43,7 +43,7 @@ std::string dsn_entry(std::string_view place, std::string_view weight) {
   return address + (weight.empty() || weight == "0" ? "" : "/?" + std::string(weight));
 }
 
-// The login of all servers of a list: whichever of them says it.
+// Sets the login, which any of the servers may state, for all servers of the list.
 void take_login(std::string_view user_info, PoolFile& into) {
   const auto colon = user_info.find(':');
   const std::string user = decoded(user_info.substr(0, colon));
@@ -54,7 +54,7 @@ void take_login(std::string_view user_info, PoolFile& into) {
   into.password = password;
 }
 
-// Behind the '?': `weight=33`, `host[HOST:PORT]=WEIGHT`, and options of php-memcached. Returns the weight.
+// Reads `weight=33`, `host[HOST:PORT]=WEIGHT` and php-memcached's options. Returns the weight.
 std::string dsn_options(std::string_view query, std::vector<std::string>& entries) {
   constexpr std::array placing = {"libketama_compatible", "hash",       "distribution",      "prefix_key",
                                   "hash_with_prefix_key", "sort_hosts", "number_of_replicas"};
@@ -76,7 +76,8 @@ std::string dsn_options(std::string_view query, std::vector<std::string>& entrie
   return weight;
 }
 
-// memcached://[USER:PASSWORD@]HOST[:PORT][/WEIGHT][?OPTIONS], memcached:///SOCKET, memcached:?host[HOST]&…
+// Reads memcached://[USER:PASSWORD@]HOST[:PORT][/WEIGHT][?OPTIONS], memcached:///SOCKET or
+// memcached:?host[HOST]&….
 void read_dsn(std::string_view dsn, std::vector<std::string>& entries, PoolFile& into) {
   if (!dsn.starts_with(dsn_scheme))
     throw bad_configuration("a DSN begins with memcached://; give other servers with --servers");
@@ -102,10 +103,11 @@ void read_dsn(std::string_view dsn, std::vector<std::string>& entries, PoolFile&
 
 void expect_no_scheme(std::string_view server) {
   if (const auto end = server.find("://"); end != std::string_view::npos)
-    throw bad_configuration("a server of the list has a scheme, which its client does not read");
+    throw bad_configuration(
+        "a server of the list has a scheme, which is not supported by its client; write HOST:PORT");
 }
 
-// dalli: HOST[:PORT[:WEIGHT]], /SOCKET[:WEIGHT], memcached://USER:PASSWORD@HOST:PORT
+// Reads dalli's HOST[:PORT[:WEIGHT]], /SOCKET[:WEIGHT] or memcached://USER:PASSWORD@HOST:PORT.
 std::string dalli_entry(std::string_view text, PoolFile& into) {
   if (text.starts_with("memcached://")) {
     std::vector<std::string> entries;
@@ -122,27 +124,27 @@ std::string dalli_entry(std::string_view text, PoolFile& into) {
   return dsn_entry(text.substr(0, second), second == std::string_view::npos ? "" : text.substr(second + 1));
 }
 
-// What pylibmc's behaviors choose; those that place no key are left out.
-std::string pylibmc_profile(const JsonNode* behaviors) {
+// Returns the profile that pylibmc's behaviors select. Behaviors that do not affect placement are ignored.
+std::string pylibmc_profile(const JsonNode& behaviors) {
   constexpr std::array placing = {"ketama",       "ketama_weighted", "ketama_hash",   "hash",
                                   "distribution", "num_replicas",    "remove_failed", "auto_eject"};
   std::string chosen;
-  for (const auto& [name, value] : behaviors == nullptr ? JsonNode().members : behaviors->members) {
+  for (const auto& [name, value] : members_of(behaviors)) {
     if (std::ranges::find(placing, name) == placing.end()) continue;
-    const bool off = value.text == "false" || value.text == "0";
-    if (!off) append_all(chosen, {chosen.empty() ? "" : ",", name, "=", value.text});
+    const std::string text = text_of(value);
+    if (text != "false" && text != "0") append_all(chosen, {chosen.empty() ? "" : ",", name, "=", text});
   }
   const auto yes = [](const std::string& text) { return text == "true" || text == "1"; };
   if (chosen.empty()) return "pylibmc-default";
   if (chosen.starts_with("ketama=") && yes(chosen.substr(7))) return "pylibmc-ketama";
   if (chosen.starts_with("ketama_weighted=") && yes(chosen.substr(16))) return "pylibmc-ketama-weighted";
-  throw bad_configuration("the cache's behaviors " + json_quote(chosen) +
-                          " are not read; give the servers and --as");
+  throw bad_configuration("the cache's behaviors " + in_quotes(chosen) +
+                          " are not supported; give the servers and --as");
 }
 
 struct Backend {
   std::string_view name;
-  const char* profile;  // null: its behaviors choose
+  const char* profile;  // null: selected by its behaviors
 };
 
 std::string django_profile(const std::string& backend, const JsonNode& options) {
@@ -154,22 +156,24 @@ std::string django_profile(const std::string& backend, const JsonNode& options) 
       {"django_bmemcached.memcached.BMemcached", "bmemcached-replicating"}};
   const auto* known = std::ranges::find(backends, backend, &Backend::name);
   if (known == std::end(backends)) {
-    // Others that write to memcached, by the client that they use.
+    // Other backends that use memcached, with advice according to their client.
     for (const auto& [module, step] :
          {std::pair{"django_elasticache.", "give --servers-from elasticache:LOCATION and --as"},
           {"django_elastipymemcache.", "give --servers-from elasticache:LOCATION --as pymemcache-rendezvous"},
           {"django_pymemcache.", "give the servers and --as pymemcache-rendezvous"},
           {"johnny.backends.memcached.", "give the servers and --as python-memcached or pylibmc-default"}}) {
       if (backend.starts_with(module))
-        throw bad_configuration("the cache's BACKEND is " + json_quote(backend) + ", which is not read; " +
-                                step);
+        throw bad_configuration("the cache's BACKEND is " + in_quotes(backend) +
+                                ", which is not supported; " + step);
     }
-    throw bad_configuration("the cache's BACKEND is " + json_quote(backend) +
-                            ": it is none for memcached that is known here");
+    throw bad_configuration("the cache's BACKEND is " + in_quotes(backend) +
+                            ", which is not a known backend for memcached; give the servers and --as");
   }
-  if (known->profile == nullptr) return pylibmc_profile(options.find("behaviors"));
+  const JsonNode* behaviors = member_of(options, "behaviors");
+  if (known->profile == nullptr)
+    return behaviors == nullptr ? "pylibmc-default" : pylibmc_profile(*behaviors);
   for (const char* name : {"hasher", "key_prefix"}) {
-    if (options.find(name) != nullptr)
+    if (member_of(options, name) != nullptr)
       throw bad_configuration("OPTIONS has " + std::string(name) +
                               ", which changes where keys are; give the servers and --as");
   }
@@ -178,26 +182,27 @@ std::string django_profile(const std::string& backend, const JsonNode& options) 
 
 std::string django_entry(const JsonNode& location) {
   if (location.is_string()) {
-    std::string_view place = location.text;
+    std::string_view place = location.get_ref<const std::string&>();
     if (place.empty() || place.find_first_of(" \t\n,;") != std::string_view::npos)
       throw bad_configuration(
-          "LOCATION has a server that is empty, or with a blank or comma, which Django takes for a part of "
-          "it");
+          "LOCATION has a server that is empty or has a blank or comma, which Django reads as part of its "
+          "name; list one server in each entry");
     expect_no_scheme(place);
     if (place.starts_with("unix:")) place.remove_prefix(5);
     return dsn_entry(place, "");
   }
-  const bool weighted = location.is(JsonNode::Kind::array) && location.elements.size() == 2;
-  if (!weighted || !location.elements[0].is_string())
-    throw bad_configuration("LOCATION has something that is not a server");
-  return dsn_entry(location.elements[0].text, location.elements[1].text);
+  const bool weighted = location.is_array() && location.size() == 2;
+  if (!weighted || !location[0].is_string())
+    throw bad_configuration("LOCATION has an entry that is not a server");
+  return dsn_entry(text_of(location[0]), text_of(location[1]));
 }
 
 struct OsloSection {
   std::string name, backend = {}, user = {}, password = {};
   std::vector<std::string> servers = {};
   bool tls = false;
-  bool swift = false;  // its own client reads it, not oslo's
+  bool has_url = false;  // the servers are of backend_argument
+  bool swift = false;    // read by its own client instead of oslo's
 };
 
 void read_oslo_option(const std::string& name, std::string value, OsloSection& into) {
@@ -205,10 +210,16 @@ void read_oslo_option(const std::string& name, std::string value, OsloSection& i
   if (name == "use") into.swift = value.ends_with("swift#memcache");
   if (name == "memcache_username") into.user = value;
   if (name == "memcache_password") into.password = value;
-  if (name == "tls_enabled") into.tls = value == "true" || value == "True" || value == "1";
+  if (name == "tls_enabled") {
+    const std::string text = lower_case(value);
+    into.tls = text == "true" || text == "1" || text == "on" || text == "yes";  // as oslo.config reads it
+  }
   if (name == "backend_argument" && !value.starts_with("url:")) return;
   if (name == "backend_argument") value = value.substr(4);
   if (name != "backend_argument" && name != "memcache_servers" && name != "memcached_servers") return;
+  // oslo.cache uses memcache_servers only without an url among the arguments, wherever it stands.
+  if (name != "backend_argument" && into.has_url) return;
+  into.has_url = name == "backend_argument";
   into.servers.clear();
   for (std::string_view server : entries_of(value, ",")) {
     if (server.starts_with("inet6:")) server.remove_prefix(6);
@@ -218,7 +229,7 @@ void read_oslo_option(const std::string& name, std::string value, OsloSection& i
 
 std::vector<OsloSection> oslo_sections(std::string_view ini) {
   std::vector<OsloSection> sections;
-  std::string name, value;  // of an option that may go on in the next line, behind blanks
+  std::string name, value;  // of an option that an indented next line may continue
   const auto finish = [&] {
     if (!name.empty() && !sections.empty())
       read_oslo_option(name, std::string(without_quotes(value)), sections.back());
@@ -238,7 +249,7 @@ std::vector<OsloSection> oslo_sections(std::string_view ini) {
       if (same == sections.end())
         sections.push_back({.name = section});
       else
-        std::rotate(same, same + 1, sections.end());  // it goes on
+        std::rotate(same, same + 1, sections.end());  // a repeated section continues
       continue;
     }
     const auto end = std::min(line.find_first_of("=:"), line.size());
@@ -260,7 +271,7 @@ std::string oslo_profile(const OsloSection& section) {
   if (const auto* known = std::ranges::find(backends, section.backend, &Backend::name);
       known != std::end(backends))
     return known->profile;
-  throw bad_configuration("the backend of [" + section.name + "] is " + json_quote(section.backend) +
+  throw bad_configuration("the backend of [" + section.name + "] is " + in_quotes(section.backend) +
                           ": its keys are not placed on one of these servers");
 }
 
@@ -284,31 +295,31 @@ PoolFile parse_dalli(std::string_view text) {
 
 PoolFile parse_django(std::string_view json, std::string_view wanted) {
   const JsonNode all = parse_json_tree(json);
-  const JsonNode* caches = all.find("CACHES") == nullptr ? &all : all.find("CACHES");
-  const bool single = wanted.empty() && caches->members.size() == 1;
+  const JsonNode* caches = member_of(all, "CACHES") == nullptr ? &all : member_of(all, "CACHES");
+  const bool single = wanted.empty() && members_of(*caches).size() == 1;
   const JsonNode* cache =
-      single ? &caches->members.front().second : caches->find(wanted.empty() ? "default" : wanted);
-  if (cache == nullptr || !cache->is(JsonNode::Kind::object)) {
+      single ? &members_of(*caches).begin()->second : member_of(*caches, wanted.empty() ? "default" : wanted);
+  if (cache == nullptr || !cache->is_object()) {
     throw bad_configuration("no such cache; the file has " +
-                            joined(caches->members, ", ", &JsonNode::Member::first) + " (write FILE#CACHE)");
+                            joined(members_of(*caches), ", ", &JsonNode::object_t::value_type::first) +
+                            " (write FILE#CACHE)");
   }
-  const JsonNode* given = cache->find("OPTIONS");
+  const JsonNode* given = member_of(*cache, "OPTIONS");
   const JsonNode options = given == nullptr ? JsonNode() : *given;
   PoolFile file{.pool = {},
-                .profile = django_profile(cache->string_at("BACKEND"), options),
+                .profile = django_profile(string_at(*cache, "BACKEND"), options),
                 .hash_tag = "",
-                .user = options.string_at("username"),
-                .password = options.string_at("password")};
-  const JsonNode* location = cache->find("LOCATION");
+                .user = string_at(options, "username"),
+                .password = string_at(options, "password")};
+  const JsonNode* location = member_of(*cache, "LOCATION");
   if (location == nullptr) throw bad_configuration("the cache has no LOCATION");
   std::vector<std::string> entries;
   if (location->is_string()) {
-    std::string text = location->text;
+    std::string text = text_of(*location);
     std::ranges::replace(text, ';', ',');
-    for (const auto server : split(text, ','))
-      entries.push_back(django_entry({JsonNode::Kind::string, std::string(server)}));
+    for (const auto server : split(text, ',')) entries.push_back(django_entry(JsonNode(server)));
   }
-  for (const JsonNode& server : location->elements) entries.push_back(django_entry(server));
+  for (const JsonNode& server : elements_of(*location)) entries.push_back(django_entry(server));
   file.pool = servers_of(entries, "the cache has no LOCATION");
   return file;
 }

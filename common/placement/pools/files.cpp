@@ -4,6 +4,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/text.hpp"
 #include "common/placement/mcrouter/json_tree.hpp"
 
 namespace mcds {
@@ -11,16 +12,15 @@ namespace mcds {
 namespace {
 
 constexpr int deepest = 32;
-// Aliases multiply: what they stand for counts each time.
-constexpr std::size_t most_nodes = 200'000;
-constexpr std::size_t most_scalar_bytes = std::size_t{16} << 20;
+// Aliases count each time they are expanded.
+constexpr std::size_t max_nodes = 200'000;
+constexpr std::size_t max_scalar_bytes = std::size_t{16} << 20;
 
 Failure too_much(const std::string& what) {
   return {ErrorCode::configuration, "the YAML " + what + "; is this a pool file?"};
 }
 
-// libyaml takes time and memory for whatever it is given: what is too deep or too long is refused event by
-// event.
+// libyaml spends time and memory on any input, so too deep or long texts are refused event by event.
 void check_size(std::string_view text) {
   yaml_parser_t parser;
   if (yaml_parser_initialize(&parser) == 0) throw Failure(ErrorCode::system, "no memory for the YAML parser");
@@ -29,14 +29,14 @@ void check_size(std::string_view text) {
   int depth = 0;
   for (std::size_t events = 0;; ++events) {
     yaml_event_t event;
-    if (yaml_parser_parse(&parser, &event) == 0) return;  // the loader says where
+    if (yaml_parser_parse(&parser, &event) == 0) return;  // the loader reports where
     const yaml_event_type_t type = event.type;
     yaml_event_delete(&event);
     if (type == YAML_STREAM_END_EVENT || type == YAML_NO_EVENT) return;
     if (type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT) ++depth;
     if (type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT) --depth;
     if (depth > deepest) throw too_much("nests too deep");
-    if (events > most_nodes) throw too_much("is too large");
+    if (events > max_nodes) throw too_much("is too large");
   }
 }
 
@@ -60,8 +60,8 @@ struct Parser {
 };
 
 struct Budget {
-  std::size_t nodes = most_nodes;
-  std::size_t scalar_bytes = most_scalar_bytes;
+  std::size_t nodes = max_nodes;
+  std::size_t scalar_bytes = max_scalar_bytes;
 };
 
 JsonNode convert(yaml_document_t& document, const yaml_node_t& node, int depth, Budget& left) {
@@ -75,25 +75,24 @@ JsonNode convert(yaml_document_t& document, const yaml_node_t& node, int depth, 
     if (node.data.scalar.length > left.scalar_bytes)
       throw too_much("is too large once its aliases are written out");
     left.scalar_bytes -= node.data.scalar.length;
-    result.kind = JsonNode::Kind::string;
-    result.text.assign(reinterpret_cast<const char*>(node.data.scalar.value), node.data.scalar.length);
+    result = std::string(reinterpret_cast<const char*>(node.data.scalar.value), node.data.scalar.length);
   } else if (node.type == YAML_SEQUENCE_NODE) {
-    result.kind = JsonNode::Kind::array;
+    result = JsonNode::array();
     for (const auto* item = node.data.sequence.items.start; item != node.data.sequence.items.top; ++item) {
-      result.elements.push_back(child(*item));
+      result.push_back(child(*item));
     }
   } else if (node.type == YAML_MAPPING_NODE) {
-    result.kind = JsonNode::Kind::object;
+    result = JsonNode::object();
     for (const auto* pair = node.data.mapping.pairs.start; pair != node.data.mapping.pairs.top; ++pair) {
       JsonNode value = child(pair->value);
-      result.members.emplace_back(child(pair->key).text, std::move(value));
+      result[text_of(child(pair->key))] = std::move(value);
     }
   }
   return result;
 }
 
-// The first document, every scalar as a string. Throws Failure(configuration) with the line if it is not
-// YAML; also if it nests too deep or is too large, aliases written out, before it takes memory.
+// Parses the first document, with every scalar as a string. Throws Failure(configuration), with the line, for
+// invalid YAML. Too deep or too large text, with aliases expanded, takes no memory.
 JsonNode parse_yaml(std::string_view text) {
   check_size(text);
   Parser parser(text);
@@ -106,15 +105,15 @@ JsonNode parse_yaml(std::string_view text) {
   return root == nullptr ? JsonNode{} : convert(parser.document, *root, 0, budget);
 }
 
-// `host:port:weight [name]` or `/path:weight [name]` as one entry of parse_pool. IPv6 hosts have no brackets
-// there.
+// Converts `host:port:weight [name]` or `/path:weight [name]` to an entry of parse_pool. IPv6 hosts have no
+// brackets there.
 std::string nutcracker_entry(std::string_view text) {
   const auto space = text.find(' ');
   const std::string name =
       space == std::string_view::npos ? "" : std::string(without_quotes(text.substr(space))) + '=';
   const std::string_view address = text.substr(0, space);
   const auto refused = [&](const char* why) {
-    return bad_configuration("the server " + json_quote(text) + " has " + why);
+    return bad_configuration("the server " + in_quotes(text) + " has " + why);
   };
   constexpr const char* no_weight = "no weight; twemproxy writes host:port:weight";
   const auto colon = address.rfind(':');
@@ -123,7 +122,7 @@ std::string nutcracker_entry(std::string_view text) {
   if (weight == "/?0") throw refused("the weight 0, with which twemproxy does not start");
   const std::string place(address.substr(0, colon));
   if (place.find("://") != std::string::npos)
-    throw refused("a scheme; twemproxy has no TLS, give the servers and --as");
+    throw refused("a scheme, but twemproxy has no TLS; give the servers and --as");
   if (place.starts_with('/')) return name + "unix:" + place + weight;
   const auto port = place.rfind(':');
   if (port == std::string::npos) throw refused(no_weight);
@@ -132,12 +131,12 @@ std::string nutcracker_entry(std::string_view text) {
 }
 
 std::string nutcracker_profile(const JsonNode& pool) {
-  const std::string distribution = pool.string_at("distribution", "ketama");
+  const std::string distribution = string_at(pool, "distribution", "ketama");
   if (distribution != "ketama" && distribution != "modula") {
     throw bad_configuration("distribution " + distribution +
                             " does not place keys on fixed servers; use ketama or modula");
   }
-  return "twemproxy-" + distribution + '-' + pool.string_at("hash", "fnv1a_64");
+  return "twemproxy-" + distribution + '-' + string_at(pool, "hash", "fnv1a_64");
 }
 
 }  // namespace
@@ -161,24 +160,25 @@ std::vector<std::string_view> entries_of(std::string_view text, std::string_view
 
 PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool_name) {
   const JsonNode root = parse_yaml(yaml);
-  if (root.members.empty()) throw bad_configuration("the file names no pool; is it a nutcracker.yml?");
-  const JsonNode* pool =
-      pool_name.empty() && root.members.size() == 1 ? &root.members[0].second : root.find(pool_name);
+  if (members_of(root).empty()) throw bad_configuration("the file names no pool; is it a nutcracker.yml?");
+  const JsonNode* pool = pool_name.empty() && members_of(root).size() == 1 ? &members_of(root).begin()->second
+                                                                           : member_of(root, pool_name);
   if (pool == nullptr) {
     throw bad_configuration("no such pool; the file has " +
-                            joined(root.members, ", ", &JsonNode::Member::first) + " (write FILE#POOL)");
+                            joined(members_of(root), ", ", &JsonNode::object_t::value_type::first) +
+                            " (write FILE#POOL)");
   }
-  const JsonNode* servers = pool->find("servers");
-  if (servers == nullptr || servers->elements.empty()) throw bad_configuration("the pool has no servers");
-  if (pool->string_at("redis", "false") == "true")
-    throw bad_configuration("the pool is one of redis servers");
+  const JsonNode* servers = member_of(*pool, "servers");
+  if (servers == nullptr || elements_of(*servers).empty()) throw bad_configuration("the pool has no servers");
+  if (string_at(*pool, "redis", "false") == "true")
+    throw bad_configuration("the pool has Redis servers; choose a memcached pool");
   std::string profile = nutcracker_profile(*pool);
-  const std::string tag = pool->string_at("hash_tag");
-  if (pool->find("hash_tag") != nullptr && tag.size() != 2)
-    throw bad_configuration("hash_tag " + json_quote(tag) + " is not two characters");
+  const std::string tag = string_at(*pool, "hash_tag");
+  if (member_of(*pool, "hash_tag") != nullptr && tag.size() != 2)
+    throw bad_configuration("hash_tag " + in_quotes(tag) + " is not two characters");
   std::vector<FileEntry> entries;
-  for (const JsonNode& server : servers->elements)
-    entries.push_back({nutcracker_entry(server.text), server.text});
+  for (const JsonNode& server : elements_of(*servers))
+    entries.push_back({nutcracker_entry(text_of(server)), text_of(server)});
   return {pool_of(entries, "host:port:weight [name]"), std::move(profile), tag};
 }
 
@@ -194,12 +194,11 @@ Pool pool_of(const std::vector<FileEntry>& entries, const char* form) {
     const std::string& text = server.written;
     const bool secret = text.find('@') != std::string::npos, name = text.starts_with("dns");
     if (name && text.find('+') != std::string::npos)
-      throw bad_configuration("the server " + json_quote(text) +
-                              " is a name to be looked up; give --servers-from " +
+      throw bad_configuration("the server " + in_quotes(text) + " must be looked up; give --servers-from " +
                               (text.starts_with("dns+") ? "dns:HOST:PORT" : "dnssrv:NAME"));
     const std::string why = read.failure() ? read.failure()->what() : "";
     const auto port = std::min(why.find("the port"), why.size());
-    throw bad_configuration("the server " + (secret ? "with a login" : json_quote(text)) + " is not " + form +
+    throw bad_configuration("the server " + (secret ? "with a login" : in_quotes(text)) + " is not " + form +
                             (port < why.size() ? ": " : "") + why.substr(port));
   }
   return pool;
@@ -208,9 +207,9 @@ Pool pool_of(const std::vector<FileEntry>& entries, const char* form) {
 namespace {
 
 const JsonNode* child_of(const JsonNode& node, std::string_view name) {
-  if (!node.is(JsonNode::Kind::array)) return node.find(name);
+  if (!node.is_array()) return member_of(node, name);
   const auto index = parse_u64(name);
-  return index && *index < node.elements.size() ? &node.elements[*index] : nullptr;
+  return index && *index < node.size() ? &node[*index] : nullptr;
 }
 
 const JsonNode& at_pointer(const JsonNode& root, std::string_view pointer) {
@@ -232,17 +231,17 @@ const JsonNode& at_pointer(const JsonNode& root, std::string_view pointer) {
 }
 
 FileEntry json_entry(const JsonNode& server) {
-  if (server.is_string()) return {server.text, server.text};
+  if (server.is_string()) return {text_of(server), text_of(server)};
   std::string host, port, weight;
-  for (const auto& [name, value] : server.members) {
-    if (name == "host") host = value.text;
-    if (name == "port") port = value.text == "0" ? "" : value.text;
-    if (name == "weight") weight = value.text;
+  for (const auto& [name, value] : members_of(server)) {
+    if (name == "host") host = text_of(value);
+    if (name == "port") port = text_of(value) == "0" ? "" : text_of(value);
+    if (name == "weight") weight = text_of(value);
     if (name != "host" && name != "port" && name != "weight")
-      throw bad_configuration("a server has " + json_quote(name) +
-                              ", which is not read; give host, port, weight");
+      throw bad_configuration("a server has " + in_quotes(name) +
+                              ", which is not supported; give host, port, weight");
   }
-  if (host.empty()) throw bad_configuration("the array has something that is not a server");
+  if (host.empty()) throw bad_configuration("the array has an entry that is not a server");
   const std::string written = host + (port.empty() ? "" : ':' + port);
   const bool bare_v6 = host.find(':') != std::string::npos && host.front() != '[' && host.front() != '/';
   if (bare_v6) host = '[' + host + ']';
@@ -257,11 +256,11 @@ PoolFile parse_json_servers(std::string_view json, std::string_view pointer) {
   const JsonNode root = parse_json_tree(json);
   const JsonNode& list = at_pointer(root, pointer);
   std::vector<FileEntry> entries;
-  const std::string_view text = list.is_string() ? std::string_view(list.text) : "";
+  const std::string text = list.is_string() ? text_of(list) : "";
   for (const auto server : entries_of(text, ","))
     entries.push_back({std::string(server), std::string(server)});
-  for (const JsonNode& server : list.elements) entries.push_back(json_entry(server));
-  if (entries.empty()) throw bad_configuration("there is no array of servers; write FILE#/PATH/TO/IT");
+  for (const JsonNode& server : elements_of(list)) entries.push_back(json_entry(server));
+  if (entries.empty()) throw bad_configuration("the JSON has no array of servers; write FILE#/PATH/TO/ARRAY");
   return {pool_of(entries, "HOST:PORT"), "", ""};
 }
 
@@ -272,18 +271,17 @@ PoolFile parse_libketama(std::string_view text) {
     const std::string_view line = take_line(text);
     if (line.empty() || line.front() == '#') continue;
     const auto words = entries_of(line, " \t");
-    // It cuts the last byte off the memory, which the end of the line is to be.
+    // libketama cuts off the last byte of the memory, which should be the line end.
     if (words.size() != 2 || !ended || line.find_first_of("\"'") != std::string_view::npos ||
         line.ends_with(' ') || line.ends_with('\t'))
-      throw bad_configuration("libketama does not read " + json_quote(line) +
+      throw bad_configuration("libketama does not read " + in_quotes(line) +
                               " as HOST:PORT, blanks, memory and the end of the line");
     entries.push_back({std::string(words[0]) + "/?" + std::string(words[1]), std::string(line)});
     if (words[0].size() > 22 || words[0].find(':') == std::string_view::npos ||
         parse_u64(words[1]).value_or(0) == 0)
       throw bad_configuration("libketama needs HOST:PORT of at most 22 bytes and a memory above 0, not " +
-                              json_quote(line));
+                              in_quotes(line));
   }
-  if (entries.empty()) throw bad_configuration("the file has no servers");
   return {pool_of(entries, "HOST:PORT with a memory of at most 100000"), "libketama", ""};
 }
 
@@ -297,7 +295,7 @@ PoolFile parse_elasticache(std::string_view text) {
     const auto second = first == std::string_view::npos ? first : entry.find('|', first + 1);
     if (second == std::string_view::npos)
       throw Failure(ErrorCode::refused,
-                    "the endpoint sent an entry that is not host|ip|port: " + json_quote(entry));
+                    "the endpoint sent an entry that is not host|ip|port: " + in_quotes(entry));
     servers.push_back(
         discovered_server(std::string(entry.substr(0, first)), entry.substr(second + 1), entry));
   }
@@ -309,7 +307,7 @@ PoolFile parse_server_list(std::string_view text) {
   if (text.find("pools{") != std::string_view::npos ||
       text.find("mcp_config_pools") != std::string_view::npos)
     throw bad_configuration(
-        "this is Lua for memcached's built-in proxy, which is not read; list its servers and give "
+        "the file is Lua for memcached's built-in proxy, which is not supported; list its servers and give "
         "--as memcached-proxy-default");
   std::vector<std::string> entries;
   for (const auto line : entries_of(text, "\n")) {

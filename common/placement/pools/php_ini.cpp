@@ -1,4 +1,4 @@
-// PHP's session settings: php.ini, and the pools of php-fpm.
+// Reads PHP's session settings: php.ini, and the pools of php-fpm.
 #include <algorithm>
 #include <set>
 
@@ -11,7 +11,7 @@ namespace mcds {
 
 namespace {
 
-// A value ends with its closing quote, or else before a comment.
+// Returns a value, which ends at its closing quote or before a comment.
 std::string_view ini_text(std::string_view rest) {
   const auto from = rest.find_first_not_of(" \t");
   if (from == std::string_view::npos) return {};
@@ -23,12 +23,12 @@ std::string_view ini_text(std::string_view rest) {
   return without_quotes(rest.substr(0, rest.find(';')));
 }
 
-// What a file sets. In php-fpm's files that is `php_admin_value[NAME]`, `php_value[NAME]` and the same with
-// `flag`, in the section of a pool; an administrator's cannot be overruled. In php.ini the sections [PATH=…]
-// and [HOST=…] are for some requests only: they are left out.
+// The settings of a file. In php-fpm's files these are `php_admin_value[NAME]`, `php_value[NAME]` and the
+// same with `flag`, in the section of a pool; admin settings cannot be overridden. In php.ini, the sections
+// [PATH=…] and [HOST=…] apply to some requests only and are ignored.
 class PhpSettings {
  public:
-  // `pool`: of php-fpm; empty is fine if only one sets where sessions are.
+  // `pool` is a pool of php-fpm; it may be empty if only one sets the session path.
   PhpSettings(std::string_view ini, std::string_view pool) : pool_(pool) {
     std::set<std::string_view> sections, with_sessions;
     std::string_view section;
@@ -64,15 +64,16 @@ class PhpSettings {
   }
 
   bool yes(std::string_view name, bool otherwise) const {
-    const std::string text = value(name);
+    const std::string text = lower_case(value(name));
     if (text.empty()) return otherwise;
-    return text == "1" || text == "On" || text == "on" || text == "true" || text == "yes";
+    // As PHP reads a boolean: three words in any case, and otherwise the number that the text begins with.
+    return text == "on" || text == "yes" || text == "true" || std::atoi(text.c_str()) != 0;
   }
 
  private:
   struct Setting {
     std::string_view section, name, value;
-    int rank = 0;  // 0: php.ini's, 1: a pool's, 2: its administrator's
+    int rank = 0;  // 0: php.ini's, 1: a pool's, 2: a pool's admin setting
   };
 
   static Setting setting_of(std::string_view section, std::string_view name) {
@@ -93,14 +94,14 @@ class PhpSettings {
   std::vector<Setting> settings_;
 };
 
-// The session handler of php-memcached adds its prefix to the session's id after placing it.
+// The session handler of php-memcached adds its prefix to the session id after placing it.
 std::string hashing_of_sessions(const PhpSettings& php) {
   if (!php.yes("memcached.sess_consistent_hash", true)) return "php-memcached-prefix";
   const std::string type = php.value("memcached.sess_consistent_hash_type");
   return type == "ketama_weighted" ? "php-memcached-ketama-compatible-prefix" : "php-memcached-session";
 }
 
-// `:copies=N` behind a profile where the file asks for another number than `usual`.
+// Returns `:copies=N` as profile parameter if the file requests another number than `usual`.
 std::string with_copies(const PhpSettings& php, std::string_view setting, std::uint64_t more,
                         std::uint64_t usual) {
   const std::string text = php.value(setting);
@@ -109,24 +110,24 @@ std::string with_copies(const PhpSettings& php, std::string_view setting, std::u
   return copies == usual ? "" : ":copies=" + std::to_string(copies);
 }
 
-// The session handler of PECL memcache hashes as the extension is configured, and keeps several copies.
+// The session handler of PECL memcache hashes as the extension is configured, and keeps several copies. The
+// extension takes words in any case, and ignores those that it does not know.
 std::string memcache_profile(const PhpSettings& php) {
-  const std::string strategy = php.value("memcache.hash_strategy"),
-                    function = php.value("memcache.hash_function");
-  const std::string hashing =
-      (strategy.empty() ? "consistent" : strategy) + '-' + (function.empty() ? "crc32" : function);
-  return "php-memcache-session" + (hashing == "consistent-crc32" ? "" : '-' + hashing) +
+  const bool standard = lower_case(php.value("memcache.hash_strategy")) == "standard",
+             fnv = lower_case(php.value("memcache.hash_function")) == "fnv";
+  const std::string hashing = std::string(standard ? "-standard" : "-consistent") + (fnv ? "-fnv" : "-crc32");
+  return "php-memcache-session" + (standard || fnv ? hashing : "") +
          with_copies(php, "memcache.session_redundancy", 0, 2);
 }
 
 std::string session_profile(const PhpSettings& php) {
-  // Replicas are written over the binary protocol only.
+  // Replicas are written only over the binary protocol.
   const bool binary = php.yes("memcached.sess_binary_protocol", true);
   return hashing_of_sessions(php) +
          (binary ? with_copies(php, "memcached.sess_number_of_replicas", 1, 1) : "");
 }
 
-// PECL memcache: `tcp://host:port?weight=2&…` or `unix:///path`.
+// Converts PECL memcache's `tcp://host:port?weight=2&…` or `unix:///path`.
 std::string memcache_url_entry(std::string_view url) {
   const auto question = url.find('?');
   std::string weight;
@@ -143,37 +144,36 @@ std::string memcache_url_entry(std::string_view url) {
   }
   if (address.starts_with("tcp://")) address.remove_prefix(6);
   if (address.find(':') == std::string_view::npos)
-    throw bad_configuration("PHP connects to no server without a port: " + json_quote(url));
+    throw bad_configuration("PHP connects to no server without a port: " + in_quotes(url));
   return std::string(address) + weight;
 }
 
-// php-memcached: `host[:port[:weight]]` or `/path[:0[:weight]]`.
+// Converts php-memcached's `host[:port[:weight]]` or `/path[:0[:weight]]`.
 std::string memcached_session_entry(std::string_view text) {
   const bool is_unix = text.starts_with('/');
   const auto parts = entries_of(text, ":");
   if (parts.empty() || parts.size() > 3)
-    throw bad_configuration("session.save_path has " + json_quote(text) + ", which is not host:port:weight");
+    throw bad_configuration("session.save_path has " + in_quotes(text) + ", which is not host:port:weight");
   std::string entry = (is_unix ? "unix:" : "") + std::string(parts[0]);
   if (parts.size() > 1 && !is_unix) entry += ':' + std::string(parts[1]);
   if (parts.size() > 2) entry += "/?" + std::string(parts[2]);
   return entry;
 }
 
-// What PHP takes for a host would be read as NAME=HOST: `--SERVER=a --SERVER=b`.
+// Refuses a host that parse_pool would read as NAME=HOST: `--SERVER=a --SERVER=b`.
 void expect_no_name(const FileEntry& server) {
   const std::string& entry = server.entry;
   if (!entry.starts_with("unix:") && entry.substr(0, entry.find('/')).find('=') != std::string::npos)
-    throw bad_configuration("session.save_path has " + json_quote(server.written) +
-                            ", which is not a server");
+    throw bad_configuration("session.save_path has " + in_quotes(server.written) + ", which is not a server");
 }
 
-// Which of the two extensions keeps the sessions. Without a handler in the file, the form of the path tells.
+// Returns which extension keeps the sessions. If the file has no handler, the form of the path decides.
 bool is_memcache(const PhpSettings& php, const std::string& path) {
   const std::string handler = lower_case(php.value("session.save_handler"));
   const bool urls = path.find("://") != std::string::npos;
   if (handler.empty()) return urls;
   if (handler != "memcache" && handler != "memcached")
-    throw bad_configuration("session.save_handler is " + json_quote(handler) +
+    throw bad_configuration("session.save_handler is " + in_quotes(handler) +
                             ": its sessions are not in memcached");
   if (handler == "memcached" && urls)
     throw bad_configuration(
@@ -206,10 +206,10 @@ PoolFile parse_php_ini(std::string_view ini, std::string_view pool) {
         "PHP refuses PERSISTENT= in session.save_path; set memcached.sess_persistent = On");
   for (std::string_view text : split(path, ',')) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-    // libmemcached takes a blank for a part of the host, or for the end of its list.
+    // libmemcached reads a blank as part of the host or as the end of its list.
     if (const auto end = text.find_first_of(" \t;"); end != std::string_view::npos)
-      throw bad_configuration("session.save_path has something else than a comma behind " +
-                              json_quote(text.substr(0, end)) + ", where PHP loses servers; omit it");
+      throw bad_configuration("session.save_path has no comma after " + in_quotes(text.substr(0, end)) +
+                              ", and PHP drops the servers that follow; separate servers by commas");
     if (!text.empty()) add(memcached_session_entry(text), text);
   }
   const std::string prefix = php.value("memcached.sess_prefix");

@@ -24,7 +24,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Takes `/?WEIGHT` off the end of `rest`.
+// Removes `/?WEIGHT` from the end of `rest`.
 std::uint32_t take_weight(std::string_view entry, std::string_view& rest) {
   const auto at = rest.rfind("/?");
   if (at == std::string_view::npos) return 1;
@@ -35,7 +35,7 @@ std::uint32_t take_weight(std::string_view entry, std::string_view& rest) {
   return static_cast<std::uint32_t>(*weight);
 }
 
-// Takes `NAME=` off the front of `rest`.
+// Removes `NAME=` from the front of `rest`.
 std::string take_name(std::string_view entry, std::string_view& rest) {
   const auto at = rest.find('=');
   if (rest.starts_with("unix:") || at == std::string_view::npos) return {};
@@ -53,7 +53,7 @@ std::uint16_t port_of(std::string_view entry, std::string_view text) {
   return static_cast<std::uint16_t>(*port);
 }
 
-// Takes `tls://` off the front of `rest`.
+// Removes `tls://` from the front of `rest`.
 bool take_tls(std::string_view entry, std::string_view& rest) {
   if (rest.starts_with("tls://")) {
     rest.remove_prefix(6);
@@ -68,7 +68,7 @@ bool take_tls(std::string_view entry, std::string_view& rest) {
   return false;
 }
 
-// Whatever stands before an @ may be a password.
+// The text before an @ may contain a password.
 void refuse_logins(std::string_view text) {
   while (!text.empty()) {
     const auto entry = trimmed(take_word(text, ','));
@@ -102,7 +102,7 @@ void read_bracketed(std::string_view entry, std::string_view rest, Server& serve
   server.port = port_of(entry, after.substr(1));
 }
 
-// With leading zeros too: `ring check` speaks of them.
+// Also accepts leading zeros, which `ring check` reports.
 bool is_ipv4(std::string_view host) {
   int numbers = 0;
   for (;; host.remove_prefix(host.find('.') + 1)) {
@@ -113,7 +113,7 @@ bool is_ipv4(std::string_view host) {
   }
 }
 
-// HOST:PORT with a colon too many: an IPv6 address, or a weight as other clients write it.
+// Refuses HOST:PORT with an extra colon: an IPv6 address, or a weight in the syntax of other clients.
 [[noreturn]] void refuse_colons(std::string_view entry, std::string_view rest) {
   const auto last = rest.rfind(':');
   const std::string before(rest.substr(0, last)), after(rest.substr(last + 1));
@@ -152,11 +152,11 @@ void read_host(std::string_view entry, std::string_view rest, Server& server) {
   if (server.host.find_first_not_of("0123456789.") == std::string::npos && !is_ipv4(server.host)) {
     refuse(entry, "'" + server.host + "' is not an IPv4 address of four numbers from 0 to 255");
   }
-  // Thanos, Loki, Mimir and Cortex look such names up.
+  // Thanos, Loki, Mimir and Cortex look up such names.
   for (const auto& [mark, source] :
        {std::pair{"dns+", "dns:HOST:PORT"}, {"dnssrv+", "dnssrv:NAME"}, {"dnssrvnoa+", "dnssrv:NAME"}}) {
     if (server.host.starts_with(mark))
-      refuse(entry, std::string("a name to be looked up is given as --servers-from ") + source);
+      refuse(entry, std::string("give a name that must be looked up as --servers-from ") + source);
   }
   if (server.host.find_first_of("?[]=@#\\()<>*!&^+") != std::string::npos) {
     refuse(entry, "expected HOST[:PORT][/?WEIGHT], [IPv6]:PORT, tls://HOST:PORT or unix:/path");
@@ -234,7 +234,7 @@ Server discovered_server(const std::string& host, std::string_view port, std::st
   const bool named = is_address(host) || (is_host_name(host) && !numeric);
   if (!named || !number || *number == 0 || *number > 65535) {
     throw Failure(ErrorCode::refused,
-                  "the entry " + json_quote(entry) + " is not a host name or an address with a port");
+                  "the entry " + in_quotes(entry) + " is not a host name or an address with a port");
   }
   server.port = static_cast<std::uint16_t>(*number);
   return server;

@@ -1,4 +1,4 @@
-// Servers as given by the user. Parsing and printing only; names are resolved when connecting.
+// Server and Pool: servers as given by the user, parsed and printed; names are resolved when connecting.
 #pragma once
 
 #include <cstddef>
@@ -19,45 +19,44 @@ struct Server {
   std::uint16_t port = default_port;
   std::string socket_path = {};  // empty for TCP
   std::uint32_t weight = 1;
-  std::string name = {};  // what the client hashes instead of the address; empty: the address
+  std::string name = {};  // the text the client hashes instead of the address; empty: the address
 
-  bool has_port = true;  // the list says it; some clients hash an entry as it is written
+  bool has_port = true;  // the list states it; some clients hash an entry as it is written
   bool tls = false;      // how to connect; not a part of its name
-  // What it may be shown (common/cluster/credentials.hpp): those of the list that it came with, or none.
+  // Login and TLS settings of the list that it came with (common/cluster/credentials.hpp), or none.
   std::shared_ptr<const Credentials> credentials = nullptr;
 
   bool is_unix() const { return !socket_path.empty(); }
-  // As shown to people and accepted by parse_pool: `10.0.0.1:11211`, `[::1]:11211`, `unix:/run/m.sock`.
-  // Without the scheme: a server stays the same one when it is reached by TLS.
+  // Returns the address as it is displayed and as parse_pool accepts it: `10.0.0.1:11211`, `[::1]:11211`,
+  // `unix:/run/m.sock`. The scheme is omitted: a server is the same one with and without TLS.
   std::string address() const;
-  // What people call it: its name, if it has one.
+  // Returns the name, if it has one, otherwise the address.
   std::string label() const { return name.empty() ? address() : name; }
 
   bool operator==(const Server&) const = default;
 };
 
-// In the order given: many clients place by index.
+// Servers in the given order, because many clients place by index.
 using Pool = std::vector<Server>;
 
-// `HOST[:PORT][/?WEIGHT],…`, `[v6]:port`, `tls://HOST:PORT`, `unix:/path`, `NAME=HOST:PORT`. Throws
+// Parses `HOST[:PORT][/?WEIGHT],…`, `[v6]:port`, `tls://HOST:PORT`, `unix:/path`, `NAME=HOST:PORT`. Throws
 // InvalidInput for an empty list or entry, a login in it (which is not shown), port 0 or above 65535, unknown
-// weight syntax, control characters. A server may be listed twice; the meaning depends on the client.
+// weight syntax, and control characters. A server may be listed twice; the meaning depends on the client.
 Pool parse_pool(std::string_view text);
 
-// Whether it is an IPv4 or IPv6 address, without brackets.
+// Returns true for an IPv4 or IPv6 address without brackets.
 bool is_address(const std::string& host);
-// Returns the entry that parse_pool reads as this server, with all that clients hash.
+// Returns the entry that parse_pool reads as this server, with everything that clients hash.
 std::string list_entry(const Server& server);
-// Letters, digits, '-' and '_' between dots, 253 bytes at most; one dot may end it.
+// Returns true for letters, digits, '-' and '_' between dots, at most 253 bytes; a final dot is allowed.
 bool is_host_name(std::string_view text);
-// A server as a name server or an endpoint names it: a host name or an address, and a port. It may be anybody
-// who answers, so nothing else is taken, as a list of the user's is. Throws Failure(refused) with the whole
-// entry.
+// Returns the server that a name server or an endpoint names: a host name or an address, and a port. The
+// answer is untrusted, so nothing else is accepted. Throws Failure(refused) with the whole entry.
 Server discovered_server(const std::string& host, std::string_view port, std::string_view entry);
 
-// Of each server the index of the first that has its address.
+// Returns, for each server, the index of the first one with the same address.
 std::vector<std::size_t> first_of_each(const Pool& pool);
-// Each server once; and of each listed one its index in that.
+// Return each server once, and for each listed server its index in that pool.
 Pool without_repeats(const Pool& pool);
 std::vector<std::size_t> indexes_without_repeats(const Pool& pool);
 

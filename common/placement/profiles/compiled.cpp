@@ -1,8 +1,8 @@
-// Clients written in C, C++, C#, Go and Rust, and for the JVM. These hash UTF-16 code units where they have a
-// hash of their own, UTF-8 elsewhere.
+// Clients written in C, C++, C#, Go and Rust, and for the JVM. JVM clients hash UTF-16 code units if the hash
+// is their own, otherwise UTF-8.
 #include "common/placement/profiles/families.hpp"
 
-// Families give the same name to different hashes: each has a namespace.
+// Families use the same name for different hashes, so each has its own namespace.
 namespace mcds::families::compiled_clients {
 
 namespace {
@@ -70,8 +70,7 @@ constexpr Rule spy_ring(KeyHash hash, PointMaker points, Identity identity) {
 constexpr Rule spy_consistent(KeyHash hash) {
   return without_weights(spy_ring(hash, points::hash_160, identity::spymemcached));
 }
-// A connection that closes is taken from the list; in failure mode (eject=no) it stays, and its keys are
-// lost.
+// A closed connection is removed from the list; in failure mode (eject=no) it stays, and its keys are lost.
 constexpr Rule xm(Rule rule) {
   rule.failover = Failover::rebuilt;
   rule.ejects = true;

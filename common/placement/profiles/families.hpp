@@ -1,4 +1,4 @@
-// The table of profiles, in parts: each part is data and composes its rules from the same pieces.
+// The table of profiles in parts. Each part is data that composes its rules from the same pieces.
 #pragma once
 
 #include "common/placement/identity.hpp"
@@ -12,12 +12,12 @@ std::span<const Profile> scripting();     // clients that share no code with it:
 std::span<const Profile> compiled();      // C, C++, C#, Go, Rust, the JVM
 std::span<const Profile> proxies();
 
-// hash % servers: no weights.
+// hash % servers, without weights.
 constexpr Rule modulo(KeyHash hash) {
   return {.hash = hash};
 }
 
-// hash % slots: a server has as many slots as its weight.
+// hash % slots; a server has as many slots as its weight.
 constexpr Rule weighted_modulo(KeyHash hash) {
   return {.hash = hash, .repeats = true};
 }
@@ -26,7 +26,7 @@ constexpr Rule ring(KeyHash hash, PointMaker points, Identity identity) {
   return {.distribution = Distribution::ring, .hash = hash, .identity = identity, .points = points};
 }
 
-// A rule with another value of this member.
+// Changes a rule by setting this member to this value.
 template <auto member, auto value>
 constexpr auto with = [](Rule rule) {
   rule.*member = value;
@@ -34,7 +34,7 @@ constexpr auto with = [](Rule rule) {
 };
 
 constexpr auto without_weights = with<&Rule::no_weights, true>;
-// Over the binary protocol keys with spaces and control bytes are sent as they are.
+// Over the binary protocol, keys with spaces and control bytes are sent unchanged.
 constexpr auto holding_any_byte = with<&Rule::any_byte, true>;
 constexpr auto last_added_stays = with<&Rule::ties, Ties::last_added>;
 constexpr Rule rewriting(Rewrite rewrite, Rule rule) {
@@ -42,14 +42,15 @@ constexpr Rule rewriting(Rewrite rewrite, Rule rule) {
   return rule;
 }
 
-// The client puts this prefix before the key after placing.
+// Returns the rule of a client that places a key without its prefix and then puts the prefix before it. The
+// prefix is `own_prefix` unless one is configured.
 constexpr Rule prefix_not_hashed(Rule rule, const char* own_prefix = "") {
   rule.prefix = Prefix::stripped;
   rule.own_prefix = own_prefix;
   return rule;
 }
 
-// Every key is written to all servers, and read from the first that has it.
+// Every key is written to all servers and read from the first that has it.
 constexpr Rule on_every_server() {
   Rule rule = modulo(key_hash::always_0);
   rule.replication = Replication::next_servers;

@@ -1,9 +1,9 @@
-// libmemcached and the clients built on it. Their options act in the order they are set:
-// DISTRIBUTION=CONSISTENT makes points of the key hash in use at that time, and forgets weights until a
+// libmemcached and clients built on it. Their options take effect in the order in which they are set.
+// DISTRIBUTION=CONSISTENT makes points with the key hash in use at that time, and ignores weights until a
 // server that weighs more is added.
 #include "common/placement/profiles/families.hpp"
 
-// Families give the same name to different hashes: each has a namespace.
+// Families use the same name for different hashes, so each has its own namespace.
 namespace mcds::families::libmemcached_clients {
 
 namespace {
@@ -32,11 +32,11 @@ constexpr Rule lm_ring(KeyHash hash, PointMaker points) {
   rule.replication = Replication::next_servers;  // NUMBER_OF_REPLICAS
   return rule;
 }
-// Distribution set before the servers are added.
+// The distribution is set before the servers are added.
 constexpr Rule consistent(KeyHash hash) {
   return lm_ring(hash, points::hash_100_or_ketama);
 }
-// Set afterwards: weights no longer count.
+// The distribution is set afterwards, so weights no longer count.
 constexpr Rule consistent_late(KeyHash hash) {
   return lm_ring(hash, points::hash_100);
 }
@@ -54,7 +54,7 @@ constexpr Rule points_hashed_by(KeyHash hash, Rule rule) {
   return rule;
 }
 constexpr auto sorted = with<&Rule::order, Order::by_host_and_port>;
-// memcached_server_add() names a unix socket by its path; everything else adds `:0`.
+// memcached_server_add() names a unix socket by its path; all other functions add `:0`.
 constexpr auto added_one_by_one = with<&Rule::identity, identity::elided>;
 constexpr auto spy = with<&Rule::identity, identity::libmemcached_spy>;
 constexpr auto bucket_mask = with<&Rule::distribution, Distribution::mask>;

@@ -2,9 +2,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/text.hpp"
-#include "common/placement/identity.hpp"
 #include "common/placement/profiles/families.hpp"
-#include "common/placement/profiles/profile.hpp"
 
 namespace mcds {
 
@@ -20,7 +18,7 @@ std::vector<Profile> sorted_by_name() {
   return profiles;
 }
 
-// The common name of a client, and how it places keys by default.
+// The common name of a client, and the profile of its default settings.
 constexpr Alias aliases[] = {
     {"apr_memcache", "apr-memcache"},
     {"aws-elasticache-java", "aws-elasticache-java-default"},
@@ -79,7 +77,7 @@ const Profile& profile_named(std::string_view name) {
   for (const auto& alias : aliases) {
     if (alias.name == name) return profile_named(alias.profile);
   }
-  // Not in all_profiles(): making that list would be a quarter of a cold start.
+  // Do not use all_profiles(): building that list takes a quarter of a cold start.
   for (const auto family : every_family) {
     for (const auto& profile : family()) {
       if (profile.name == name) return profile;
@@ -88,10 +86,10 @@ const Profile& profile_named(std::string_view name) {
   throw InvalidInput("no profile '" + std::string(name) + '\'' + advice_for(name));
 }
 
-// NAME:PARAMETER=VALUE:…
+// Parameters: NAME:PARAMETER=VALUE:…
 namespace {
 
-// Makes of the rule what the value says; false: it cannot be that value.
+// Applies the value to the rule. Returns false if the value is invalid.
 using Apply = bool (*)(std::string_view value, Rule& rule, PlacementOptions& options);
 
 bool take_number(std::string_view value, std::size_t most, std::size_t& number) {

@@ -1,7 +1,7 @@
-// Proxies: twemproxy, mcrouter, nginx, memcached's own.
+// Proxies: twemproxy, mcrouter, nginx, and memcached's own.
 #include "common/placement/profiles/families.hpp"
 
-// Families give the same name to different hashes: each has a namespace.
+// Families use the same name for different hashes, so each has its own namespace.
 namespace mcds::families::proxies_clients {
 
 namespace {
@@ -19,7 +19,7 @@ constexpr KeyHash fnv1_32 = fnv1_32_signed;
 constexpr KeyHash fnv1a_32 = fnv1a_32_signed;
 constexpr KeyHash one_at_a_time = one_at_a_time_signed;
 
-// twemproxy's search for duplicates leaves the servers sorted.
+// twemproxy sorts the servers to find duplicates, and leaves them sorted.
 constexpr Rule sorted(Rule rule, Identity identity = identity::twemproxy) {
   rule.identity = identity;
   rule.order = Order::shorter_name_first;
@@ -34,7 +34,7 @@ constexpr Rule modula(KeyHash hash) {
   return sorted(weighted_modulo(hash));
 }
 
-// Its `seed = TEXT` is xxh3 of the text.
+// The option `seed = TEXT` uses xxh3 of the text.
 constexpr std::uint64_t seed_failover = 0xfdc660d1498c5886U;
 
 constexpr Rule jump(std::uint64_t seed = 0) {

@@ -1,7 +1,7 @@
-// PHP's, Perl's, Python's, Ruby's and Node's own clients.
+// Native clients of PHP, Perl, Python, Ruby and Node.
 #include "common/placement/profiles/families.hpp"
 
-// Families give the same name to different hashes: each has a namespace.
+// Families use the same name for different hashes, so each has its own namespace.
 namespace mcds::families::scripting_clients {
 
 namespace {
@@ -19,7 +19,7 @@ constexpr Rule pecl_rule(Rule rule) {
   rule.wire = rewrite::pecl_memcache;
   return failing_over(Failover::pecl_memcache, rewriting(rewrite::pecl_memcache, rule));
 }
-// A ring sampled at 1024 places.
+// A ring sampled at 1024 positions.
 constexpr Rule pecl_consistent(KeyHash hash) {
   Rule rule = ring(hash, points::hash_160, identity::pecl_memcache);
   rule.distribution = Distribution::bucketed;
@@ -71,7 +71,7 @@ constexpr Rule slots(KeyHash hash) {
   return failing_over(Failover::python_memcached, weighted_modulo(hash));
 }
 
-// The whole 128 bits of MD5, of which the first 64 decide.
+// The client uses all 128 bits of MD5; the first 64 decide.
 constexpr Rule md5_ring(Identity identity) {
   Rule rule = last_added_stays(ring(md5_top64, points::hash_160, identity));
   rule.search = Search::after;

@@ -9,7 +9,7 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t compared_keys = 20'000;
-constexpr double noticeable = 0.002;  // of the keys: more than tied points could move
+constexpr double noticeable = 0.002;  // share of the keys: more than tied points could move
 constexpr std::size_t few_points = 20;
 
 class Check {
@@ -55,7 +55,7 @@ class Check {
     return servers.size() > 5 ? text + " and " + std::to_string(servers.size() - 5) + " more" : text;
   }
 
-  // The part of keys that lie elsewhere on `pool`.
+  // Returns the share of keys that are on other servers in `pool`.
   double moved_on(const Pool& pool) const { return moved_on(pool, options_); }
   double moved_on(const Pool& pool, const PlacementOptions& options) const {
     const auto other = make_placement(placement_.profile(), pool, options);
@@ -79,7 +79,7 @@ class Check {
     }
   }
 
-  // Only where some host is a name: two numerical addresses differ or are the same text.
+  // Compares resolved names; two numerical addresses differ or have the same text.
   void same_servers() {
     std::map<std::string, std::vector<std::size_t>> resolved;
     for (std::size_t i = 0; i < pool().size(); ++i) {
@@ -101,7 +101,7 @@ class Check {
                                [&](const Server& server) { return server.weight != pool().front().weight; });
   }
 
-  // Where every key is on all servers, weights choose nothing, and the client is not to blame.
+  // Returns true if every key is on all servers: weights then have no effect.
   bool on_every_server() const {
     return placement_.replicates() &&
            placement_.owners_of(options_.key_prefix + "key").list.size() == pool().size();
@@ -183,7 +183,7 @@ class Check {
     }
   }
 
-  // The name of the server if its port 11211 were written, or not, as this client does not.
+  // Returns the server's name with port 11211 written out, or omitted, unlike this client.
   static std::string other_spelling(const Server& server, const std::string& name) {
     if (server.is_unix() || server.port != default_port) return "";
     const std::string full = server.host + ":11211";
@@ -212,7 +212,7 @@ class Check {
         servers);
   }
 
-  // NAME=HOST says the address, but not as this client would.
+  // NAME=HOST has the address as its name, but not in this client's spelling.
   bool named_against_client(const Member& member, const std::string& other) {
     Server plain = pool()[member.index];
     plain.name.clear();

@@ -1,4 +1,4 @@
-// What is wrong with a list of servers before a key is placed on it.
+// Checks a list of servers before any key is placed on it.
 #include <numeric>
 #include <set>
 
@@ -11,7 +11,7 @@ namespace mcds {
 
 namespace {
 
-// The number of servers that libmemcached's ring can hold.
+// The maximum number of servers in libmemcached's ring.
 constexpr std::size_t libmemcached_ring = 100;
 
 bool is_ipv6(const std::string& host) {
@@ -35,7 +35,7 @@ bool has_capital(const Server& server) {
   return std::ranges::any_of(server.host, [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
-// 10.0.0.01
+// Returns true for addresses such as 10.0.0.01.
 bool has_leading_zero(const Server& server) {
   if (server.is_unix() || is_ipv6(server.host) || !is_address(server.host)) return false;
   char before = '.';
@@ -144,7 +144,7 @@ class ListCheck {
           names);
   }
 
-  // One port that differs, of three servers or more on as many hosts.
+  // Reports one port that differs, in a list of at least three servers on different hosts.
   void odd_port() {
     std::map<std::uint16_t, std::vector<std::size_t>> on_port;
     std::set<std::string> hosts;

@@ -28,7 +28,7 @@ std::size_t floored(double groups) {
   return static_cast<std::size_t>(std::floor(groups));
 }
 
-// Each operation rounded to float: with 25, 47, 50 … equal servers this gives 39 groups, not 40.
+// Each operation is rounded to float: 25, 47, 50 … equal servers get 39 groups instead of 40.
 std::size_t groups_of_libmemcached(std::uint32_t weight, const Shares& shares) {
   const float share = static_cast<float>(weight) / static_cast<float>(shares.total_weight);
   const float of_160 = share * 160.0F;
@@ -37,7 +37,7 @@ std::size_t groups_of_libmemcached(std::uint32_t weight, const Shares& shares) {
   return floored(static_cast<float>(static_cast<double>(groups) + 1e-10));
 }
 
-// In doubles from left to right: 39 groups with 7, 14, 28 … equal servers.
+// Computed in doubles from left to right: 7, 14, 28 … equal servers get 39 groups.
 std::size_t groups_of_hashring(std::uint32_t weight, const Shares& shares) {
   const double share = static_cast<double>(weight) / static_cast<double>(shares.total_weight);
   return floored(share * 40.0 * static_cast<double>(shares.servers));
@@ -47,7 +47,7 @@ std::string_view as_bytes(const std::uint32_t& little_endian) {
   return {reinterpret_cast<const char*>(&little_endian), sizeof little_endian};
 }
 
-// HOST NUL PORT: the text after the last ':' is a port if it is all digits.
+// Returns HOST NUL PORT. The text after the last ':' is a port if it is all digits.
 std::string host_nul_port(const std::string& name) {
   const auto colon = name.rfind(':');
   if (colon == std::string::npos || name.find_first_not_of("0123456789", colon + 1) != std::string::npos) {
@@ -71,7 +71,7 @@ void ketama(const Member& member, const Shares& shares, KeyHash, Values& values)
   add_groups(member.name, groups_of_libmemcached(member.weight, shares), values);
 }
 
-// A float share, but the product in double.
+// The share is a float, but the product is computed in double.
 void ketama_of_libketama(const Member& member, const Shares& shares, KeyHash, Values& values) {
   const float share = static_cast<float>(member.weight) / static_cast<float>(shares.total_weight);
   const double groups = static_cast<double>(share) * 40.0 * static_cast<double>(shares.servers);

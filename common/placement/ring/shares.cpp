@@ -9,14 +9,14 @@ namespace mcds {
 
 namespace {
 
-// Counted shares lie this close to the arcs, or the client's hash does not reach the whole circle.
-constexpr double largest_deviation = 0.01;
+// If counted shares deviate more from the arcs, the client's hash does not reach the whole circle.
+constexpr double max_deviation = 0.01;
 
 std::uint64_t largest_hash(const Continuum& ring) {
   return ring.bits() == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << ring.bits()) - 1;
 }
 
-// However a client searches, another server can begin only at a point or right behind one.
+// Whatever a client's search rule is, another server can begin only at a point or right after one.
 std::vector<std::uint64_t> possible_borders(const Continuum& ring) {
   std::vector<std::uint64_t> borders{0};
   for (const Point& point : ring.points()) {
@@ -30,7 +30,7 @@ std::vector<std::uint64_t> possible_borders(const Continuum& ring) {
 
 bool deviates(const std::vector<double>& a, const std::vector<double>& b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::abs(a[i] - b[i]) > largest_deviation) return true;
+    if (std::abs(a[i] - b[i]) > max_deviation) return true;
   }
   return false;
 }
@@ -64,7 +64,8 @@ std::vector<double> arc_shares(const Placement& placement, const Continuum& ring
   return shares;
 }
 
-// A copy for each server that must have the key; where none must, they share one. How many there are.
+// Adds one copy for each server that must have the key; if none must, all of them share one copy. Returns the
+// number of copies.
 double add_copies(const Placement& placement, std::string_view key, std::vector<double>& copies) {
   if (!placement.replicates()) {
     copies[placement.server_of(key)] += 1;
@@ -141,7 +142,7 @@ bool RingDiff::is_same(std::size_t before, std::size_t after) const {
 
 void RingDiff::add_copies(std::string_view key, std::uint64_t bytes, std::optional<std::size_t> found) {
   const Owners before = before_.owners_of(key), after = after_.owners_of(key);
-  if (found && !before.has(*found)) return astray_.add(bytes);
+  if (found && !before.has(*found)) return misplaced_.add(bytes);
   all_.add(bytes);
   const auto stays = [&](std::size_t to) {
     return std::ranges::any_of(before.list, [&](const Owner& from) { return is_same(from.server, to); });
@@ -157,7 +158,7 @@ void RingDiff::add_copies(std::string_view key, std::uint64_t bytes, std::option
 void RingDiff::add(std::string_view key, std::uint64_t bytes, std::optional<std::size_t> found) {
   if (before_.replicates() || after_.replicates()) return add_copies(key, bytes, found);
   const std::size_t from = before_.server_of(key);
-  if (found && *found != from) return astray_.add(bytes);
+  if (found && *found != from) return misplaced_.add(bytes);
   all_.add(bytes);
   const std::size_t to = after_.server_of(key);
   if (is_same(from, to)) return;

@@ -1,5 +1,5 @@
-// How the keys divide over a pool's servers: exactly, by the arcs of the circle they are placed on, or by
-// counting keys where the client has no circle (or its hash reaches only a part of it).
+// Computes how keys divide over a pool's servers: exactly, by the arcs of the circle, or by counting sample
+// keys if the client has no circle or its hash reaches only a part of it.
 #pragma once
 
 #include <map>
@@ -10,18 +10,18 @@
 
 namespace mcds {
 
-// The hashes first…last, both included: all on one server.
+// The hashes from first to last, both included; all belong to one server.
 struct Arc {
   std::uint64_t first, last;
   std::uint32_t server;
 };
 
-// In ascending order, neighbours on different servers, together the whole circle.
+// Returns the arcs of the whole circle, ascending. Neighbours belong to different servers.
 std::vector<Arc> arcs_of(const Continuum& ring);
-// Of the whole circle: in (0, 1].
+// Returns the share of the whole circle, in (0, 1].
 double length_of(const Arc& arc, const Continuum& ring);
 
-// Keys that stand for those an application would have: PREFIXkey:<16 hex digits>. The same ones in every run.
+// Generates keys that stand for those of an application: PREFIXkey:<16 hex digits>, the same in every run.
 class SampleKeys {
  public:
   explicit SampleKeys(std::string_view prefix) : prefix_(std::string(prefix) + "key:") {}
@@ -32,17 +32,17 @@ class SampleKeys {
   SeededRandom random_{1};
 };
 
-// So many that a counted share is off by no more than half a percent of all keys.
+// The number of keys for which a counted share is off by at most half a percent of all keys.
 constexpr std::size_t sample_size = 100'000;
 
-// All of the following: one entry per server of the pool, the sum 1.
+// Return one entry for each server of the pool, with the sum 1.
 std::vector<double> arc_shares(const Placement& placement, const Continuum& ring);
 std::vector<double> counted_shares(const Placement& placement, std::string_view key_prefix);
-// What the weights ask for.
+// Returns the shares that the weights request.
 std::vector<double> fair_shares(const Placement& placement);
 
 struct RingShares {
-  bool exact;  // arcs, not counted keys
+  bool exact;  // by arcs rather than counted keys
   std::vector<double> shares;
   std::vector<double> fair;
   std::vector<std::size_t> points;  // on the circle; empty without a circle
@@ -50,7 +50,7 @@ struct RingShares {
 
 RingShares ring_shares(const Placement& placement, std::string_view key_prefix);
 
-// What a change of the pool or of the client moves: keys that the two place on different servers.
+// Compares two placements: a key moves if they place it on different servers.
 
 struct Moved {
   std::uint64_t keys = 0;
@@ -62,37 +62,37 @@ struct Moved {
   }
 };
 
-// Servers are the same if their addresses are: a key moves when its value would have to be written again,
-// even if the new server goes by the old one's name. By position, for copies of one pool, they are the same
-// if their places in the two lists are.
+// Compares the placements before and after a change of the pool or the client. Servers are the same if their
+// addresses are, even if a new server has an old one's name, because the value of a key must be written
+// again. With `by_position`, for copies of one pool, they are the same if their indexes are.
 class RingDiff {
  public:
   RingDiff(const Placement& before, const Placement& after, bool by_position = false);
 
-  // A key and its size (0: unknown). `found`: the server (an index into the old pool) it was found on; where
-  // that is not its place before the change, no client finds it there, and it is astray, neither kept nor
-  // moved.
+  // Adds a key with its size (0: unknown). `found` is the server it was found on, as an index into the old
+  // pool. If that is not its place before the change, no client finds it there: it is misplaced, neither kept
+  // nor moved.
   void add(std::string_view key, std::uint64_t bytes, std::optional<std::size_t> found = std::nullopt);
 
   struct Pair {
     std::string from, to;
     Moved moved;
   };
-  // Most keys first.
+  // Returns the pairs, the one with the most keys first.
   std::vector<Pair> pairs() const;
 
-  const Moved& all() const { return all_; }  // without those astray
+  const Moved& all() const { return all_; }  // without misplaced keys
   const Moved& moved() const { return moved_; }
-  const Moved& astray() const { return astray_; }
-  // Of all keys; 0 when there are none.
+  const Moved& misplaced() const { return misplaced_; }
+  // Returns the share of all keys, or 0 if there are none.
   double moved_share() const;
-  // The smallest share that any placement could move to give every server what it should get by its weight,
-  // from a pool where every server had that: the growth of the shares that grow.
+  // Returns the smallest share that any placement must move to give every server its share by weight,
+  // starting from a pool where every server had its share: the sum of all increases.
   double ideal_share() const;
 
  private:
   bool is_same(std::size_t before, std::size_t after) const;
-  // A key of several copies moves when one has to be written where none was.
+  // A key in several copies moves if one must be written to a server that had none.
   void add_copies(std::string_view key, std::uint64_t bytes, std::optional<std::size_t> found);
 
   const Placement& before_;
@@ -100,7 +100,7 @@ class RingDiff {
   std::vector<std::string> addresses_before_, addresses_after_;
   const bool by_position_;
   std::map<std::pair<std::size_t, std::size_t>, Moved> pairs_;
-  Moved all_, moved_, astray_;
+  Moved all_, moved_, misplaced_;
 };
 
 }  // namespace mcds

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "common/journal/reading.hpp"
 #include "common/primitives/cas_update.hpp"
@@ -15,27 +15,30 @@ namespace mcds {
 
 namespace {
 
-// Whoever is to be told what it deleted reads the journal afterwards. So the ids of its change begin with
-// this, and compaction leaves the last of such changes what they removed.
-constexpr std::string_view to_be_told = "7e11";
-constexpr std::size_t most_to_be_told = 64;
-// What a fetch compacts has so many lines, or more than one item.
-constexpr std::size_t fewest_lines = 1024;
+// A change that returns what it deleted reads the journal afterwards. Therefore its ids begin with this, and
+// compaction keeps what the last of these changes removed.
+constexpr std::string_view to_report = "7e11";
+constexpr std::size_t max_reported = 64;
+// fetch compacts a journal that has this many lines or more than one item.
+constexpr std::size_t min_lines = 1024;
 
 bool could_be_a_part(std::string_view name) {
   if (name.ends_with(":json")) return true;
   const auto segment = name.rfind(":s:");
-  return segment != std::string_view::npos && parse_hex64(name.substr(segment + 3)).has_value();
+  return segment != std::string_view::npos && is_identifier(name.substr(segment + 3));
 }
 
-// For each addition the line that removed it; for every other line, and an addition that nothing removed,
-// itself.
+// Returns one index for each line: of an addition that was removed, that of the line that removed it, and of
+// every other line its own.
 std::vector<std::size_t> removed_by(std::span<const JournalLine> lines) {
   std::vector<std::size_t> by(lines.size());
+  std::iota(by.begin(), by.end(), std::size_t{0});
+  const auto removes = [](Change change) { return change == Change::remove || change == Change::clear; };
+  // Most arrays only grow, and need no memory for their elements' places.
+  if (std::ranges::none_of(lines, removes, &JournalLine::change)) return by;
   std::unordered_map<std::string_view, std::vector<std::size_t>> places;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const JournalLine& line = lines[i];
-    by[i] = i;
     if (line.change == Change::add) {
       places[line.element].push_back(i);
     } else if (line.change == Change::remove) {
@@ -51,16 +54,16 @@ std::vector<std::size_t> removed_by(std::span<const JournalLine> lines) {
   return by;
 }
 
-// Where the last changes begin that are to be told.
+// Returns the index where the last changes that return what they deleted begin.
 std::size_t changes_to_be_told(std::span<const JournalLine> lines) {
   std::size_t first = lines.size();
   std::size_t changes = 0;
   std::string_view operation;
   for (std::size_t i = lines.size(); i-- > 0;) {
     const std::string_view id = lines[i].id;
-    if (!id.starts_with(to_be_told) || lines[i].change == Change::forgotten) continue;
+    if (!id.starts_with(to_report) || lines[i].change == Change::forgotten) continue;
     const std::string_view its = id.substr(0, id.find('.'));
-    if (its != operation && changes++ == most_to_be_told) break;
+    if (its != operation && changes++ == max_reported) break;
     operation = its;
     first = i;
   }
@@ -84,42 +87,49 @@ void check_json(std::span<const std::string> elements) {
 
 }  // namespace
 
-std::vector<std::string> replay(std::span<const JournalLine> lines) {
+namespace {
+
+// Returns the indices of the lines that compaction keeps.
+std::vector<std::size_t> kept_by_compaction(std::span<const JournalLine> lines) {
+  const std::vector<std::size_t> by = removed_by(lines);
+  const std::size_t first_told = changes_to_be_told(lines);
+  std::vector<std::size_t> kept;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const bool is_left = lines[i].change == Change::add && by[i] == i;
+    const JournalLine& remover = lines[by[i]];
+    const bool is_told =
+        by[i] >= first_told && remover.change == Change::remove && remover.id.starts_with(to_report);
+    if (is_left || is_told) kept.push_back(i);
+  }
+  return kept;
+}
+
+bool is_half_dead(const std::vector<JournalLine>& lines, std::size_t left) {
+  const auto forgotten = std::ranges::count(lines, Change::forgotten, &JournalLine::change);
+  return lines.size() - static_cast<std::size_t>(forgotten) > 2 * left;
+}
+
+bool is_worth_compacting(const JournalContents& read) {
+  const bool is_small = read.segments.empty() && read.lines.size() < min_lines;
+  return !is_small && !read.loss.any() && is_half_dead(read.lines, kept_by_compaction(read.lines).size());
+}
+
+}  // namespace
+
+std::vector<std::string> replay(std::vector<JournalLine> lines) {
   const std::vector<std::size_t> by = removed_by(lines);
   std::vector<std::string> elements;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (lines[i].change == Change::add && by[i] == i) elements.push_back(lines[i].element);
+    if (lines[i].change == Change::add && by[i] == i) elements.push_back(std::move(lines[i].element));
   }
   return elements;
 }
 
 std::vector<JournalLine> compacted(std::span<const JournalLine> lines) {
-  const std::vector<std::size_t> by = removed_by(lines);
-  const std::size_t first_told = changes_to_be_told(lines);
   std::vector<JournalLine> kept;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const bool is_left = lines[i].change == Change::add && by[i] == i;
-    const JournalLine& remover = lines[by[i]];
-    const bool is_told =
-        by[i] >= first_told && remover.change == Change::remove && remover.id.starts_with(to_be_told);
-    if (is_left || is_told) kept.push_back(lines[i]);
-  }
+  for (const std::size_t i : kept_by_compaction(lines)) kept.push_back(lines[i]);
   return kept;
 }
-
-namespace {
-
-bool is_half_dead(const std::vector<JournalLine>& lines, const std::vector<JournalLine>& left) {
-  const auto forgotten = std::ranges::count(lines, Change::forgotten, &JournalLine::change);
-  return lines.size() - static_cast<std::size_t>(forgotten) > 2 * left.size();
-}
-
-bool is_worth_compacting(const JournalContents& read) {
-  const bool is_small = read.segments.empty() && read.lines.size() < fewest_lines;
-  return !is_small && !read.loss.any() && is_half_dead(read.lines, compacted(read.lines));
-}
-
-}  // namespace
 
 Array::Array(const Context& context, std::string_view name, const Journal::Options& options)
     : context_(context.in_copies(1)),
@@ -128,7 +138,8 @@ Array::Array(const Context& context, std::string_view name, const Journal::Optio
       options_(options) {
   if (could_be_a_part(name))
     throw InvalidInput(
-        "an array's name must not end in :json or :s: and 16 hex digits: it could be another array's part");
+        "an array's name must not end in ':json' or in ':s:' and a word, which are reserved for parts of "
+        "arrays; use another name");
 }
 
 Array::Changed Array::change(std::span<const std::string> add, std::span<const std::string> remove,
@@ -136,36 +147,36 @@ Array::Changed Array::change(std::span<const std::string> add, std::span<const s
   return apply({.add = add, .remove = remove, .creates = !add.empty()}, encoding);
 }
 
-Array::Told Array::change_and_tell(std::span<const std::string> add, std::span<const std::string> remove) {
+Array::ChangeResult Array::change_and_report(std::span<const std::string> add,
+                                             std::span<const std::string> remove) {
   std::string operation = context_.random.token();
-  operation.replace(0, to_be_told.size(), to_be_told);
-  Told told{
+  operation.replace(0, to_report.size(), to_report);
+  ChangeResult reported{
       append({.add = add, .remove = remove, .creates = !add.empty()}, ArrayEncoding::journal, operation)};
-  if (told.changed.found && !remove.empty()) told.deleted = deleted_by(operation, remove);
-  return told;
+  if (reported.changed.found && !remove.empty()) reported.deleted = deleted_by(operation, remove);
+  return reported;
 }
 
-// Its lines are behind all that they deleted.
+// Its lines come after everything that they deleted.
 std::vector<std::string> Array::deleted_by(const std::string& operation,
                                            std::span<const std::string> remove) const {
-  const auto untold = [&](const std::string& why) {
+  const auto unconfirmed_deletion = [&](const std::string& why) {
     return UnknownOutcome(
-        "the values were deleted, but " + why + ": perhaps by this change, perhaps by another",
+        "the values are gone, but this change may not have been the one that deleted them: " + why,
         context_.cluster.address_of(context_.cluster.placement().server_of(key_)));
   };
   const auto read = attempt([&] { return journal().read(); });
-  if (read.failure()) throw untold(read.failure()->what());
+  if (read.failure()) throw unconfirmed_deletion(read.failure()->what());
   const JournalContents& contents = read.value();
   const std::string first = journal_line_id(operation, 0);
-  // A compaction leaves the id alone, without what it stood for.
+  // Compaction may keep the id alone, without the removal.
   const auto ours = std::ranges::find_if(contents.lines, [&](const JournalLine& line) {
     return line.id == first && line.change == Change::remove;
   });
-  if (ours == contents.lines.end()) throw untold("the array was compacted or replaced since");
-  if (contents.loss.any()) throw untold("a part of the array is lost");
-  const auto before = static_cast<std::size_t>(ours - contents.lines.begin());
+  if (ours == contents.lines.end()) throw unconfirmed_deletion("the array was compacted or replaced since");
+  if (contents.loss.any()) throw unconfirmed_deletion("a part of the array is lost");
   const std::unordered_set<std::string_view> asked(remove.begin(), remove.end());
-  std::vector<std::string> deleted = replay(std::span(contents.lines).first(before));
+  std::vector<std::string> deleted = replay({contents.lines.begin(), ours});
   std::erase_if(deleted, [&](const std::string& element) { return !asked.contains(element); });
   if (is_worth_compacting(contents)) compact();
   return deleted;
@@ -183,7 +194,7 @@ Array::Changed Array::apply(const Step& step, std::optional<ArrayEncoding> encod
   return cas_json(step);
 }
 
-// Not found: there is no journal, and either a JSON array, or nothing and `step` creates nothing.
+// Returns found == false if there is no journal, and either there is a JSON array, or `step` creates nothing.
 Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> encoding,
                              const std::string& operation) const {
   std::vector<JournalLine> lines;
@@ -191,8 +202,10 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   for (const std::string& element : step.remove) lines.push_back({Change::remove, {}, element});
   for (const std::string& element : step.add) lines.push_back({Change::add, {}, element});
   for (std::size_t i = 0; i < lines.size(); ++i) lines[i].id = journal_line_id(operation, i);
+  Journal::Options options = options_;
   const auto write = [&](const std::function<bool()>& may_create) {
-    return step.replaces ? journal().replace(lines, may_create) : journal().append(lines, may_create);
+    Journal journal(context_, key_, options);
+    return step.replaces ? journal.replace(lines, may_create) : journal.append(lines, may_create);
   };
   Creation asked = Creation::needless;
   auto appended = attempt([&] {
@@ -201,16 +214,17 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
       return asked == Creation::needless;
     });
   });
-  // If another client creates the journal meanwhile, what got no reply may be executed late: what is sent now
-  // has the same ids, and of two lines with one id the second does nothing.
+  // If another client creates the journal meanwhile, a request that got no reply may be executed late. The
+  // lines sent now have the same ids, and of two lines with one id the second has no effect.
   const auto unanswered = appended.failure();
   const bool unknown = unanswered && unanswered->code() == ErrorCode::unknown_outcome;
   if (unanswered && !(unknown && asked == Creation::wanted)) raise(*unanswered);
   if (unanswered || appended.value().declined) {
-    // It was full, and is gone since.
+    // The journal was full, and has disappeared since.
     if (asked == Creation::needless) asked = creation(step, encoding);
     if (asked == Creation::other || asked == Creation::unwanted)
       return {.found = false, .server = context_.cluster.placement().server_of(key_)};
+    options.seems_missing = asked == Creation::wanted;
     appended = attempt([&] { return write({}); });
     if (appended.failure()) raise(unanswered ? *unanswered : *appended.failure());
   }
@@ -233,7 +247,9 @@ Array::Creation Array::creation(const Step& step, std::optional<ArrayEncoding> e
   return step.creates ? Creation::wanted : Creation::unwanted;
 }
 
-// One client at a time. Whatever prevents it, the array is as whole as before.
+// Compacts the journal if more than half of its lines are dead. A claim admits one client at a time, and a
+// command does it at most once. If a conflicting write or a failure prevents it, the array is as complete as
+// before, and the next client tries again. Neither the contents nor the answer change.
 void Array::compact() const {
   static_cast<void>(attempt([&] {
     if (!journal().claim()) return;
@@ -241,7 +257,7 @@ void Array::compact() const {
     static_cast<void>(attempt([&] {
       journal().compact([&](const std::vector<JournalLine>& lines) {
         auto left = std::optional(compacted(lines));
-        if (!std::exchange(first, false) || !is_half_dead(lines, *left)) left.reset();
+        if (!std::exchange(first, false) || !is_half_dead(lines, left->size())) left.reset();
         return left;
       });
     }));
@@ -288,12 +304,13 @@ Array::Changed Array::cas_json(const Step& step) const {
 Array::Contents Array::fetch(std::optional<ArrayEncoding> encoding) const {
   Contents contents;
   if (encoding != ArrayEncoding::json) {
-    const JournalContents read = journal().read();
+    JournalContents read = journal().read();
+    const bool is_worthwhile = is_worth_compacting(read);
     contents.found = read.found;
-    contents.elements = replay(read.lines);
+    contents.elements = replay(std::move(read.lines));
     contents.loss = read.loss;
     contents.server = read.server;
-    if (is_worth_compacting(read)) compact();
+    if (is_worthwhile) compact();
     if (contents.found || encoding) return contents;
   }
   const Reply reply = context_.cluster.execute(Request::get(json_key_));
@@ -307,7 +324,7 @@ Array::Contents Array::fetch(std::optional<ArrayEncoding> encoding) const {
 
 UnknownOutcome Array::half_dropped(const Failure& failure) {
   return UnknownOutcome(
-      "a part of the array was removed, then: " + std::string(failure.what()) + "; run it again",
+      "a part of the array was removed, then: " + std::string(failure.what()) + "; run the command again",
       failure.server());
 }
 
@@ -323,9 +340,9 @@ bool Array::drop_json() const {
   bool found = false;
   cas_update(context_, json_key_, [&](const Observed& there) -> std::optional<Write> {
     if (!there.found) return std::nullopt;
-    // What another client has made since the removal that got no reply is not removed.
+    // Another client's array, created since the removal that got no reply, is not removed.
     if (there.uncertain && !(there.cas == seen))
-      throw UnknownOutcome("no reply to the removal, and the array has changed since; run it again",
+      throw UnknownOutcome("no reply to the removal, and the array has changed since; run the command again",
                            context_.cluster.address_of(there.server));
     json_array(there.value, context_.cluster.address_of(there.server));
     seen = there.cas;

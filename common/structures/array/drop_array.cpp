@@ -1,8 +1,14 @@
-// Removing an array that is a journal; array.hpp says what holds meanwhile.
+// Removes an array that is a journal.
+//
+// The JSON array was removed before, because it would become the array if the journal disappeared first. A
+// root without segments is removed by compare-and-delete. A root with segments is first replaced, by cas,
+// with an empty one that still names them; then the segments are removed, and then this root if nothing was
+// added. An element that another client adds meanwhile stays in the empty array, as if that client had
+// created it. A crash in between leaves an empty array. The next change or drop uses it as any other, and it
+// names the segments that remain to be removed.
 #include <algorithm>
 #include <unordered_set>
 
-#include "common/base/errors.hpp"
 #include "common/journal/reading.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/array/array.hpp"
@@ -11,12 +17,12 @@ namespace mcds {
 
 namespace {
 
-constexpr int most_removals = 100;  // while other clients change it
+constexpr int max_removals = 100;  // while other clients change it
 
-// As many ids as compaction keeps, so that a change that is executed late does nothing twice.
-constexpr std::size_t most_ids = 256;
+// Compaction keeps the same number of ids, so that a change that is executed late is not applied twice.
+constexpr std::size_t max_ids = 256;
 
-// A root without an element that names the same segments. Its removal of everything stands behind them, so
+// Returns a root without elements that names the same segments. Its removal of everything follows them, so
 // that none counts as lost once it is removed.
 std::string emptied(const Context& context, const JournalRoot& root, std::span<const std::string> ids) {
   std::string tail;
@@ -26,17 +32,17 @@ std::string emptied(const Context& context, const JournalRoot& root, std::span<c
 }
 
 void add_ids(std::vector<std::string>& ids, std::string_view lines) {
-  tell_journal_lines(lines, [&](const JournalLineView& line) { ids.emplace_back(line.id); });
+  report_journal_lines(lines, [&](const JournalLineView& line) { ids.emplace_back(line.id); });
 }
 
 bool leaves_elements(std::string_view text) {
   std::vector<JournalLine> lines = decode_journal_lines(text);
   std::unordered_set<std::string> ids;
   std::erase_if(lines, [&](const JournalLine& line) { return !ids.insert(line.id).second; });
-  return !replay(lines).empty();
+  return !replay(std::move(lines)).empty();
 }
 
-// Whether nothing stands there any more.
+// Returns true if the key does not exist any more.
 bool is_gone(const Context& context, const Reply& reply) {
   const Outcome outcome = expect(context.cluster, reply).outcome;
   return outcome == Outcome::deleted || outcome == Outcome::not_found;
@@ -45,7 +51,7 @@ bool is_gone(const Context& context, const Reply& reply) {
 }  // namespace
 
 bool Array::drop_journal() const {
-  std::optional<std::string> left;  // the root as this run has emptied it
+  std::optional<std::string> left;  // the root that this run has emptied
   try {
     return drop_journal(left);
   } catch (const CorruptData&) {
@@ -57,9 +63,9 @@ bool Array::drop_journal() const {
 }
 
 bool Array::drop_journal(std::optional<std::string>& left) const {
-  std::vector<Request> removals;    // of the segments that the root names
-  std::size_t kept_ids = most_ids;  // fewer where the server takes only smaller items
-  for (int attempt = 0; attempt < most_removals; ++attempt) {
+  std::vector<Request> removals;   // of the segments that the root names
+  std::size_t kept_ids = max_ids;  // fewer if the server accepts only smaller items
+  for (int attempt = 0; attempt < max_removals; ++attempt) {
     back_off(context_, attempt);
     const Reply reply = context_.cluster.execute(Request::gets(key_));
     if (expect_read(context_.cluster, reply).outcome == Outcome::miss) return attempt != 0;
@@ -68,12 +74,12 @@ bool Array::drop_journal(std::optional<std::string>& left) const {
     if (left && reply.value.starts_with(*left)) {
       for (const Reply& removed : context_.cluster.execute(removals)) {
         if (!is_gone(context_, removed))
-          throw Contention("another client writes to the array's parts; run it again");
+          throw Contention("another client writes to the array's parts; run the command again");
       }
       removals.clear();
       if (leaves_elements(std::string_view(reply.value).substr(left->size()))) return true;
     } else {
-      // Another client has sealed it, compacted it or begun another.
+      // Another client has sealed or compacted it, or created another journal.
       if (left) {
         reading.read_segments(context_);
         if (!replay(reading.finish().lines).empty()) return true;
@@ -98,23 +104,24 @@ bool Array::drop_journal(std::optional<std::string>& left) const {
   throw Contention("other clients keep changing the array; try again");
 }
 
-// The compare-and-deletes of its segments; `ids`: gets those of their lines. Throws CorruptData if one holds
-// another program's value.
+// Returns the compare-and-deletes of the root's segments and adds the ids of their lines to `ids`. Throws
+// CorruptData if a segment holds another program's data.
 std::vector<Request> Array::removals_of(const JournalRoot& root, std::vector<std::string>& ids) const {
   std::vector<Request> removals;
   for (std::size_t from = 0; from < root.segments.size(); from += segments_per_trip) {
     std::vector<Request> reads;
     for (std::size_t i = from; i < std::min(from + segments_per_trip, root.segments.size()); ++i)
-      reads.push_back(Request::gets(segment_key(key_, root.segments[i].id)).lying_with(key_));
+      reads.push_back(Request::gets(segment_key(key_, root.segments[i].id)).placed_with(key_));
     const auto replies = context_.cluster.execute(reads);
     for (std::size_t i = 0; i < reads.size(); ++i) {
       if (expect_read(context_.cluster, replies[i]).outcome == Outcome::miss) continue;
       const std::size_t before = ids.size();
       add_ids(ids, replies[i].value);
       if (ids.size() == before)
-        throw CorruptData(reads[i].key + " holds another program's value, not a part of the array; remove it",
-                          context_.cluster.address_of(replies[i].server));
-      removals.push_back(removal_of(reads[i].key, replies[i].cas).lying_with(key_));
+        throw CorruptData(
+            reads[i].key + " holds another program's data, not a part of the array; remove the key",
+            context_.cluster.address_of(replies[i].server));
+      removals.push_back(removal_of(reads[i].key, replies[i].cas).placed_with(key_));
     }
   }
   return removals;

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "common/base/errors.hpp"
-#include "common/primitives/cas_update.hpp"
-#include "common/primitives/context.hpp"
 #include "common/primitives/key_names.hpp"
 
 namespace mcds {
@@ -13,28 +10,29 @@ namespace mcds {
 namespace {
 
 constexpr Duration first_poll = std::chrono::milliseconds(20);
-constexpr Duration slowest_poll = longest_cache_nap / 2;  // without its jitter, and the trips
+constexpr Duration max_poll_interval = max_cache_nap / 2;  // without its jitter and the round trips
 constexpr std::string_view rebuild_part = ":rebuild";
 
 std::string checked_key(const Context& context, std::string_view name) {
   if (name.ends_with(rebuild_part)) {
-    throw InvalidInput("a cache key must not end in \":rebuild\"; that could be another entry's lock");
+    throw InvalidInput(
+        "a cache key must not end in ':rebuild', which is reserved for locks of entries; use another key");
   }
   return structure_key(context, "cache", name);
 }
 
 void check_terms(const CacheTerms& terms, WallTime now) {
   if (terms.ttl <= Duration::zero()) throw InvalidInput("the ttl must be longer than zero");
-  if (terms.rebuild_ttl < shortest_rebuild_ttl) {
-    throw InvalidInput("the rebuild ttl must be at least 4s: its lock has to be renewed in time");
+  if (terms.rebuild_ttl < min_rebuild_ttl) {
+    throw InvalidInput("the rebuild ttl must be at least 4s, so that its lock can be renewed in time");
   }
-  if (terms.tags.size() > most_cache_tags)
-    throw InvalidInput("an entry has at most " + std::to_string(most_cache_tags) + " tags");
-  // A key that is too long is reported before anything runs.
+  if (terms.tags.size() > max_cache_tags)
+    throw InvalidInput("an entry has at most " + std::to_string(max_cache_tags) + " tags");
+  // Throws now for an invalid exptime, before anything runs.
   Exptime::after(terms.ttl + terms.stale + cache_slack, now);
 }
 
-// What was seen when the lock was not ours is fresh after all.
+// Turns what was read while the lock was not ours into a fresh answer.
 Cache::Answer fresh_answer(Cache::Answer seen) {
   seen.kind = Cache::Answer::Kind::fresh;
   seen.holder.clear();
@@ -52,8 +50,7 @@ Cache::Cache(const Context& context, std::string_view name)
       key_(checked_key(context_, name)),
       lock_key_(key_ + std::string(rebuild_part)) {}
 
-// Whether it is fresh; what may be replayed otherwise goes to `busy`, too. The entry and the tags are read in
-// one trip.
+// Reads the entry and the tags in one trip. Returns whether the entry is fresh. `busy` gets a usable record.
 bool Cache::look(const CacheTerms& terms, Answer& busy) {
   busy.record.reset();
   const CacheTags tags(context_, terms.tags);
@@ -69,17 +66,17 @@ bool Cache::look(const CacheTerms& terms, Answer& busy) {
   return fresh;
 }
 
-// nullopt: nothing is there, or nothing readable.
+// Returns nullopt if the key is missing or its value is damaged.
 std::optional<CacheRecord> Cache::record_in(const Reply& reply) const {
   if (expect_read(context_.cluster, reply).outcome == Outcome::miss) return std::nullopt;
   return own_cache_record(key_, reply.value, context_.cluster.address_of(reply.server));
 }
 
-// Who waits asks for the lock, which is small, and looks at the entry only when the lock changed hands, what
-// is stored being stored before that, and at last: who stored it may have died before giving the lock back.
+// A waiting caller polls the lock, which is small. It reads the entry only when the lock has changed hands,
+// after the output was stored, and at the end: a caller may have crashed between storing and releasing.
 Cache::Answer Cache::ask(const CacheTerms& terms) {
   check_terms(terms, context_.clock.wall());
-  Polling polling(context_, terms.wait, first_poll, slowest_poll);
+  Polling polling(context_, terms.wait, first_poll, max_poll_interval);
   Answer busy{.kind = Answer::Kind::busy};
   for (bool first = true;; first = false) {
     const bool last = polling.over();
@@ -98,13 +95,13 @@ Cache::Answer Cache::ask(const CacheTerms& terms) {
   }
 }
 
-// nullopt: another has the lock.
+// Returns nullopt if another caller has the lock.
 std::optional<Cache::Answer> Cache::try_rebuild(const CacheTerms& terms, std::string& rival, bool unlocked) {
   CacheRebuild rebuild(context_, key_, lock_key_, terms);
   if (!rebuild.take_lock(rival, unlocked)) return std::nullopt;
   auto fresh = attempt([&] { return rebuild.claim(); });
   if (fresh.failure() || fresh.value()) {
-    rebuild.give_back();
+    rebuild.release_added();
     return Answer{.kind = Answer::Kind::fresh, .record = std::move(fresh.value())};
   }
   return Answer{.kind = Answer::Kind::rebuild, .rebuild = std::move(rebuild)};
@@ -129,8 +126,8 @@ Cache::Shown Cache::show() {
   return shown;
 }
 
-// Each attempt has its own build: a rebuild that began after one of them was applied must not find it again
-// after a later one.
+// Each attempt has its own build: a rebuild that began after one attempt was applied must not find that
+// attempt's build again after a later one.
 bool Cache::expire() {
   bool found = false;
   std::vector<std::string> builds;

@@ -109,8 +109,8 @@ std::optional<CacheRecord> own_cache_record(const std::string& key, std::string_
                                             const std::string& server) {
   auto record = decode_cache_record(value);
   if (record || value.starts_with("K1 ") || value.starts_with("P1 ")) return record;
-  throw CorruptData(key + " holds another program's value, not a cache entry; use another key or remove it",
-                    server);
+  throw CorruptData(
+      key + " holds another program's data, not a cache entry; use another key or remove this one", server);
 }
 
 }  // namespace mcds

@@ -1,14 +1,12 @@
 #include <algorithm>
 
-#include "common/base/errors.hpp"
-#include "common/primitives/cas_update.hpp"
 #include "common/structures/cache/cache.hpp"
 
 namespace mcds {
 
 namespace {
 
-constexpr int most_claims = 3;
+constexpr int max_claims = 3;
 
 WallTime plus(WallTime time, Duration duration) {
   return time + std::chrono::floor<std::chrono::microseconds>(duration);
@@ -24,7 +22,7 @@ CacheRebuild::CacheRebuild(Context context, std::string key, std::string lock_ke
       tags_(context_, terms_.tags) {}
 
 Duration CacheRebuild::lease_ttl() const {
-  return terms_.rebuild_ttl - cache_slack - longest_cache_nap;
+  return terms_.rebuild_ttl - cache_slack - max_cache_nap;
 }
 
 bool CacheRebuild::take_lock(std::string& rival, bool unlocked) {
@@ -35,19 +33,18 @@ bool CacheRebuild::take_lock(std::string& rival, bool unlocked) {
   return lease_.has_value();
 }
 
-void CacheRebuild::give_back() {
-  static_cast<void>(attempt([&] { end(true); }));  // it ends by itself
+void CacheRebuild::release_added() {
+  static_cast<void>(attempt([&] { end(true); }));  // the lock expires
   lease_.reset();
 }
 
-// Adds a placeholder and reads what is there and the tags, in one trip. Each attempt has its own build: one
-// whose reply was lost may be executed after an invalidation, and must not be taken for the one that was
-// invalidated.
+// Adds a placeholder and reads the value and the tags, in one trip. Each attempt has its own build: an add
+// whose reply was lost may be executed after an invalidation, and must differ from the invalidated value.
 std::optional<CacheRecord> CacheRebuild::claim() {
   begun_at_ = context_.clock.wall();
   std::optional<CacheRecord> there;
   bool renew = false;
-  for (int attempt = 0; attempt < most_claims && replaces_.empty(); ++attempt) {
+  for (int attempt = 0; attempt < max_claims && replaces_.empty(); ++attempt) {
     CacheRecord placeholder;
     placeholder.build = context_.random.token();
     placeholder.placeholder = true;
@@ -58,13 +55,14 @@ std::optional<CacheRecord> CacheRebuild::claim() {
     tags_.ask(batch);
     const std::vector<Reply> replies = context_.cluster.execute(batch);
     const bool miss = expect_read(context_.cluster, replies[1]).outcome == Outcome::miss;
-    // What was refused after it was stored is still seen behind it.
+    // A placeholder that was stored although its add was refused is still read.
     const bool ours = !miss && cache_identity_of(replies[1].value) == placeholder.build;
     if ((miss || ours) && replies[0].is(ReplyFailure::Kind::refused)) expect(context_.cluster, replies[0]);
     tagged_ = tags_.take(std::span(replies).subspan(2));
     if (miss) continue;
     there = own_cache_record(key_, replies[1].value, context_.cluster.address_of(replies[1].server));
     replaces_ = cache_identity_of(replies[1].value);
+    seen_ = ours ? replies[0].cas : CasUnique();
     renew = !ours && ends_soon(there);
   }
   if (there) keep_until_ = there->stale_until;
@@ -97,6 +95,12 @@ CacheRebuild::Stored CacheRebuild::store(CacheRecord record) {
   record.fresh_until = plus(now, terms_.ttl);
   record.stale_until = plus(record.fresh_until, terms_.stale);
   const Write write{encode(record), Exptime::after(terms_.ttl + terms_.stale + cache_slack, now), 0};
+  // Usually nothing has changed since the placeholder was stored. Otherwise, or after a lost reply, the value
+  // is read.
+  if (seen_.value != 0) {
+    const Request replace = Request::compare_and_set(key_, write.value, write.exptime, seen_);
+    if (context_.cluster.execute(replace).outcome == Outcome::stored) return Stored::stored;
+  }
   bool stored = false;
   cas_update(context_, key_, [&](const Observed& observed) -> std::optional<Write> {
     const std::string found = observed.found ? cache_identity_of(observed.value) : std::string();

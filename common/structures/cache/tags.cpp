@@ -11,7 +11,7 @@ namespace mcds {
 namespace {
 
 constexpr std::uint64_t lowest_number = std::uint64_t{1} << 62;
-constexpr int most_increments = 3;
+constexpr int max_increments = 3;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ CacheTags::CacheTags(const Context& context, std::vector<std::string> names)
   for (const std::string& name : names_) keys_.push_back(structure_key(context_, "cachetag", name));
 }
 
-// Each has as many digits, and stays below 2^63, above which old servers refuse some increments.
+// Returns a random number. All have 19 digits and stay below 2^63, above which old servers refuse increments.
 std::string CacheTags::number() const {
   return std::to_string(lowest_number | (context_.random.bits() >> 3));
 }
@@ -32,8 +32,9 @@ std::vector<CacheTag> CacheTags::take(std::span<const Reply> replies) const {
     if (expect_read(context_.cluster, replies[i]).outcome == Outcome::miss) continue;
     tag.number = replies[i].value;
     if (!parse_u64(tag.number))
-      throw CorruptData(keys_[i] + " holds another program's value, not a tag; use another tag or remove it",
-                        context_.cluster.address_of(replies[i].server));
+      throw CorruptData(
+          keys_[i] + " holds another program's data, not a tag; use another tag or remove the key",
+          context_.cluster.address_of(replies[i].server));
   }
   return tags;
 }
@@ -63,7 +64,7 @@ std::vector<CacheTag> CacheTags::made(std::vector<CacheTag> tags) const {
   return tags;
 }
 
-// What may have been incremented is incremented again.
+// A tag that may have been incremented is incremented again.
 std::vector<CacheTags::Expired> CacheTags::expire() const {
   std::vector<Expired> expired(keys_.size());
   std::vector<std::size_t> left(keys_.size());
@@ -76,7 +77,7 @@ std::vector<CacheTags::Expired> CacheTags::expire() const {
     for (std::size_t k = 0; k < replies.size(); ++k) {
       Expired& one = expired[left[k]];
       one.server = replies[k].server;
-      if (replies[k].unknown() && attempt < most_increments) {
+      if (replies[k].unknown() && attempt < max_increments) {
         unknown.push_back(left[k]);
         continue;
       }

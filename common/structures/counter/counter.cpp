@@ -1,6 +1,5 @@
 #include "common/structures/counter/counter.hpp"
 
-#include <memory>
 #include <memory_resource>
 #include <unordered_map>
 
@@ -11,7 +10,7 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t bytes_of_a_name = 64;  // in the map that finds equal ones
+constexpr std::size_t bytes_of_a_name = 64;  // in the map that finds equal names
 constexpr std::uint64_t end_of_safe_values = std::uint64_t{1} << 63;
 
 InvalidInput too_large(std::string_view what) {
@@ -23,7 +22,7 @@ bool is_safe(std::uint64_t a, std::uint64_t b) {
   return a < end_of_safe_values && b < end_of_safe_values - a;
 }
 
-// Seen before it was changed, and no record of ours.
+// Returns true if the old value was foreign text.
 bool is_text(const Reply& reply) {
   return reply.is(ReplyFailure::Kind::not_a_number) && !reply.value.empty() &&
          !reply.value.starts_with("C1 ");
@@ -33,12 +32,12 @@ bool is_miss(const Reply& reply) {
   return reply.outcome == Outcome::miss || reply.outcome == Outcome::not_found;
 }
 
-// What `reply` says of the only copy, if it is missing: then it need not be read.
+// Returns `reply` as the reading of a single copy if it is a miss, so that the copy need not be read.
 std::span<const Reply> read_by(const Reply& reply) {
   return is_miss(reply) ? std::span(&reply, 1) : std::span<const Reply>();
 }
 
-// Sums up equal names.
+// Adds up the increments of equal names.
 IncrementResults group(std::span<const Increment> batch) {
   IncrementResults results;
   std::pmr::monotonic_buffer_resource memory(batch.size() * bytes_of_a_name);
@@ -68,7 +67,17 @@ void check_counter_value(std::uint64_t value, std::string_view what, std::uint64
 Counter::Counter(const Context& context, Names names)
     : context_(names == Names::whole_keys ? context.in_copies(1) : context), names_(names) {}
 
-// The tombstones of several copies say together that the counter was removed.
+std::string Counter::key_of(const std::string& name) const {
+  if (names_ == Names::whole_keys) return whole_key(context_.key_prefix, name);
+  std::string key = copied_key(context_, "counter", name);
+  if (name.find(":limit:") != std::string::npos && !structure_named("counter:" + name)->is_root)
+    throw InvalidInput(
+        "a counter's name must not end in ':limit:' and two numbers, which is reserved for uses of limits; "
+        "use another name");
+  return key;
+}
+
+// A removed counter is recognized by the tombstones of all copies together.
 CopyCountGuard Counter::guard(const Context& context, const std::string& name, const std::string& window) {
   const auto roots_exist = [context](std::span<const std::string> roots, std::size_t copies) {
     const Clock& clock = context.clock;
@@ -76,8 +85,8 @@ CopyCountGuard Counter::guard(const Context& context, const std::string& name, c
     for (const std::string& root : roots) {
       auto record = Counter(context.in_copies(copies)).record_in(root);
       if (!record) return true;
-      // Where the item ends with it, its server knows better than our clock.
-      if (record->age(clock.wall()) || !record->replaced()) all.learn(*record);
+      // If the item expires with the record, its server knows that better than our clock.
+      if (record->age(clock.wall()) || !record->replaced()) all.merge(*record);
     }
     return all.exists();
   };
@@ -101,7 +110,7 @@ std::function<IncrementResults()> Counter::begin_incr(std::span<const Increment>
                                                       const IncrOptions& options) {
   IncrementResults results = group(batch);
   std::vector<Request> requests;
-  std::vector<std::size_t> sent, open;  // of one trip, and of more
+  std::vector<std::size_t> sent, open;  // names that take one trip, and more
   requests.reserve(results.of_names.size());
   sent.reserve(results.of_names.size());
   for (std::size_t i = 0; i < results.of_names.size(); ++i) {
@@ -119,10 +128,10 @@ std::function<IncrementResults()> Counter::begin_incr(std::span<const Increment>
   return [this, options, pending, results = std::move(results), sent = std::move(sent),
           open = std::move(open)]() mutable {
     std::vector<Reply> replies = pending ? pending->finish() : std::vector<Reply>();
-    std::vector<Reply> known(open.size());  // of those that are open
+    std::vector<Reply> known(open.size());  // replies, in the order of `open`
     for (std::size_t i = 0; i < sent.size(); ++i) {
       IncrementResult& result = results.of_names[sent[i]];
-      keep_answer(result.answer, [&] {
+      capture_failure(result.answer, [&] {
         auto answer = counted(result.name, replies[i]);
         if (answer) return std::move(*answer);
         open.push_back(sent[i]);
@@ -130,13 +139,13 @@ std::function<IncrementResults()> Counter::begin_incr(std::span<const Increment>
         return CounterAnswer();
       });
     }
-    side_by_side(open.size(), [&](std::size_t i, Counter& counter) {
+    fibers(open.size(), [&](std::size_t i, Counter& counter) {
       IncrementResult& result = results.of_names[open[i]];
       const auto added = [&](bool, std::uint64_t now) {
         check_counter_value(now, "the new value", result.delta);
         return std::optional(result.delta);
       };
-      keep_answer(result.answer, [&] {
+      capture_failure(result.answer, [&] {
         return CounterCopies::of(counter, result.name, {}, read_by(known[i]))->count(added, options);
       });
     });
@@ -144,8 +153,8 @@ std::function<IncrementResults()> Counter::begin_incr(std::span<const Increment>
   };
 }
 
-// What its server counts by itself; nullopt: the copies are to be read. Where it may be elsewhere, only what
-// is there is counted.
+// Returns the request if the server can count in one trip, or nullopt if the copies must be read first. If
+// the counter may exist with another copy count, the request counts only an existing one.
 std::optional<Request> Counter::first_request(const IncrementResult& increment,
                                               const IncrOptions& options) const {
   std::string key = key_of(increment.name);
@@ -162,7 +171,7 @@ std::optional<Request> Counter::first_request(const IncrementResult& increment,
   return request;
 }
 
-// What a server counted; nullopt: it takes more trips.
+// Returns the answer if the server counted, or nullopt if more trips are needed. Otherwise throws.
 std::optional<CounterAnswer> Counter::counted(const std::string& name, const Reply& reply) const {
   if (reply.outcome == Outcome::stored)
     return CounterAnswer{
@@ -171,7 +180,7 @@ std::optional<CounterAnswer> Counter::counted(const std::string& name, const Rep
   fail(name, reply);
 }
 
-// What `reply`, which is no answer, means for a change.
+// Throws the error for a failed change.
 void Counter::fail(const std::string& name, const Reply& reply) const {
   const std::string server = context_.cluster.address_of(reply.server);
   if (is_text(reply)) throw CorruptData(no_counter_message(name, reply.value), server);
@@ -181,7 +190,8 @@ void Counter::fail(const std::string& name, const Reply& reply) const {
                    server);
 }
 
-// Servers count text down that begins with a number: it is stored again, unless somebody was faster.
+// Restores text that begins with a number and that a server decremented, unless it has changed. Throws
+// CorruptData.
 void Counter::put_back(const std::string& name, const Reply& text, std::uint64_t counted) const {
   const std::string key = key_of(name);
   const Reply now = expect_read(context_.cluster, context_.cluster.execute(Request::probe(key, text.server)));
@@ -218,21 +228,22 @@ std::vector<CounterAnswer> Counter::get(std::span<const std::string> names) {
   std::vector<CounterAnswer> answers(names.size());
   std::vector<Request> requests;
   for (const std::string& name : names) {
-    // A record in several copies may be remembered after its end: what is left of its item says when that is.
+    // The item of a replicated record may outlive the record's expiry. Its remaining ttl shows the time by
+    // the clock that set the expiry (read_clock).
     requests.push_back(read_of_copy(context_, key_of(name), true));
   }
   const CopyReplies replies = execute_copies(context_, requests);
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    keep_answer(answers[i], [&] {
+    capture_failure(answers[i], [&] {
       auto answer = CounterCopies::of(*this, names[i], {}, replies[i])->get_at_once();
       if (!answer) open.push_back(i);
       return answer ? std::move(*answer) : CounterAnswer();
     });
   }
-  side_by_side(open.size(), [&](std::size_t i, Counter& counter) {
-    keep_answer(answers[open[i]],
-                [&] { return CounterCopies::of(counter, names[open[i]], {}, replies[open[i]])->get(); });
+  fibers(open.size(), [&](std::size_t i, Counter& counter) {
+    capture_failure(answers[open[i]],
+                    [&] { return CounterCopies::of(counter, names[open[i]], {}, replies[open[i]])->get(); });
   });
   return answers;
 }
@@ -254,15 +265,17 @@ CounterAnswer Counter::take(const std::string& name) {
     CounterAnswer answer = CounterCopies::of(counter, name)->count(added, {});
     answer.value = taken;
     return answer;
-  } catch (const UnknownOutcome& lost) {  // what is named is what the write in doubt would have taken
-    throw UnknownOutcome("it may have taken " + std::to_string(taken) + ": " + lost.what(), lost.server());
+  } catch (const UnknownOutcome& lost) {  // `taken` is the amount of the write with the unknown outcome
+    throw UnknownOutcome(
+        "the counter may have been reset; if so, " + std::to_string(taken) + " was taken: " + lost.what(),
+        lost.server());
   }
 }
 
 std::vector<CounterAnswer> Counter::remove(std::span<const std::string> names) {
   std::vector<CounterAnswer> answers(names.size());
-  side_by_side(names.size(), [&](std::size_t i, Counter& counter) {
-    keep_answer(answers[i], [&] {
+  fibers(names.size(), [&](std::size_t i, Counter& counter) {
+    capture_failure(answers[i], [&] {
       if (has_copy_counts()) return CounterCopies::of(counter, names[i])->remove();
       Cluster& cluster = counter.context_.cluster;
       const Reply reply = expect(cluster, cluster.execute(Request::remove(key_of(names[i]))));

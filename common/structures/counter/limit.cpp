@@ -1,10 +1,8 @@
-// The uses of a limit: aligned windows, one counter each; and the sliding window, one record.
-#include <algorithm>
+// Counts the uses of a limit: in aligned windows by one counter each, or in a sliding window by one record.
 #include <unordered_map>
 
 #include "common/base/bytes.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/structures/counter/counter.hpp"
 #include "common/structures/counter/replicated.hpp"
 #include "common/structures/counter/sliding.hpp"
 
@@ -16,7 +14,7 @@ using std::chrono::milliseconds;
 
 }  // namespace
 
-// The uses that are asked for now.
+// Counts uses as of one moment.
 class Counter::Limiting {
  public:
   Limiting(const Counter& counter, const LimitRule& rule)
@@ -31,8 +29,9 @@ class Counter::Limiting {
     end_ = WallTime((window + 1) * period_);
   }
 
-  // One use, by what is stored. What is denied is not counted, so the uses that it would make are said. Who
-  // counted first on different copies sees it on the one where both are told, and takes its own back.
+  // Counts one use. A denied use is not counted, so the answer states the uses that it would have made. Two
+  // clients that counted first on different copies see both uses when they write the copies back, and take
+  // their own back if the sum is too large.
   LimitResult ask(const LimitUse& use) const {
     if (rule_.sliding) return slide(use);
     const auto copies = [&] { return CounterCopies::of(counter_, use.name, window_); };
@@ -57,8 +56,7 @@ class Counter::Limiting {
     return result(use, std::move(counted));
   }
 
-  // Those of uses[which], counted by their servers in one trip; those of one name must not depend on each
-  // other's refusal.
+  // Counts uses[which] in one trip. Uses of one name must not depend on each other's denial.
   void count(std::span<const LimitUse> uses, std::span<const std::size_t> which,
              std::span<LimitResult> results) const {
     const Exptime exptime = Exptime::at(end_of_key(), now_);
@@ -68,12 +66,12 @@ class Counter::Limiting {
       requests.push_back(Request::incr_or_create(counter_.key_of(uses[i].name) + window_, uses[i].cost,
                                                  uses[i].cost, exptime));
     const std::vector<Reply> replies = context_.cluster.execute(requests);
-    // A refused large cost must not use up what smaller ones could have. Lost, this only denies more.
+    // A denied large cost must not use up what smaller ones could have. A lost refund only denies more uses.
     std::vector<Request> refunds;
     std::vector<std::size_t> created;
     for (std::size_t k = 0; k < which.size(); ++k) {
       const std::size_t i = which[k];
-      keep_answer(results[i], [&] {
+      capture_failure(results[i], [&] {
         const auto counted = counter_.counted(uses[i].name, replies[k]);
         if (!counted) counter_.fail(uses[i].name, replies[k]);
         if (counted->created && counter_.has_copy_counts()) created.push_back(i);
@@ -83,7 +81,7 @@ class Counter::Limiting {
         refunds.push_back(Request::decr(requests[k].key, uses[i].cost));
     }
     if (!refunds.empty()) context_.cluster.execute(refunds);
-    counter_.side_by_side(created.size(), [&](std::size_t k, Counter& counter) {
+    counter_.fibers(created.size(), [&](std::size_t k, Counter& counter) {
       const std::string& name = uses[created[k]].name;
       const auto is_of_it = [&](std::size_t i) { return uses[i].name == name; };
       const auto here = attempt([&] {
@@ -100,7 +98,7 @@ class Counter::Limiting {
   }
 
  private:
-  // Of a window that was begun by `ours()` uses: nobody counts the same ones in another number of copies.
+  // Throws if a window begun by `ours()` uses also exists with another number of copies, after removing it.
   template <typename Ours>
   void expect_only_here(const Context& context, const std::string& name, const Ours& ours) const {
     const CopyCountGuard guard = Counter::guard(context, name, window_);
@@ -114,15 +112,16 @@ class Counter::Limiting {
                           [&] { return remove_created(context.cluster, std::span(&get, 1), is_ours); });
   }
 
-  // The window is in the key: living on past its end by a guard for skew and ticks harms nobody.
+  // Returns when the key expires. The window is in the key, so that it outlives the window by a guard for
+  // skew and ticks is harmless.
   WallTime end_of_key() const { return end_ + std::chrono::seconds(2) + period_ / 2; }
 
-  // An answer that took so long that the window's key may have expired before the request arrived allows
-  // nothing.
+  // Returns true if the key may have expired before the request arrived. Such a late answer allows nothing.
   bool is_late() const { return context_.clock.wall() >= end_ + period_ / 2; }
   Contention too_slow(const LimitUse& use) const {
     return Contention(
-        "the server answers too slowly for a window of this length; nothing is allowed",
+        "the server answers too slowly for a window of this length, so nothing is allowed; use a longer "
+        "--per",
         context_.cluster.address_of(context_.cluster.placement().server_of(counter_.key_of(use.name))));
   }
 
@@ -140,7 +139,7 @@ class Counter::Limiting {
   LimitResult slide(const LimitUse& use) const {
     const SlidingLimit limit{rule_.max, period_};
     const std::string key = Counter(context_.in_copies(1)).key_of(use.name) + prefix_ + "sliding";
-    std::optional<milliseconds> too_late;  // counted, and the answer came after that
+    std::optional<milliseconds> too_late;  // counted, but the answer came after that
     const SteadyTime over = context_.clock.steady() + period_;
     for (;;) {
       SlidingUses::Answer answer;
@@ -148,8 +147,10 @@ class Counter::Limiting {
       const auto decide = [&](const Observed& observed) -> std::optional<Write> {
         auto uses = observed.found ? SlidingUses::parse(observed.value) : SlidingUses();
         if (!uses)
-          throw CorruptData(key + " holds something else than the uses of a limit",
-                            context_.cluster.address_of(observed.server));
+          throw CorruptData(
+              "the key " + key +
+                  " holds another program's data, not a rate limit; use another name or remove the key",
+              context_.cluster.address_of(observed.server));
         if (too_late) uses->withdraw(*too_late, use.cost);
         asked = context_.clock.steady();
         const WallTime now = uses->corrected(limit, context_.clock.wall(), observed.ttl);
@@ -173,7 +174,7 @@ class Counter::Limiting {
   const LimitRule& rule_;
   milliseconds period_;
   WallTime now_, end_;
-  std::string prefix_, window_;  // what follows a counter's key: of any window, of this one
+  std::string prefix_, window_;  // what follows a counter's key: for any window, for this one
 };
 
 void Counter::check_limit(const LimitUse& use, const LimitRule& rule) const {
@@ -187,7 +188,8 @@ void Counter::check_limit(const LimitUse& use, const LimitRule& rule) const {
 
 std::vector<LimitResult> Counter::limit(std::span<const LimitUse> uses, const LimitRule& rule) {
   const bool at_once = server_counts() && !rule.sliding && !rule.peek;
-  // Which uses go in which round.
+  // The uses of one round are counted concurrently. Two uses of one counter are in different rounds; they
+  // may share one only if the server counts and both cost 1.
   std::vector<std::vector<std::size_t>> rounds;
   struct Last {
     std::size_t round;
@@ -205,8 +207,8 @@ std::vector<LimitResult> Counter::limit(std::span<const LimitUse> uses, const Li
   std::vector<LimitResult> results(uses.size());
   for (const auto& round : rounds) {
     if (at_once) Limiting(*this, rule).count(uses, round, results);
-    side_by_side(at_once ? 0 : round.size(), [&](std::size_t k, Counter& counter) {
-      keep_answer(results[round[k]], [&] { return Limiting(counter, rule).ask(uses[round[k]]); });
+    fibers(at_once ? 0 : round.size(), [&](std::size_t k, Counter& counter) {
+      capture_failure(results[round[k]], [&] { return Limiting(counter, rule).ask(uses[round[k]]); });
     });
   }
   return results;

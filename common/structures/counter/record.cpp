@@ -13,10 +13,10 @@ namespace mcds {
 
 namespace {
 
-constexpr const char* single_life = "0000000000000001";
-constexpr std::string_view kinds = "rbs";  // as in Kind
+constexpr const char* single_incarnation = "0000000000000001";
+constexpr std::string_view kinds = "rbs";  // indexed by Kind
 
-using Base = CounterRecord::Base;
+using Epoch = CounterRecord::Epoch;
 using Count = CounterRecord::Count;
 
 std::int64_t next_second(auto time) {
@@ -27,45 +27,45 @@ WallTime time_of(std::int64_t second) {
   return WallTime(std::chrono::seconds(std::min(second, latest_second)));
 }
 
-// `<changes>:<sum>`
+// Parses `<changes>:<sum>`.
 std::optional<Count> read_count(std::string_view text) {
   const auto changes = parse_u64(take_word(text, ':'));
   const auto sum = parse_u64(text);
   return changes && sum ? std::optional(Count{*changes, *sum}) : std::nullopt;
 }
 
-// `<life>:<changes>:<sum>[-<changes>:<sum>],…`
-bool read_lives(std::string_view text, CounterRecord& into) {
+// Parses `<incarnation>:<changes>:<sum>[-<changes>:<sum>],…`.
+bool read_starts(std::string_view text, CounterRecord& into) {
   for (std::string_view entry : split(text, ',')) {
     const std::string_view name = take_word(entry, ':');
     const auto made = read_count(take_word(entry, '-'));
     const auto taken = entry.empty() ? Count() : read_count(entry);
-    if (!parse_hex64(name) || !made || !taken) return false;
-    if (!into.lives.emplace(name, CounterRecord::Life{*made, *taken}).second) return false;
+    if (!is_identifier(name) || !made || !taken) return false;
+    if (!into.incarnations.emplace(name, CounterRecord::Life{*made, *taken}).second) return false;
   }
   return true;
 }
 
-// `<number><kind><value>:<mark>`
-bool read_base(std::string_view text, Base& into) {
+// Parses `<number><kind><value>:<mark>`.
+bool read_base(std::string_view text, Epoch& into) {
   const std::size_t letter = text.find_first_of(kinds);
   if (letter == std::string_view::npos) return false;
-  into.kind = static_cast<Base::Kind>(kinds.find(text[letter]));
+  into.kind = static_cast<Epoch::Kind>(kinds.find(text[letter]));
   const auto number = parse_u64(text.substr(0, letter));
   text.remove_prefix(letter + 1);
   const auto value = parse_u64(take_word(text, ':'));
   into.number = number.value_or(0);
   into.value = value.value_or(0);
   into.mark = text;
-  return into.number != 0 && into.number < CounterRecord::most_bases && value && parse_hex64(text);
+  return into.number != 0 && into.number < CounterRecord::max_epochs && value && is_identifier(text);
 }
 
-// `<ids> [@<expiry>]`
+// Parses the end of a record, `<ids> [@<expiry>]`.
 bool read_end(std::span<const std::string_view> words, CounterRecord& into) {
   if (words.empty() || words.size() > 2) return false;
   for (const std::string_view id : split(words[0], ',')) {
     if (words[0] == "-") break;
-    if (!parse_hex64(id)) return false;
+    if (!is_identifier(id)) return false;
     into.ids.emplace_back(id);
   }
   if (words.size() == 1) return true;
@@ -74,27 +74,27 @@ bool read_end(std::span<const std::string_view> words, CounterRecord& into) {
   return expiry && *expiry >= 0 && *expiry <= latest_second;
 }
 
-// `C1 <changes> <sum>`, and the end
+// Parses `C1 <changes> <sum> <ids> [@<expiry>]`.
 bool read_single(std::span<const std::string_view> words, CounterRecord& into) {
   const auto changes = parse_u64(words[1]);
   const auto sum = parse_u64(words[2]);
   if (!changes || !sum) return false;
-  into.life = single_life;
-  into.base.kind = Base::Kind::begun;
-  // Of no change nothing is learned: what another program wrote so is a base.
+  into.incarnation = single_incarnation;
+  into.base.kind = Epoch::Kind::begun;
+  // A record with no changes would merge into nothing. If another program wrote its sum so, it is the base.
   if (*changes == 0) into.base.value = *sum;
-  into.lives[single_life].made = {*changes, *changes == 0 ? 0 : *sum};
+  into.incarnations[single_incarnation].made = {*changes, *changes == 0 ? 0 : *sum};
   return read_end(words.subspan(3), into);
 }
 
-// `C3 <life> <base> <lives>`, and the end
+// Parses `C3 <incarnation> <base> <incarnations> <ids> [@<expiry>]`.
 bool read_several(std::span<const std::string_view> words, CounterRecord& into) {
-  into.life = words[1];
-  return parse_hex64(words[1]) && read_base(words[2], into.base) && read_lives(words[3], into) &&
-         into.lives.contains(into.life) && read_end(words.subspan(4), into);
+  into.incarnation = words[1];
+  return is_identifier(words[1]) && read_base(words[2], into.base) && read_starts(words[3], into) &&
+         into.incarnations.contains(into.incarnation) && read_end(words.subspan(4), into);
 }
 
-// What `read` makes of the words of a record that begins with `head`.
+// Returns the record that `read` parses from the words, if the record begins with `head`.
 template <typename Read>
 std::optional<CounterRecord> read_record(std::string_view text, std::string_view head, const Read& read) {
   const auto body = unseal(text);
@@ -105,8 +105,8 @@ std::optional<CounterRecord> read_record(std::string_view text, std::string_view
   return good ? std::optional(std::move(record)) : std::nullopt;
 }
 
-void append_life(std::string& text, const std::string& name, const CounterRecord::Life& life) {
-  const auto [made, taken] = life;
+void append_incarnation(std::string& text, const std::string& name, const CounterRecord::Life& incarnation) {
+  const auto [made, taken] = incarnation;
   append_all(text, {name, ":", std::to_string(made.changes), ":", std::to_string(made.sum)});
   if (taken.changes > 0)
     append_all(text, {"-", std::to_string(taken.changes), ":", std::to_string(taken.sum)});
@@ -114,7 +114,7 @@ void append_life(std::string& text, const std::string& name, const CounterRecord
 
 }  // namespace
 
-bool Base::beats(const Base& other) const {
+bool Epoch::beats(const Epoch& other) const {
   constexpr auto never = std::numeric_limits<std::int64_t>::max();
   if (number != other.number) return number > other.number;
   if (kind != other.kind) return kind > other.kind;
@@ -123,10 +123,10 @@ bool Base::beats(const Base& other) const {
   return expires_at.value_or(never) > other.expires_at.value_or(never);
 }
 
-CounterRecord CounterRecord::of_new_life(bool single, Random& random) {
+CounterRecord CounterRecord::of_new_incarnation(bool single, Random& random) {
   CounterRecord record;
-  record.life = single ? std::string(single_life) : random.token();
-  record.lives[record.life];
+  record.incarnation = single ? std::string(single_incarnation) : random.token();
+  record.incarnations[record.incarnation];
   return record;
 }
 
@@ -136,13 +136,13 @@ std::string CounterRecord::text() const {
   if (is_single()) {
     body = "C1 " + std::to_string(changes()) + ' ' + std::to_string(sum()) + ' ';
   } else {
-    append_all(body, {"C3 ", life, " ", std::to_string(base.number)});
+    append_all(body, {"C3 ", incarnation, " ", std::to_string(base.number)});
     body += kinds[static_cast<std::size_t>(base.kind)];
     append_all(body, {std::to_string(base.value), ":", base.mark, " "});
-    append_life(body, life, lives.at(life));
-    for (const auto& [name, state] : lives) {
-      if (name == life || state.made.changes == 0) continue;
-      append_life(body += ',', name, state);
+    append_incarnation(body, incarnation, incarnations.at(incarnation));
+    for (const auto& [name, state] : incarnations) {
+      if (name == incarnation || state.made.changes == 0) continue;
+      append_incarnation(body += ',', name, state);
     }
     body += ' ';
   }
@@ -156,51 +156,52 @@ std::optional<CounterRecord> CounterRecord::parse(std::string_view text) {
   const auto number = parse_padded_u64(text);
   if (!number) return read_record(text, "C1", read_single);
   CounterRecord record;
-  record.life = single_life;
-  record.lives[record.life];
-  record.base = {.kind = Base::Kind::begun, .value = *number, .plain = true};
+  record.incarnation = single_incarnation;
+  record.incarnations[record.incarnation];
+  record.base = {.kind = Epoch::Kind::begun, .value = *number, .plain = true};
   return record;
 }
 
 bool CounterRecord::is_single() const {
-  return life == single_life;
+  return incarnation == single_incarnation;
 }
 
-// A change that was made is among the ids until 64 others have followed.
-std::optional<bool> CounterRecord::tells(std::string_view id, const std::string& of_life,
+// A change is among the ids until 64 others have followed it.
+std::optional<bool> CounterRecord::tells(std::string_view id, const std::string& of_incarnation,
                                          std::uint64_t before) const {
   if (std::ranges::find(ids, id) != ids.end()) return true;
-  const bool would_show = life == of_life && changes() >= before && changes() - before <= kept_ids;
+  const bool would_show =
+      incarnation == of_incarnation && changes() >= before && changes() - before <= kept_ids;
   return would_show ? std::optional(false) : std::nullopt;
 }
 
 std::uint64_t CounterRecord::sum() const {
-  std::uint64_t total = base.kind == Base::Kind::removed ? 0 : base.value;
-  for (const auto& [name, state] : lives) total += state.made.sum - state.taken.sum;
+  std::uint64_t total = base.kind == Epoch::Kind::removed ? 0 : base.value;
+  for (const auto& [name, state] : incarnations) total += state.made.sum - state.taken.sum;
   return !base.plain && static_cast<std::int64_t>(total) < 0 ? 0 : total;
 }
 
-void CounterRecord::learn(const CounterRecord& other) {
+void CounterRecord::merge(const CounterRecord& other) {
   if (other.base.beats(base)) base = other.base;
-  for (const auto& [name, state] : other.lives) {
-    Life& mine = lives[name];
-    mine.made.learn(state.made);
-    mine.taken.learn(state.taken);
-    mine.made.learn(mine.taken);
+  for (const auto& [name, state] : other.incarnations) {
+    Life& mine = incarnations[name];
+    mine.made.merge(state.made);
+    mine.taken.merge(state.taken);
+    mine.made.merge(mine.taken);
   }
 }
 
-// Of plain ones nothing tells which is the later.
+// Neither of two plain values is known to be the later one.
 bool CounterRecord::covers(const CounterRecord& other) const {
   if (base.plain || other.base.plain) return base.plain == other.base.plain && sum() == other.sum();
-  return !other.base.beats(base) && std::ranges::all_of(other.lives, [&](const auto& entry) {
-    const auto mine = lives.find(entry.first);
-    return (mine == lives.end() ? Life() : mine->second).covers(entry.second);
+  return !other.base.beats(base) && std::ranges::all_of(other.incarnations, [&](const auto& entry) {
+    const auto mine = incarnations.find(entry.first);
+    return (mine == incarnations.end() ? Life() : mine->second).covers(entry.second);
   });
 }
 
 bool CounterRecord::exists() const {
-  return base.kind != Base::Kind::removed || std::ranges::any_of(lives, [](const auto& entry) {
+  return base.kind != Epoch::Kind::removed || std::ranges::any_of(incarnations, [](const auto& entry) {
            return entry.second.made.changes > entry.second.taken.changes;
          });
 }
@@ -220,21 +221,21 @@ void CounterRecord::read_clock(std::chrono::seconds left, WallTime now) {
   const auto last = end();
   if (base.plain || !last) return;
   const auto ahead = std::chrono::round<std::chrono::seconds>(time_of(*last) - left - now);
-  if (std::chrono::abs(ahead) > most_late) base.ahead = ahead;
+  if (std::chrono::abs(ahead) > max_late) base.ahead = ahead;
 }
 
 bool CounterRecord::age(WallTime now) {
   if (replaced() && exists() && has_expired(now)) {
-    base.kind = Base::Kind::removed;
+    base.kind = Epoch::Kind::removed;
     base.value = static_cast<std::uint64_t>(*base.expires_at + std::chrono::seconds(remembered_for).count());
-    for (auto& [name, state] : lives) state.taken = state.made;
+    for (auto& [name, state] : incarnations) state.taken = state.made;
   }
   return !has_expired(now);
 }
 
-bool CounterRecord::is_strange_to(const CounterRecord& other) const {
-  return std::ranges::any_of(other.lives, [this](const auto& entry) {
-    return entry.second.made.changes != 0 && !lives.contains(entry.first);
+bool CounterRecord::is_unrelated_to(const CounterRecord& other) const {
+  return std::ranges::any_of(other.incarnations, [this](const auto& entry) {
+    return entry.second.made.changes != 0 && !incarnations.contains(entry.first);
   });
 }
 
@@ -244,7 +245,7 @@ bool CounterRecord::has_expired(WallTime now) const {
   return base.expires_at && time_of(*base.expires_at) <= now;
 }
 
-void CounterRecord::begin(Base from) {
+void CounterRecord::begin(Epoch from) {
   base = std::move(from);
   if (is_single())
     base.number = 1;
@@ -253,7 +254,7 @@ void CounterRecord::begin(Base from) {
 }
 
 void CounterRecord::count(std::uint64_t delta, std::string id) {
-  Count& mine = lives[life].made;
+  Count& mine = incarnations[incarnation].made;
   ++mine.changes;
   mine.sum += delta;
   if (ids.size() == kept_ids) ids.erase(ids.begin());

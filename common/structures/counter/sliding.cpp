@@ -14,12 +14,12 @@ using std::chrono::milliseconds;
 using std::chrono_literals::operator""ms;
 
 constexpr std::string_view mark = "S1";
-constexpr std::uint64_t most_exact = 1000;
+constexpr std::uint64_t max_exact = 1000;
 
-// Of the times that are told apart.
+// Returns the distance between times that are kept apart.
 std::int64_t step_of(const SlidingLimit& limit) {
-  if (limit.max <= most_exact) return 1;
-  return std::max<std::int64_t>(1, limit.period.count() / static_cast<std::int64_t>(most_exact));
+  if (limit.max <= max_exact) return 1;
+  return std::max<std::int64_t>(1, limit.period.count() / static_cast<std::int64_t>(max_exact));
 }
 
 std::int64_t rounded_up(std::int64_t time, std::int64_t step) {
@@ -56,7 +56,7 @@ std::string SlidingUses::text() const {
 }
 
 SlidingUses::Answer SlidingUses::ask(const SlidingLimit& limit, WallTime now, std::uint64_t cost) {
-  // The clock is cut to whole milliseconds.
+  // The added millisecond is needed because the clock is cut to whole milliseconds.
   const std::int64_t slack = limit.slack().count() + 1;
   const std::int64_t step = step_of(limit);
   std::int64_t at = std::chrono::floor<milliseconds>(now).time_since_epoch().count();
@@ -80,8 +80,8 @@ SlidingUses::Answer SlidingUses::ask(const SlidingLimit& limit, WallTime now, st
   return answer;
 }
 
-// Both the stored and the remaining ttl are rounded to seconds, and the stored one counts from the newest
-// use, whose time is up to a slack after its writer's clock, or from that clock if it is later.
+// Both the stored and the remaining ttl are rounded to seconds. The stored one counts from the newest use,
+// whose time is up to a slack after its writer's clock, or from that clock if it is later.
 WallTime SlidingUses::corrected(const SlidingLimit& limit, WallTime now,
                                 std::optional<std::chrono::seconds> ttl) const {
   if (!ttl || ttl->count() < 0 || uses_.empty()) return now;

@@ -1,13 +1,19 @@
-// Ending a table or hash: its elements first, then the index that lists them, the manifest last, so that a
-// second drop finds what an interrupted one has left. elements.hpp argues what stays.
+// Drops a table or hash: removes the elements that its index lists, then each shard as it was read, and the
+// manifest last, so that a second drop finds what an interrupted one has left.
+//
+// An element that is set after the index was read stays, with its shard. A client that has listed a name and
+// not yet added its element (steps 2 to 4 in set.cpp) is recognized by a young line whose name is absent or
+// has a second line. drop then waits until 2 s after it read the index: by then the element exists and stays,
+// or its client lists it again (step 5). Before a shard is removed, the manifest records it, so a crash
+// leaves nothing that looks lost.
+//
+// drop may leave behind: segments of a shard, if it crashes right after removing the root; with several
+// copies tombstones, for an hour; an empty shard that a fetch created again meanwhile; the manifest's entry
+// of a shard whose creator paused for more than 2 s, which is reported as a loss until the next drop or
+// accept().
 #include <algorithm>
-#include <array>
-#include <functional>
-#include <map>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/elements/elements.hpp"
@@ -19,10 +25,10 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t few_at_once = 64;
-constexpr std::size_t most_at_once = 1024;
+constexpr std::size_t max_at_once = 1024;
 constexpr std::size_t bytes_at_once = 2 << 20;
-constexpr auto longest_doubt = ElementIndex::most_unlisted + std::chrono::milliseconds(200);
-constexpr int most_removals = 4;  // while others compact or heal the index
+constexpr auto max_uncertainty = ElementIndex::max_unlisted + std::chrono::milliseconds(200);
+constexpr int max_removals = 4;  // while others compact or repair the index
 
 }  // namespace
 
@@ -30,18 +36,18 @@ class Elements::Dropping {
  public:
   explicit Dropping(const Elements& elements) : elements_(elements) {}
 
-  // Whether there was anything.
+  // Returns true if there was anything.
   bool run() {
     const auto done = attempt([&] { return drop(); });
     if (!done.failure()) return done.value();
     if (!removes_ || done.failure()->code() == ErrorCode::bad_data) raise(*done.failure());
-    throw UnknownOutcome(
-        std::string("a part of it was removed, and then: ") + done.failure()->what() + "; drop it again",
-        done.failure()->server());
+    throw UnknownOutcome(std::string("some elements may have been removed, then: ") + done.failure()->what() +
+                             "; run the drop again",
+                         done.failure()->server());
   }
 
  private:
-  // What the index says of a name.
+  // The lines of the index for one name.
   struct Listed {
     std::size_t lines = 0;  // of the copy that has most
     bool young = false;
@@ -50,17 +56,17 @@ class Elements::Dropping {
 
   bool drop() {
     if (!read(true)) return false;
-    settle_doubts();
-    for (int round = 1; !remove_shards() && round < most_removals; ++round) static_cast<void>(read(false));
+    resolve_uncertain();
+    for (int round = 1; !remove_shards() && round < max_removals; ++round) static_cast<void>(read(false));
     end();
     return true;
   }
 
-  // The roots of each copy, its manifest first. Throws if one cannot be read.
+  // Returns the roots of each copy, its manifest first. Throws if one cannot be read.
   std::vector<JournalReader> readers() const {
     auto all = expect_all(elements_.copies_.each([&](std::size_t copy) {
       return JournalReader::read(elements_.copies_.at(copy), elements_.index(copy).keys(),
-                                 JournalReader::Roots::to_compare);
+                                 JournalReader::RootRead::to_compare);
     }));
     for (const JournalReader& reader : all) {
       for (std::size_t i = 0; i <= index_shards; ++i) {
@@ -70,8 +76,8 @@ class Elements::Dropping {
     return all;
   }
 
-  // `first`: removes the elements that are listed. Later, a shard that lists more stays. False: there is
-  // nothing.
+  // Reads the index. With `first`, removes the elements that it lists; later, a shard that lists more stays.
+  // Returns false if there is nothing.
   bool read(bool first) {
     auto all = readers();
     if (first) read_at_ = elements_.context_.clock.steady();
@@ -113,7 +119,7 @@ class Elements::Dropping {
     }
     for (const auto& [name, listed] : here) {
       Listed& all = names[name];
-      // One that is lost may have listed it, too.
+      // A lost part may have listed it too.
       all.lines = std::max(all.lines, listed.lines + (contents.loss.any() ? 1 : 0));
       all.young = all.young || listed.young;
     }
@@ -131,8 +137,8 @@ class Elements::Dropping {
       const std::vector<bool> present = remove(window, shard);
       for (std::size_t i = 0; i < window.size(); ++i) {
         const Listed& listed = names.at(window[i]);
-        // Who has listed it may be about to write it.
-        if (listed.young && (!present[i] || listed.lines > 1)) doubts_.emplace_back(window[i], shard);
+        // A client that has listed the name may be about to write it.
+        if (listed.young && (!present[i] || listed.lines > 1)) uncertain_.emplace_back(window[i], shard);
       }
       window.clear();
     };
@@ -143,7 +149,7 @@ class Elements::Dropping {
     if (!window.empty()) flush();
   }
 
-  // Whether each was there. What another client changes meanwhile stays.
+  // Removes the elements and returns whether each existed. Those that another client changes meanwhile stay.
   std::vector<bool> remove(const std::vector<std::string>& names, std::size_t shard) {
     return elements_.versions_.in_use() ? remove_copies(names, shard) : remove_only(names, shard);
   }
@@ -173,7 +179,7 @@ class Elements::Dropping {
       if (hit) removals.push_back(Request::remove_if(gets[present.size()].key, reply.cas));
       present.push_back(hit);
     }
-    window_ = std::clamp(bytes_at_once / (bytes / names.size() + 1), std::size_t{1}, most_at_once);
+    window_ = std::clamp(bytes_at_once / (bytes / names.size() + 1), std::size_t{1}, max_at_once);
     if (removals.empty()) return present;
     removes_ = true;
     for (const Reply& reply : cluster.execute(removals)) {
@@ -182,24 +188,25 @@ class Elements::Dropping {
     return present;
   }
 
-  // Who had listed one of these before they were read has written it by then, or lists it again.
-  void settle_doubts() {
-    if (doubts_.empty()) return;
+  // Waits until clients that had listed these names before the read have written or listed them again.
+  void resolve_uncertain() {
+    if (uncertain_.empty()) return;
     const Duration passed = elements_.context_.clock.steady() - read_at_;
-    if (passed < longest_doubt) elements_.context_.clock.sleep_for(longest_doubt - passed);
-    for (std::size_t first = 0; first < doubts_.size(); first += few_at_once) {
-      const std::size_t count = std::min(few_at_once, doubts_.size() - first);
+    if (passed < max_uncertainty) elements_.context_.clock.sleep_for(max_uncertainty - passed);
+    for (std::size_t first = 0; first < uncertain_.size(); first += few_at_once) {
+      const std::size_t count = std::min(few_at_once, uncertain_.size() - first);
       std::vector<std::string> names;
-      for (std::size_t i = first; i < first + count; ++i) names.push_back(doubts_[i].first);
+      for (std::size_t i = first; i < first + count; ++i) names.push_back(uncertain_[i].first);
       const auto results = elements_.get_here(names);
       for (std::size_t i = 0; i < count; ++i) {
         if (results[i].failure) raise(*results[i].failure);
-        if (results[i].yes) staying_.insert(doubts_[first + i].second);
+        if (results[i].yes) staying_.insert(uncertain_[first + i].second);
       }
     }
   }
 
-  // Of every copy, those that list nothing more. False: one has changed since it was read.
+  // Removes, in every copy, the shards that list nothing more. Returns false if one has changed since the
+  // read.
   bool remove_shards() {
     std::vector<std::vector<std::string>> entries(shards_.size());
     for (std::size_t copy = 0; copy < shards_.size(); ++copy) {
@@ -226,7 +233,7 @@ class Elements::Dropping {
     return going;
   }
 
-  // The loss of what stays is to be told again; a manifest goes if nothing that it names is there.
+  // Records shards that stay, so that their loss is reported, and removes a manifest without existing shards.
   void end() {
     auto all = readers();
     expect_all(elements_.copies_.each([&](std::size_t copy) {
@@ -247,14 +254,14 @@ class Elements::Dropping {
 
   const Elements& elements_;
   SteadyTime read_at_{};
-  std::vector<std::map<std::size_t, JournalContents>> shards_;  // of each copy, without their lines
+  std::vector<std::map<std::size_t, JournalContents>> shards_;  // per copy, without their lines
   std::array<std::unordered_set<std::uint64_t>, index_shards>
-      known_;                                                // digests of the lines that were read first
-  std::set<std::size_t> staying_;                            // shards with something that is newer
-  std::set<std::string> dropped_;                            // entries of the manifest
-  std::vector<std::pair<std::string, std::size_t>> doubts_;  // names, and their shards
+      known_;                      // digests of the line ids that were read first
+  std::set<std::size_t> staying_;  // shards with newer lines or elements
+  std::set<std::string> dropped_;  // entries of the manifest
+  std::vector<std::pair<std::string, std::size_t>> uncertain_;  // names and their shards
   std::size_t window_ = few_at_once;
-  bool removes_ = false;  // something may be gone
+  bool removes_ = false;  // something may have been removed
 };
 
 bool Elements::drop() {

@@ -1,4 +1,4 @@
-// What tables and hashes are made of, for those who use them: an element on its way in or out.
+// Element is an element of a table or hash on its way in or out, for the callers of those.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace mcds {
 
 constexpr std::size_t max_element_size = 10 * 1024;
 
-// The flags of an element in one copy that expires: its end cannot be kept in several. Its lower half is 0,
-// where clients of applications keep the type of a value.
+// The flags of an element that expires. Only an element with a single copy can expire. The lower half is 0,
+// because clients of applications keep the type of a value there.
 constexpr std::uint32_t ending_flags = 0x01000000;
 
 struct Element {
@@ -25,14 +25,14 @@ struct Element {
 
 // The result for one element of a batch.
 struct ElementResult {
-  bool yes = false;   // set: it was missing; get: it is present; remove: it was present
+  bool yes = false;   // set: it was missing; get: it exists; remove: it existed
   std::string value;  // get
   std::size_t server = 0;
-  std::optional<Failure> failure;   // then `yes` says nothing
-  std::vector<CopyOutcome> copies;  // with several: the result for each
+  std::optional<Failure> failure;   // if set, `yes` is meaningless
+  std::vector<CopyOutcome> copies;  // only with several copies
 };
 
-// Throws Failure(bad_data) for a name or value that is too long.
+// Throws Failure(bad_data) if the name or value is too long.
 void check_element(const Element& element);
 
 }  // namespace mcds

@@ -1,11 +1,8 @@
 #include "common/structures/elements/elements.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <numeric>
-#include <set>
-#include <utility>
 
 #include "common/structures/elements/indexes.hpp"
 
@@ -13,14 +10,16 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t most_removed = 1 << 20;  // digests that are kept in memory
+constexpr std::size_t max_removed = 1 << 20;  // digests kept in memory
 
-// A shard of more segments has more than twice as many names as were removed of all shards together.
+// A shard with more segments has more than twice as many names as were removed from all shards together.
 constexpr std::size_t removed_per_segment = 2048;
 
 std::string_view checked(std::string_view name) {
-  if (name.ends_with(":v"))
-    throw InvalidInput("the name must not end in \":v\", because its index could be an element of another");
+  if (!name.empty() && structure_named("table:" + std::string(name) + ":i")->name != name)
+    throw InvalidInput(
+        "the name must not end in ':v', ':i:s' or ':i:N:s', which are reserved for parts of tables and "
+        "hashes; use another name");
   return name;
 }
 
@@ -29,7 +28,7 @@ bool any_missing(const std::vector<ElementResult>& results) {
                              [](const ElementResult& result) { return !result.failure && !result.yes; });
 }
 
-void tell_copies(ElementResult& result, const VersionedItem& item) {
+void report_copies(ElementResult& result, const VersionedItem& item) {
   result.server = item.copies.front().server;
   result.copies = item.outcomes();
 }
@@ -82,7 +81,8 @@ bool Elements::are_alike(std::span<const std::string> names) const {
   });
 }
 
-// In any copy: a name may be listed in one alone, and the element be in another. What is not known counts.
+// Returns true for names that are present in any copy, because one copy may list a name and another have the
+// element. An unknown state counts as present.
 std::vector<bool> Elements::present(std::span<const std::string> names) const {
   std::vector<bool> present;
   present.reserve(names.size());
@@ -91,7 +91,8 @@ std::vector<bool> Elements::present(std::span<const std::string> names) const {
   return present;
 }
 
-// What one set created, in all copies, as long as nobody else has changed or added anything.
+// Removes what one set created, in all copies, unless another client has changed or added something. Returns
+// false if something is left.
 bool Elements::take_back(std::span<const Element> elements) const {
   std::vector<Request> gets;
   std::set<std::string> names;
@@ -119,7 +120,7 @@ std::vector<ElementResult> Elements::get_here(std::span<const std::string> names
   results.reserve(items.size());
   for (VersionedItem& item : items) {
     ElementResult& result = results.emplace_back();
-    tell_copies(result, item);
+    report_copies(result, item);
     const VersionedCopy* newest = item.newest();
     result.yes = newest != nullptr && !newest->removed;
     if (newest != nullptr) result.server = newest->server;
@@ -131,7 +132,7 @@ std::vector<ElementResult> Elements::get_here(std::span<const std::string> names
 }
 
 std::vector<ElementResult> Elements::remove(std::span<const std::string> names) {
-  // What removes leaves its word, which must not be under keys that nobody uses.
+  // A removal leaves a tombstone, which must not be under keys that no client uses.
   if (versions_.in_use()) expect_here();
   auto results = versions_.in_use() ? remove_here(names) : remove_only(names);
   const auto is_missing = [](const ElementResult& result) { return !result.failure && !result.yes; };
@@ -145,7 +146,7 @@ std::vector<ElementResult> Elements::remove(std::span<const std::string> names) 
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (results[i].yes && !results[i].failure) removed_.push_back(digest_of_name(names[i]));
   }
-  if (removed_.size() >= most_removed) compact_removed();
+  if (removed_.size() >= max_removed) compact_removed();
   return results;
 }
 
@@ -162,7 +163,7 @@ std::vector<ElementResult> Elements::remove_only(std::span<const std::string> na
   return results;
 }
 
-// Those that another client changed first are removed as they are now.
+// Elements that another client changed first are removed as they are now.
 std::vector<ElementResult> Elements::remove_here(std::span<const std::string> names) const {
   Removals removals = remove_copies(names);
   if (removals.changed.empty()) return std::move(removals.results);
@@ -180,7 +181,7 @@ std::vector<ElementResult> Elements::remove_here(std::span<const std::string> na
   return std::move(removals.results);
 }
 
-// Where it is absent there is nothing to be removed. With two copies one that does not answer may have it.
+// An absent element needs no removal, unless one of two copies does not answer: then a tombstone is written.
 Elements::Removals Elements::remove_copies(std::span<const std::string> names) const {
   std::vector<VersionedItem> items = versions_.read(keys_of(names));
   Removals done{.results = std::vector<ElementResult>(items.size())};
@@ -211,9 +212,9 @@ Elements::Removals Elements::remove_copies(std::span<const std::string> names) c
     const std::size_t i = place_of(removal.item);
     results[i].failure = removal.failure;
     results[i].yes = !removal.failure;
-    if (removal.overtaken) done.changed.push_back(i);
+    if (removal.superseded) done.changed.push_back(i);
   }
-  for (std::size_t i = 0; i < items.size(); ++i) tell_copies(results[i], items[i]);
+  for (std::size_t i = 0; i < items.size(); ++i) report_copies(results[i], items[i]);
   return done;
 }
 
@@ -223,18 +224,20 @@ std::vector<std::size_t> Elements::every_shard() {
   return shards;
 }
 
-// What fails, or others change meanwhile, is left for the next.
-void Elements::compact(std::span<const std::size_t> shards, std::size_t most_segments,
+// Compacts shards of which half or more is dead, as found by a fetch, by a client that removed many elements,
+// or by a client that seals the shard. A command compacts each shard at most once, except those that it
+// seals; it reads the names of these at most once more. What fails or conflicts is left to the next client.
+void Elements::compact(std::span<const std::size_t> shards, std::size_t max_segments,
                        RemovedNames removed) const {
   static_cast<void>(copies_.each([&](std::size_t copy) {
     for (const std::size_t shard : shards)
-      static_cast<void>(attempt([&] { index(copy).compact(shard, most_segments, removed); }));
+      static_cast<void>(attempt([&] { index(copy).compact(shard, max_segments, removed); }));
   }));
 }
 
 void Elements::compact_removed() {
   std::vector<std::uint64_t> removed = std::exchange(removed_, {});
-  if (removed.empty() || removed.size() < index_shards * options_.least_dead) return;
+  if (removed.empty() || removed.size() < index_shards * options_.min_dead) return;
   std::ranges::sort(removed);
   compact(every_shard(), removed.size() / removed_per_segment, removed);
 }

@@ -1,8 +1,7 @@
-// Fetching the elements of a table or hash, and healing its copies on the way.
+// Fetches the elements of a table or hash, and repairs its copies: restores elements and names that a copy
+// lost. If all of that succeeds, the copy's index counts as complete.
 #include <algorithm>
-#include <array>
 #include <unordered_set>
-#include <utility>
 
 #include "common/structures/elements/elements.hpp"
 #include "common/structures/elements/indexes.hpp"
@@ -11,15 +10,15 @@ namespace mcds {
 
 namespace {
 
-// It shows how large values are; from then on two windows are in flight.
+// The first window shows how large values are. After it, two windows are in flight.
 constexpr std::size_t first_window = 1024;
-constexpr std::size_t largest_window = 4096;
-constexpr std::size_t smallest_window = 16;
+constexpr std::size_t max_window = 4096;
+constexpr std::size_t min_window = 16;
 constexpr std::size_t window_bytes = 2 << 20;
 
 }  // namespace
 
-// The copies' indexes united, a shard at a time, and their names turned into elements, a window at a time.
+// Merges the copies' indexes, a shard at a time, and reads the elements of their names, a window at a time.
 class Elements::Fetching {
  public:
   Fetching(const Elements& elements, const Visit& visit, bool partial)
@@ -27,12 +26,12 @@ class Elements::Fetching {
         visit_(visit),
         partial_(partial),
         copies_(elements.copies_.size()),
-        compared_(of_several(copies_, copies_)),
+        compared_(value_if_replicated(copies_, copies_)),
         filling_(compared_),
         unlisted_(copies_),
         absent_(copies_),
         damaged_(copies_),
-        healable_(copies_, true) {
+        repairable_(copies_, true) {
     looks_ = elements_.indexes_->look(partial_);
     for (std::size_t copy = 0; copy < copies_; ++copy) damaged_[copy] = damaged(looks_[copy]);
     ElementIndex::Look::reconcile(looks_);
@@ -54,11 +53,11 @@ class Elements::Fetching {
   using Names = std::unordered_set<std::string_view>;
   using Shard = ElementIndex::Look::Shard;
 
-  // Names whose elements are asked for together.
+  // Names whose elements are read together.
   struct Window {
     explicit Window(std::size_t copies) : listed(copies) {}
     std::vector<std::string> names;
-    std::vector<std::vector<bool>> listed;  // per copy: whether its index has the names
+    std::vector<std::vector<bool>> listed;  // per copy: its index lists the name
     Versions::Reading reading;
   };
 
@@ -67,7 +66,7 @@ class Elements::Fetching {
     std::vector<CopyState> states;
     for (std::size_t copy = 0; copy < copies_; ++copy)
       states.push_back({.failure = lists[copy].failure(), .has = looks_[copy].state(shard_) == Shard::whole});
-    if (const auto failure = failure_of(Part::reading, states)) {
+    if (const auto failure = failure_of(QuorumPhase::reading, states)) {
       if (!partial_ || failure->code() == ErrorCode::bad_data) raise(*failure);
       ++listing_.unread_shards;
       return note_unreachable(*failure);
@@ -78,16 +77,16 @@ class Elements::Fetching {
     std::vector<Names> names(compared_);
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (lists[copy].failure())
-        healable_[copy] = false;
+        repairable_[copy] = false;
       else if (copy < compared_)
         names[copy].insert(lists[copy].value().begin(), lists[copy].value().end());
     }
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (lists[copy].failure()) continue;
       for (std::string& name : lists[copy].value()) {
-        const bool told = std::any_of(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(copy),
-                                      [&](const Names& before) { return before.contains(name); });
-        if (!told) take_name(names.empty() ? std::move(name) : std::string(name), names);
+        const bool reported = std::any_of(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(copy),
+                                          [&](const Names& before) { return before.contains(name); });
+        if (!reported) take_name(names.empty() ? std::move(name) : std::string(name), names);
       }
     }
   }
@@ -106,7 +105,7 @@ class Elements::Fetching {
     if (filling_.names.size() >= largest_) flush();
   }
 
-  // Asks for one window before it takes the one asked for before: servers work while we do.
+  // Requests one window before it handles the previous one, so that the servers work meanwhile.
   void flush() {
     ask(filling_);
     take_asked();
@@ -118,37 +117,37 @@ class Elements::Fetching {
     window.reading = elements_.versions_.begin_read(elements_.keys_of(window.names));
   }
 
-  // What is reported was written back first.
+  // Writes back what differs before it reports the window's elements.
   void take_asked() {
     if (!asked_) return;
     Window window = *std::exchange(asked_, std::nullopt);
     auto items = elements_.versions_.finish_read(std::move(window.reading), std::exchange(items_, {}));
     const bool flood = std::ranges::any_of(items, &VersionedItem::flood);
-    if (flood && window.names.size() > smallest_window) {
+    if (flood && window.names.size() > min_window) {
       items.clear();
       return take_in_pieces(window);
     }
     for (std::size_t i = 0; i < items.size(); ++i) note_missed(window, i, items[i]);
-    const auto unanswered = heal(items);
+    const auto unanswered = repair(items);
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (!unanswered[i]) {
-        bytes += tell(window.names[i], items[i]);
+        bytes += report(window.names[i], items[i]);
         continue;
       }
       if (!partial_) raise(*unanswered[i]);
       note_unreachable(*unanswered[i]);
       ++listing_.unknown;
     }
-    // Large values make small windows.
-    largest_ = std::clamp(window_bytes / (bytes / window.names.size() + 1), smallest_window, largest_window);
-    if (largest_ == largest_window) items_ = std::move(items);
+    // Large values lead to small windows.
+    largest_ = std::clamp(window_bytes / (bytes / window.names.size() + 1), min_window, max_window);
+    if (largest_ == max_window) items_ = std::move(items);
   }
 
-  // Asks anew, for so few that the largest elements there can be are held at a time.
+  // Reads the window again, in pieces so small that the largest possible elements fit into memory.
   void take_in_pieces(Window& window) {
-    for (std::size_t from = 0; from < window.names.size(); from += smallest_window) {
-      const std::size_t count = std::min(smallest_window, window.names.size() - from);
+    for (std::size_t from = 0; from < window.names.size(); from += min_window) {
+      const std::size_t count = std::min(min_window, window.names.size() - from);
       const auto piece = [&](auto& all) {
         const auto begin = all.begin() + static_cast<std::ptrdiff_t>(from);
         return std::decay_t<decltype(all)>(begin, begin + static_cast<std::ptrdiff_t>(count));
@@ -164,8 +163,8 @@ class Elements::Fetching {
 
   void note_missed(const Window& window, std::size_t i, const VersionedItem& item) {
     for (std::size_t copy = 0; copy < compared_; ++copy) {
-      if (item.copies[copy].failure) healable_[copy] = false;
-      if (healable_[copy] && item.live() && !window.listed[copy][i])
+      if (item.copies[copy].failure) repairable_[copy] = false;
+      if (repairable_[copy] && item.live() && !window.listed[copy][i])
         unlisted_[copy].push_back(&window.names[i]);
     }
     if (!item.divergent()) return;
@@ -175,12 +174,11 @@ class Elements::Fetching {
     for (const VersionedCopy& copy : item.copies) divergent.values.push_back(copy.value);
   }
 
-  // Gives each copy what it turned out to have lost or missed, its index first. Why what was read is no
-  // answer.
-  std::vector<std::optional<Failure>> heal(std::vector<VersionedItem>& items) {
+  // Writes what each copy has lost or missed, its index first. Returns per item why it may not be answered.
+  std::vector<std::optional<Failure>> repair(std::vector<VersionedItem>& items) {
     const SteadyTime before = elements_.context_.clock.steady();
     list_unlisted();
-    std::vector<bool> lacking;  // each copy of each
+    std::vector<bool> lacking;  // for each copy of each item
     for (const VersionedItem& item : items) {
       for (std::size_t copy = 0; copy < compared_; ++copy)
         lacking.push_back(item.live() && !item.copies[copy].failure && !item.copies[copy].live());
@@ -189,8 +187,8 @@ class Elements::Fetching {
     for (std::size_t i = 0; i < items.size(); ++i) {
       for (std::size_t copy = 0; copy < compared_; ++copy) {
         const VersionedCopy& now = items[i].copies[copy];
-        if (now.failure || unanswered[i]) healable_[copy] = false;
-        if (lacking[i * compared_ + copy] && now.live()) ++healed_;
+        if (now.failure || unanswered[i]) repairable_[copy] = false;
+        if (lacking[i * compared_ + copy] && now.live()) ++repaired_;
       }
     }
     if (elements_.context_.clock.steady() - before > ElementIndex::grace / 2) list_unlisted();
@@ -198,7 +196,7 @@ class Elements::Fetching {
     return unanswered;
   }
 
-  // A shard that is created so has not all names yet, and says so until it is accepted.
+  // A shard that this creates does not have all names yet, and is marked as incomplete until it is accepted.
   void list_unlisted() {
     const auto nothing = [](const auto& names) { return names.empty(); };
     if (std::ranges::all_of(unlisted_, nothing)) return;
@@ -213,12 +211,12 @@ class Elements::Fetching {
       }
     });
     for (std::size_t copy = 0; copy < copies_; ++copy) {
-      if (listed[copy].failure()) healable_[copy] = false;
+      if (listed[copy].failure()) repairable_[copy] = false;
     }
   }
 
-  // The bytes of its value.
-  std::size_t tell(std::string& name, VersionedItem& item) {
+  // Visits the element and returns the size of its value in bytes.
+  std::size_t report(std::string& name, VersionedItem& item) {
     const VersionedCopy* newest = item.newest();
     if (newest == nullptr || newest->removed) return 0;
     ++listing_.present;
@@ -229,11 +227,11 @@ class Elements::Fetching {
     return size;
   }
 
-  // A shard is lost when it is in every copy that had it.
+  // Records a lost shard. It is lost only if it is lost in every copy that had it.
   void note_losses() {
     if (any(Shard::lost) && !any(Shard::whole)) listing_.lost.push_back(elements_.index(0).shard_key(shard_));
     for (std::size_t copy = 0; copy < copies_; ++copy) {
-      if (looks_[copy].state(shard_) == Shard::unreachable) healable_[copy] = false;
+      if (looks_[copy].state(shard_) == Shard::unreachable) repairable_[copy] = false;
     }
   }
 
@@ -250,33 +248,34 @@ class Elements::Fetching {
         listing_.lost.insert(listing_.lost.begin(), elements_.index(0).manifest_key());
       return;
     }
-    listing_.healed = healed_;
-    if (listing_.complete()) accept_healed();
-    listing_.copies_whole = listing_.copies_whole && std::ranges::find(healable_, false) == healable_.end();
+    listing_.repaired = repaired_;
+    if (listing_.complete()) accept_repaired();
+    listing_.copies_whole =
+        listing_.copies_whole && std::ranges::find(repairable_, false) == repairable_.end();
   }
 
-  void accept_healed() {
+  void accept_repaired() {
     const auto accepted = elements_.copies_.each([&](std::size_t copy) {
       ElementIndex& index = elements_.index(copy);
-      if (!healable_[copy]) return;
-      // One whose names are no elements any more was not listed, and would count as lost for ever.
+      if (!repairable_[copy]) return;
+      // A shard whose names are no elements any more was not listed, and would count as lost forever.
       if (!absent_[copy].empty()) index.create(absent_[copy]);
       if (damaged_[copy] || !absent_[copy].empty() || damaged(looks_[copy]))
         static_cast<void>(index.accept());
     });
     for (std::size_t copy = 0; copy < copies_; ++copy) {
-      if (accepted[copy].failure()) healable_[copy] = false;  // the next fetch tries again
+      if (accepted[copy].failure()) repairable_[copy] = false;  // the next fetch tries again
     }
   }
 
-  // What more than half of is dead, as far as is known; lines that are young must stay.
+  // Compacts shards of which more than half is dead, as far as is known. Young lines must stay.
   void compact() const {
     if (!listing_.complete() || !listing_.copies_whole) return;
     std::vector<std::size_t> shards;
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
       const auto is_half_dead = [&](const ElementIndex::Look& look) {
         const auto& names = look.names(shard);
-        return names.listed >= present_[shard] + elements_.options_.least_dead &&
+        return names.listed >= present_[shard] + elements_.options_.min_dead &&
                names.listed > 2 * present_[shard] && 2 * names.old >= names.listed;
       };
       if (std::ranges::any_of(looks_, is_half_dead)) shards.push_back(shard);
@@ -284,7 +283,7 @@ class Elements::Fetching {
     if (!shards.empty()) elements_.compact(shards, no_bound, {});
   }
 
-  // Whether it is so in a copy.
+  // Returns true if the shard has this state in any copy.
   bool any(Shard state) const {
     return std::ranges::any_of(looks_, [&](const auto& look) { return look.state(shard_) == state; });
   }
@@ -301,21 +300,21 @@ class Elements::Fetching {
   const Visit& visit_;
   bool partial_;
   std::size_t copies_;
-  std::size_t compared_;  // copies that are: a single one is what it is
+  std::size_t compared_;  // 0 for a single copy, which has nothing to compare
   std::vector<ElementIndex::Look> looks_;
   Window filling_;
   std::optional<Window> asked_;
-  std::vector<VersionedItem> items_;  // of the window before, for their memory
-  bool first_ = true;                 // no window has been asked for
+  std::vector<VersionedItem> items_;  // of the previous window, for their memory
+  bool first_ = true;                 // no window was requested yet
   std::vector<std::vector<const std::string*>>
-      unlisted_;                               // per copy: what its index lacks, of the window taken
-  std::vector<std::set<std::size_t>> absent_;  // per copy: shards that others have
-  std::vector<bool> damaged_;                  // copies that said so, or that we made so
-  std::vector<bool> healable_;                 // copies that answered all along
-  std::size_t healed_ = 0;
+      unlisted_;                               // per copy: names of this window that its index lacks
+  std::vector<std::set<std::size_t>> absent_;  // per copy: shards that other copies have
+  std::vector<bool> damaged_;                  // copies that were damaged, or that we marked so
+  std::vector<bool> repairable_;               // copies that answered every request
+  std::size_t repaired_ = 0;
   std::size_t largest_ = first_window;
   std::size_t shard_ = 0;
-  std::array<std::size_t, index_shards> present_{};  // of each shard
+  std::array<std::size_t, index_shards> present_{};  // per shard
   Listing listing_;
 };
 
@@ -330,7 +329,7 @@ std::set<std::string> Elements::listed() const {
     for (std::size_t copy = 0; copy < lists.size(); ++copy)
       states.push_back(
           {.failure = lists[copy].failure(), .has = looks[copy].state(shard) == Look::Shard::whole});
-    if (const auto failure = failure_of(Part::reading, states)) raise(*failure);
+    if (const auto failure = failure_of(QuorumPhase::reading, states)) raise(*failure);
     for (const auto& list : lists) {
       if (!list.failure()) names.insert(list.value().begin(), list.value().end());
     }

@@ -1,13 +1,12 @@
-// A map from fields to values: a table whose members have values.
+// Hash is a map from fields to values: a table whose members have values.
 //
 // Key layout
 //   hash:<name>:v:<field>        the bytes of the value
-//   hash:<name>:i, …:i:<shard>   where to look for fields; see common/structures/elements/index.hpp
+//   hash:<name>:i, …:i:<shard>   the index that lists fields; see common/structures/elements/index.hpp
 //   E.g. hash:cfg:v:color = blue
 // Invariants
 //   A field exists exactly while its key exists, with the value last set, so any memcached client can read
-//   and overwrite it. fetch lists every acknowledged field; common/structures/elements/elements.hpp shows why
-//   for each crash point.
+//   and overwrite it. fetch lists every acknowledged field; common/structures/elements/elements.hpp says why.
 //   A field with a ttl expires by its server's clock, as if removed then. One copy only.
 // Round trips, for any number of fields
 //   get, remove 1; set of existing ones 1, of new ones 3 (4 with a new shard); fetch 2, one more per window.
@@ -23,7 +22,7 @@
 
 namespace mcds {
 
-// set: yes: there was no such field before; get: there is one, with the value.
+// A map from fields to values. set() sets `yes` if the field was missing, get() if it exists.
 class Hash : public Elements {
  public:
   // Throws InvalidInput for a name that no key can contain.

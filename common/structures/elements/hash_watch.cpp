@@ -1,15 +1,14 @@
 #include "common/structures/elements/hash_watch.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace mcds {
 
 namespace {
 
-constexpr std::size_t most_names_at_once = 1024;
-constexpr std::size_t most_bytes_at_once = 2 << 20;
+constexpr std::size_t max_names_at_once = 1024;
+constexpr std::size_t max_bytes_at_once = 2 << 20;
 
 bool ends_the_watch(const Failure& failure) {
   return failure.code() == ErrorCode::bad_data || failure.code() == ErrorCode::usage;
@@ -33,9 +32,9 @@ ElementWatch::Look ElementWatch::look() {
     return look;
   }
   const auto looked = attempt([&] {
-    // Those that the index lists from now on are asked for at once.
+    // Names that the index lists from now on are read in the same call.
     std::size_t from = 0;
-    look_beside_index(next_names(from), look);
+    read_past_index(next_names(from), look);
     while (from < names_.size()) {
       const std::vector<std::string> some = next_names(from);
       compare(some, elements_.get_here(some), look);
@@ -66,11 +65,11 @@ void ElementWatch::begin(Look& look) {
   }
 }
 
-// So many that they fit into one answer, as large as they were.
+// Returns the next names whose values, at their last sizes, fit into one answer.
 std::vector<std::string> ElementWatch::next_names(std::size_t& from) const {
   std::vector<std::string> some;
   std::size_t bytes = 0;
-  while (from < names_.size() && some.size() < most_names_at_once && bytes < most_bytes_at_once) {
+  while (from < names_.size() && some.size() < max_names_at_once && bytes < max_bytes_at_once) {
     const auto known = known_.find(names_[from]);
     if (known != known_.end()) bytes += known->second.value.size();
     some.push_back(names_[from++]);
@@ -78,7 +77,7 @@ std::vector<std::string> ElementWatch::next_names(std::size_t& from) const {
   return some;
 }
 
-void ElementWatch::look_beside_index(std::span<const std::string> names, Look& look) {
+void ElementWatch::read_past_index(std::span<const std::string> names, Look& look) {
   if (!all_) return compare(names, elements_.get_here(names), look);
   std::vector<ElementResult> results;
   Result<std::set<std::string>> listed = std::set<std::string>();
@@ -90,7 +89,7 @@ void ElementWatch::look_beside_index(std::span<const std::string> names, Look& l
   });
   compare(names, results, look);
   std::set<std::string> unseen = std::move(listed.value());
-  // What is neither listed nor there any more is forgotten, behind those that were just asked for.
+  // Drops names after those just read that are neither listed nor known to exist.
   const auto first = names_.begin() + static_cast<std::ptrdiff_t>(names.size());
   names_.erase(
       std::remove_if(first, names_.end(),

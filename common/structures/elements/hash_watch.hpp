@@ -1,14 +1,14 @@
-// What changes in a table or hash, seen by looking again and again.
+// ElementWatch reports the changes of a table or hash, which it finds by reading it again and again.
 //
 // Invariants
-//   Each look compares with the one before. What changes and changes back in between is not seen. An element
-//   is reported as removed only if a whole get finds it missing too, which ends the watch if the name was
-//   begun anew in another number of copies.
-//   What a server that does not answer has is taken to be unchanged.
+//   Each read is compared with the one before. A value that changes and changes back in between is not seen.
+//   An element is reported as removed only if a complete get finds it missing too, which ends the watch if
+//   the structure was created again with another number of copies.
+//   Elements on a server that does not answer count as unchanged.
 // Round trips
-//   The first look as fetch, or get. Each further one 1: all elements that are known, and beside them the
-//   index if all are watched; 1 more for every 1024 elements or 2 MiB, for elements that the index did not
-//   list before, and if some are missing that were there.
+//   The first read as fetch or get. Each later one 1: all known elements, and in the same trip the index if
+//   all are watched; 1 more for every 1024 elements or 2 MiB, for elements that are newly listed, and if
+//   known elements are missing.
 #pragma once
 
 #include <map>
@@ -23,21 +23,21 @@ namespace mcds {
 
 class ElementWatch {
  public:
-  // Without names: all elements, those too that come later.
+  // Watches `names`, or without names all elements, including later ones.
   ElementWatch(const Context& context, std::string_view structure, std::string_view name,
                std::vector<std::string> names);
 
   struct Change {
     std::string name;
-    std::optional<std::string> before, value;  // nullopt: it was, or is, not there
+    std::optional<std::string> before, value;  // nullopt: it did not or does not exist
     std::size_t server = 0;
   };
   struct Look {
-    std::vector<Change> changes;          // at the first look: what is there
-    std::optional<Failure> failure = {};  // one of those that left something unknown
+    std::vector<Change> changes;          // of the first read: all elements
+    std::optional<Failure> failure = {};  // of one of the servers that did not answer
   };
-  // Throws what the first look meets, and later what shows that there is nothing more to see: CorruptData,
-  // another number of copies.
+  // Reads the elements and returns their changes. The first call throws every failure. Later calls throw only
+  // those that end the watch: CorruptData, another number of copies.
   Look look();
 
  private:
@@ -47,17 +47,17 @@ class ElementWatch {
   };
   void begin(Look& look);
   std::vector<std::string> next_names(std::size_t& from) const;
-  void look_beside_index(std::span<const std::string> names, Look& look);
+  void read_past_index(std::span<const std::string> names, Look& look);
   void compare(std::span<const std::string> names, const std::vector<ElementResult>& results, Look& look);
   void confirm_missing(Look& look);
 
   bool all_;
-  std::vector<std::string> names_;  // what is looked for
+  std::vector<std::string> names_;  // to be read
   Elements elements_;
-  SideBySide runs_;
-  Elements index_, values_;             // in their own runs
-  std::map<std::string, Known> known_;  // what is there
-  std::vector<std::string> missing_;    // of it, by this look
+  FiberGroup runs_;
+  Elements index_, values_;             // with one run each
+  std::map<std::string, Known> known_;  // elements as last read
+  std::vector<std::string> missing_;    // known elements that this read missed
   bool begun_ = false;
 };
 

@@ -1,14 +1,10 @@
-// Reading and compacting an index; listing.cpp writes it.
+// Reads and compacts an index; listing.cpp writes it.
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <iterator>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 
-#include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/elements/index_lines.hpp"
@@ -18,11 +14,11 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t names_per_question = 4096;
-constexpr int most_looks = 4;  // at roots that seem to contradict the manifest
-constexpr BackOff between_looks{std::chrono::milliseconds(5), std::chrono::milliseconds(40)};
+constexpr int max_checks = 4;  // reads of roots that seem to contradict the manifest
+constexpr BackOff poll_interval{std::chrono::milliseconds(5), std::chrono::milliseconds(40)};
 
-// Each name once, in the order they first came. A set of strings would allocate for each, a million times in
-// a fetch.
+// Collects each name once, in the order of first appearance. A set of strings would allocate for each, a
+// million times in a fetch.
 class DistinctNames {
  public:
   void add(std::string&& name) {
@@ -40,7 +36,7 @@ class DistinctNames {
     std::uint32_t number = 0;  // in names_, from 1; 0: free
   };
 
-  // Where the name is, or belongs; its hash is in it.
+  // Returns the slot of the name, or a free slot in which its hash is set.
   Slot& slot_of(std::string_view name) {
     const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>{}(name));
     for (std::size_t i = hash;; ++i) {
@@ -71,7 +67,7 @@ std::uint64_t digest_of_name(std::string_view name) {
   return std::hash<std::string_view>{}(name);
 }
 
-// What the roots of manifest and shards say at one look.
+// The roots of manifest and shards as of one look.
 struct ElementIndex::Roots {
   Roots(const Context& context, std::span<const std::string> keys)
       : reader(JournalReader::read(context, keys)) {
@@ -97,19 +93,19 @@ struct ElementIndex::Roots {
     }
   }
   bool whole() const { return !manifest_lost && unnamed.empty() && stale.empty(); }
-  // Whether there is an index, as far as is known.
+  // Returns true if there is an index, as far as is known.
   bool any() const {
     for (std::size_t i = 0; i <= index_shards; ++i) {
       if (reader.failed(i) || reader.found(i)) return true;
     }
     return !stale.empty() || manifest_lost;
   }
-  // What a server that does not answer has is not gone.
+  // A shard on a server that does not answer does not count as lost.
   void forget_entries_of(std::size_t shard) {
     std::erase_if(stale,
                   [&](const std::string& entry) { return entry.starts_with(std::to_string(shard) + ':'); });
   }
-  // Throws the first failure there was.
+  // Throws the first failure.
   void expect_all() {
     for (std::size_t i = 0; i <= index_shards; ++i) {
       if (reader.failed(i)) static_cast<void>(reader.take(i));
@@ -118,27 +114,27 @@ struct ElementIndex::Roots {
 
   JournalReader reader;
   bool manifest_lost = false;
-  std::map<std::size_t, std::string> unnamed;  // shards there are, that the manifest does not name
+  std::map<std::size_t, std::string> unnamed;  // existing shards that the manifest does not name
   std::set<std::string> named;                 // entries of the manifest
-  std::set<std::string> dropped;               // those whose shards are being removed by drop
-  std::set<std::string> ended;                 // those of them whose shards are gone
-  std::set<std::string> stale;                 // those whose shards are gone otherwise
+  std::set<std::string> dropped;               // entries whose shards drop is removing
+  std::set<std::string> ended;                 // entries of `dropped` whose shards no longer exist
+  std::set<std::string> stale;                 // other entries whose shards no longer exist
 };
 
-// Creating a shard and listing it are two steps, and one look is not a snapshot: a shard that seems lost is
-// looked at again.
+// Creating a shard and naming it are two steps, and the roots are not read as a snapshot. Therefore a shard
+// that seems lost is read again.
 std::unique_ptr<ElementIndex::Roots> ElementIndex::roots(bool despite_failures) const {
   const std::vector<std::string> all = keys();
   for (int look = 1;; ++look) {
     auto roots = std::make_unique<Roots>(context_, all);
     if (!despite_failures) roots->expect_all();
     name_new(*roots);
-    if (roots->whole() || look == most_looks) return roots;
-    back_off(context_, look, between_looks);
+    if (roots->whole() || look == max_checks) return roots;
+    back_off(context_, look, poll_interval);
   }
 }
 
-// The creator of a shard may die before it lists it.
+// Names the shards whose creators may have crashed before they named them.
 void ElementIndex::name_new(Roots& roots) const {
   if (roots.unnamed.empty() || roots.reader.failed(0)) return;
   const auto is_new = [&](const auto& shard) {
@@ -151,7 +147,7 @@ void ElementIndex::name_new(Roots& roots) const {
     };
     return says(born_mark) && !says(std::string(named_mark) + shard.second);
   };
-  // What gets no name now gets one from the next who looks.
+  // A shard that is not named now is named by the next client that looks.
   static_cast<void>(attempt([&] {
     auto found = roots.unnamed;
     std::erase_if(found, std::not_fn(is_new));
@@ -237,33 +233,38 @@ std::vector<std::string> ElementIndex::keys() const {
   return keys;
 }
 
+// Returns the lines that compaction keeps. It drops a line only if it finds the element absent after the
+// shard was read, and only if the line is older than the grace. A client that has listed a name and not yet
+// added the element (steps 2 to 4 in set.cpp) has a younger line, or lists the name again (step 5). A line
+// that is appended during compaction makes its cas fail or follows what it compacted.
 std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLine>& lines,
                                                     RemovedNames removed) const {
   const std::int64_t now = unix_seconds(context_.clock.wall());
-  // How many lines list a name, as far as that matters.
+  // The number of lines that list a name, counted only if names were removed.
   std::unordered_map<std::uint64_t, std::size_t> times;
   for (const JournalLine& line : lines) {
     if (line.change != Change::add || removed.empty()) continue;
     for_each_quoted(line.element, [&](std::string_view quoted) { ++times[digest_of_name(quoted)]; });
   }
-  // Its client found it present and removed it: who listed it has written it before.
+  // This client found the element present and removed it. So the client that listed it has finished writing,
+  // and without a second line no other client is about to write it, and its young line can be dropped.
   const auto is_settled = [&](const std::string& name, std::string_view quoted) {
     return std::ranges::binary_search(removed, digest_of_name(name)) && times[digest_of_name(quoted)] == 1;
   };
   std::unordered_set<std::string_view> seen;
   std::vector<JournalLine> kept;
   std::vector<std::string> names;
-  std::vector<std::pair<std::size_t, std::string_view>> doubtful;  // in kept, unless the element is absent
+  std::vector<std::pair<std::size_t, std::string_view>> uncertain;  // in kept, if present
   const auto ask = [&] {
     const std::vector<bool> present = present_(names);
-    for (std::size_t i = 0; i < doubtful.size(); ++i) {
-      if (present[i]) append_quoted(kept[doubtful[i].first].element, doubtful[i].second);
+    for (std::size_t i = 0; i < uncertain.size(); ++i) {
+      if (present[i]) append_quoted(kept[uncertain[i].first].element, uncertain[i].second);
     }
     names.clear();
-    doubtful.clear();
+    uncertain.clear();
   };
   std::ranges::copy_if(lines, std::back_inserter(kept), is_mark);
-  // Of several old lines of one name the youngest stays; each young one does, because drop counts them.
+  // The youngest of several old lines of one name stays. All young lines stay, because drop counts them.
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     if (line->change != Change::add) continue;
     const bool old = is_old(line->id, now);
@@ -274,17 +275,17 @@ std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLin
       if (!old && !is_settled(*name, quoted)) return append_quoted(left.element, quoted);
       if (!seen.insert(quoted).second) return;
       names.push_back(std::move(*name));
-      doubtful.emplace_back(kept.size() - 1, quoted);
+      uncertain.emplace_back(kept.size() - 1, quoted);
     });
     if (names.size() >= names_per_question) ask();
   }
   if (!names.empty()) ask();
   std::erase_if(kept, [](const JournalLine& line) { return line.element.empty(); });
-  rely_on(kept.size() <= lines.size(), "a compaction adds nothing");
+  require(kept.size() <= lines.size(), "a compaction adds nothing");
   return kept;
 }
 
-void ElementIndex::compact(std::size_t shard, std::size_t most_segments, RemovedNames removed) const {
+void ElementIndex::compact(std::size_t shard, std::size_t max_segments, RemovedNames removed) const {
   const auto size = [](const std::vector<JournalLine>& lines) {
     std::size_t bytes = 0;
     for (const JournalLine& line : lines) {
@@ -296,20 +297,22 @@ void ElementIndex::compact(std::size_t shard, std::size_t most_segments, Removed
     auto kept = still_needed(lines, removed);
     return 2 * size(kept) > size(lines) ? std::nullopt : std::optional(std::move(kept));
   };
-  static_cast<void>(journal(shard_key(shard)).compact(rewrite, false, most_segments));
+  // A shard with segments is sealed first, so each attempt that drops nothing would leave another one.
+  const JournalContents there = journal(shard_key(shard)).read();
+  if (there.segments.size() > max_segments || (!there.segments.empty() && !rewrite(there.lines))) return;
+  static_cast<void>(journal(shard_key(shard)).compact(rewrite, false, max_segments));
 }
 
-// Names are sampled by their digests, so that all lines of a name that is listed again and again come
-// together.
+// Names are sampled by their digests, so that all lines of a name are in the sample or none.
 bool ElementIndex::may_be_half_dead(std::size_t shard) const {
-  constexpr std::size_t most_sampled = 128;
+  constexpr std::size_t max_sampled = 128;
   const std::string key = shard_key(shard);
   JournalReader reader = JournalReader::read(context_, std::span(&key, 1));
   if (reader.failed(0) || !reader.found(0)) return false;
   const std::int64_t now = unix_seconds(context_.clock.wall());
   std::size_t listed = 0, old = 0;
   std::uint64_t stride = 1;
-  std::unordered_map<std::string, std::size_t> lines;  // of each name of the sample
+  std::unordered_map<std::string, std::size_t> lines;  // per name of the sample
   static_cast<void>(reader.take(0, [&](const JournalLineView& line) {
     if (line.change != Change::add) return;
     const bool counts = is_old(line.id, now);
@@ -318,7 +321,7 @@ bool ElementIndex::may_be_half_dead(std::size_t shard) const {
       if (!counts) return;
       ++old;
       if (digest_of_name(quoted) % stride == 0) ++lines[std::string(quoted)];
-      if (lines.size() <= most_sampled) return;
+      if (lines.size() <= max_sampled) return;
       stride *= 2;
       std::erase_if(lines, [&](const auto& name) { return digest_of_name(name.first) % stride != 0; });
     });
@@ -331,7 +334,7 @@ bool ElementIndex::may_be_half_dead(std::size_t shard) const {
     if (auto name = unquote_bytes(quoted)) names.push_back(*std::move(name));
   }
   const auto live = static_cast<std::size_t>(std::ranges::count(present_(names), true));
-  // Of what is listed at least two fifths are dead, where a sample of half would miss some.
+  // Returns true if two fifths of the names are dead, because the sample may miss some of one half.
   return 5 * (sampled - live) * old >= 2 * sampled * listed;
 }
 

@@ -1,5 +1,5 @@
-// Where to look for the elements of a table or hash: the names that were ever set, spread over shards. Its
-// contract stands at the end of this file.
+// ElementIndex lists the names of a table or hash that were ever set, spread over shards, so that fetch knows
+// which keys to read. Its contract is at the end of this file.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace mcds {
 
-// Names that their client has found present, and has removed itself: digests, sorted.
+// Sorted digests of names that this client has found present and has removed.
 using RemovedNames = std::span<const std::uint64_t>;
 std::uint64_t digest_of_name(std::string_view name);
 
@@ -34,14 +34,15 @@ class ElementIndex {
   // Lines younger than this are never dropped.
   static constexpr auto grace = std::chrono::seconds(60);
 
-  // From a line to its element; who takes longer lists it again. Meanwhile the line is about nothing:
-  // compaction drops it when it is old, and a fetch that heals copies does not restore it where it was lost.
-  static constexpr auto most_unlisted = std::chrono::seconds(2);
+  // The maximum time between a name's line and its element. A client that takes longer lists the name again,
+  // because until the element exists, compaction drops an old line, and a fetch does not restore a lost one.
+  static constexpr auto max_unlisted = std::chrono::seconds(2);
 
-  // Which of these names are elements now; what is not known counts as present.
+  // Returns which of these names are elements now. An element whose state is unknown counts as present.
   using Present = std::function<std::vector<bool>(std::span<const std::string> names)>;
 
-  // `beside_copies`: a name counts as listed although its new shard could not be named in the manifest.
+  // If `beside_copies` is set, a name counts as listed even if its new shard could not be named in the
+  // manifest.
   ElementIndex(const Context& context, std::string base, Present present, bool beside_copies,
                const Journal::Options& options = Journal::Options())
       : context_(context),
@@ -52,42 +53,42 @@ class ElementIndex {
     options_.compares = beside_copies;
   }
 
-  // Names that are being listed.
+  // The state of names that are being listed.
   struct Listing {
-    std::vector<std::optional<Failure>> failures;  // none: listed
-    std::map<std::size_t, std::string> created;    // shards that are to be named, and their incarnations
-    std::set<std::size_t> there;                   // that were there before
+    std::vector<std::optional<Failure>> failures;  // nullopt: listed
+    std::map<std::size_t, std::string> created;    // shards to be named, and their incarnations
+    std::set<std::size_t> there;                   // shards that existed before
     std::set<std::size_t> full;
     std::vector<std::size_t> shards;  // of each name
     bool began = false;               // there was no manifest
 
     void note(std::size_t shard, const Journal::Appended& appended);
   };
-  // Whether each name is listed: no failure. take_marks() then has something for the shards that it created.
+  // Lists the names, and returns the failure of each, or nullopt if it is listed. take_marks() then returns
+  // requests for the shards that this created.
   std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);
-  // Names of one shard that are being listed: at most what one change holds. Of one listing in several copies
-  // the lines are the same.
+  // Names of one shard that are listed by one change. In several copies the lines are the same.
   struct Share {
     std::size_t shard = 0;
     std::string operation = {};
-    std::vector<std::size_t> places = {};  // in list()'s names
-    std::string lines = {};                // as they are stored
+    std::vector<std::size_t> places = {};  // indices in list()'s names
+    std::string lines = {};                // as stored
     std::string birth = {};
   };
   std::vector<Share> shares_of(std::span<const std::string* const> names) const;
-  // `lossy`: what is created is incomplete (journal.hpp).
-  // list in two steps, between which several copies exchange what they had. `there`: shards that another
-  // copy had, and what is in them: ours were lost, or another client is creating all just now. Ours get what
-  // they have, or say that they lack something.
+  // begin_list() and finish_list() are the two steps of list(). In between, several copies exchange what they
+  // had. With `lossy`, a shard that is created is marked as incomplete (journal.hpp). `there` has, for each
+  // new shard that another copy had, the contents of that copy: ours was lost, or another client is creating
+  // both just now. Ours gets the same lines, or is marked as incomplete.
   struct There {
-    bool whole = false;                   // one copy has lost nothing
-    std::vector<JournalLine> lines = {};  // that list something
-    std::vector<std::string> names = {};  // what they list
-    bool just_now = true;                 // they were all listed in the last seconds
+    bool whole = false;                   // a copy that has lost nothing has it
+    std::vector<JournalLine> lines = {};  // those that list names
+    std::vector<std::string> names = {};  // the names that they list
+    bool just_now = true;                 // all were listed in the last seconds
   };
   Listing begin_list(std::span<const Share> shares, bool lossy = false);
-  // begin_list in two steps, for shards that are there: what is sent in between may be sent with anything
-  // else, each to the server of its key's copy.
+  // attempts_at() and take_appended() are the two steps of begin_list() for existing shards. In between, the
+  // appends may be sent with any other requests, each to the server of its key's copy.
   using Attempts = std::vector<Journal::Attempt>;
   Attempts attempts_at(std::span<const Share> shares, bool lossy = false) const;
   static Request append_of(const Journal::Attempt& attempt) {
@@ -97,36 +98,40 @@ class ElementIndex {
   void finish_list(Listing& listing, const std::map<std::size_t, There>& there);
   There what_is_there(std::size_t shard) const;
 
-  // Shards that other copies have, without names; what is there stays. Like all that is created beside
-  // others, they say that they are incomplete until that is accepted.
+  // Creates shards that other copies have, without names, and marks them as incomplete until accept().
   void create(const std::set<std::size_t>& shards);
 
-  // What shards are to say now that the manifest names them; to be sent with whatever is sent next. Nothing
-  // depends on the replies.
+  // Sets whether the next shards and the manifest are created before they are appended to, because they are
+  // likely to be missing. That saves a trip each.
+  void expect_new(bool is_new) { options_.seems_missing = is_new; }
+
+  // Returns the requests that mark shards as named by the manifest. Send them with the next requests. Nothing
+  // depends on their replies.
   std::vector<Request> take_marks() { return std::exchange(marks_, {}); }
 
-  // The index at one moment, to be read shard by shard: one shard is in memory at a time.
+  // The index as of one moment, read shard by shard, so that one shard is in memory at a time.
   class Look {
    public:
     enum class Shard {
       whole,
-      absent,  // it was never created, according to the manifest
-      lost,    // it was created, and something of it is gone
+      absent,  // according to the manifest, it was never created
+      lost,    // it was created, and a part of it is lost
       unreachable,
     };
     Look(Look&&) noexcept;
     ~Look();
     Shard state(std::size_t shard) const { return states_[shard]; }
-    // Why the manifest could not be read, if so.
+    // Returns why the manifest could not be read, or nullopt.
     const std::optional<Failure>& manifest_failure() const;
-    // The manifest is there and names all shards there are.
+    // Returns true if the manifest exists and names all existing shards.
     bool manifest_whole() const { return manifest_whole_; }
-    // Of several copies: what the manifest of one says of another's shard is no loss. After a move to other
-    // servers the copies of a key may be in another order, each key's in its own.
+    // Compares several copies: a shard that one copy's manifest names and another copy has is not lost. After
+    // a move to other servers, each key's copies may be in an order of their own.
     static void reconcile(std::span<Look> copies);
-    // The names of a shard, each once; state() may then know of a loss. Throws NotApplied, CorruptData.
+    // Returns the distinct names of a shard; state() may report a loss afterwards. Throws NotApplied,
+    // CorruptData.
     std::vector<std::string> take(std::size_t shard);
-    // Of the shards taken: names that they list, the repeated ones too, and how many of them long enough ago.
+    // Counts the names that the shards taken list, repeated ones included; `old`: listed before the grace.
     struct Names {
       std::size_t listed = 0;
       std::size_t old = 0;
@@ -147,25 +152,26 @@ class ElementIndex {
     std::size_t lines_ = 0;
     std::size_t shards_ = 0;
   };
-  // Throws what the roots' servers fail with, unless `despite_failures`: then their shards are unreachable.
+  // Reads the roots. Throws their servers' failures, or with `despite_failures` marks their shards as
+  // unreachable.
   Look look(bool despite_failures = false) const;
 
-  // Drops the names in a shard that are no elements, if they are half of all: those listed long ago, and
-  // those in `removed` that no other line lists. Leaves a shard of more than `most_segments`, and one that
-  // has lost something. Throws Contention.
-  void compact(std::size_t shard, std::size_t most_segments, RemovedNames removed = {}) const;
-  // Returns whether compacting a shard may pay, judged by a sample of the names that were listed long ago.
-  // Two trips, and those of its segments. A shard that only grows is not rewritten.
+  // Drops the names in a shard that are not elements, if they are half of all: those listed long ago, and
+  // those in `removed` that no other line lists. Skips a shard with more than `max_segments` segments or
+  // with a loss. Throws Contention.
+  void compact(std::size_t shard, std::size_t max_segments, RemovedNames removed = {}) const;
+  // Returns true if compacting a shard may be worthwhile, judged by a sample of the names that were listed
+  // long ago. Takes two trips, and more if the shard has segments. A shard that only grows is not compacted.
   bool may_be_half_dead(std::size_t shard) const;
-  // Declares the index complete as it is. False: there is none.
+  // Declares the index complete as it is. Returns false if there is none.
   bool accept();
 
-  // Says in the manifest that these shards are being removed, which is no loss, or stay after all.
+  // Records in the manifest that these shards are being removed, or with `dropped` false that they stay.
   void say_dropped(const std::vector<std::string>& entries, bool dropped) const;
   Journal journal(const std::string& key) const { return Journal(context_, key, options_); }
 
-  // Removes what lists nothing but these, each part by compare-and-delete, the manifest last. False:
-  // something is left.
+  // Removes parts that list only these names, by compare-and-delete, the manifest last. False: a part is
+  // left.
   bool take_back(const std::set<std::string>& names) const;
 
   std::vector<std::string> keys() const;
@@ -197,34 +203,34 @@ class ElementIndex {
 }  // namespace mcds
 
 // Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`)
-//   <base>:i:<shard>     a journal of `+ <time and chance>.<n> <name> *<checksum>` lines; shard = crc32(name)
-//                        % 16. The first 8 hex digits of a line's id are its writer's UNIX seconds.
-//                        Of several copies, `+ <id> <name>`, tab, `<name>` …: all names of one change, so
-//                        that the item that each change copies grows less; read of an only copy, too.
-//                        A new shard begins with `- <id> born *<checksum>`; once the manifest lists it,
-//                        `- <id> named:<incarnation> *<checksum>` follows.
+//   <base>:i:<shard>     a journal of `+ <time and random>.<n> <name> *<checksum>` lines; shard = crc32(name)
+//                        % 16. The first 8 hex digits of a line's id are its writer's UNIX seconds. With
+//                        several copies, `+ <id> <name>`, tab, `<name>` …: all names of one change, so that
+//                        the item that each change copies grows less; also read with a single copy. A new
+//                        shard begins with `- <id> born *<checksum>`; once the manifest names it, `- <id>
+//                        named:<incarnation> *<checksum>` follows.
 //   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever
-//                        created; `- … <shard>:<incarnation> …`: drop is removing it, or has
+//                        created; `- … <shard>:<incarnation> …` if drop is removing it or has removed it
 //   E.g. table:blocked:i:9 = J1 …            table:blocked:i = J1 …
 //                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1
 //                                                                           *77d0a3c1
 // Invariants
 //   Every name whose list() returned is found by every later look(), unless the index lost data; then the
-//   state of a shard reports it. The loss of a shard is detected by the manifest, which lists it with its
-//   incarnation, even after the shard was created again. Names in the index may be absent as elements, and
-//   repeated. Compaction leaves every line younger than the grace as it is, so that the lines of a name tell
-//   how many clients may be about to write it; of older lines of one name the youngest stays.
-//   A shard that says `named` and is missing in the manifest shows that the manifest was lost. A shard that
-//   only says `born` is new, and the next look lists it.
+//   state of a shard reports it. The manifest names each shard with its incarnation, so the loss of a shard
+//   is detected even after it was created again. Names in the index may be repeated, and may be absent as
+//   elements. Compaction keeps every line younger than the grace, so that the lines of a name show how many
+//   clients may be about to write it; of older lines of one name the youngest stays.
+//   A shard that has `named` and is not in the manifest shows that the manifest was lost. A shard that has
+//   only `born` is new, and the next look names it.
 // Round trips
 //   list 1 (1 more if it creates a shard, 3 more if it finds one full); look 1, with segments 1 more per
-//   shard; 3 more if it finds shards that are not listed.
+//   shard; 3 more if it finds shards that are not named.
 // When things fail
-//   crash          between creating a shard and listing it, or no connection then: the next look lists it. If
-//                  the shard is lost before that look, or the manifest before `named` was written, the loss
-//                  is not detected.
-//   lost reply     of a name's append: looked up by its line's id; if it stays unknown, NotApplied, because a
-//                  listed name is not yet an element.
+//   crash          between creating a shard and naming it: the next look names it, also after a failed
+//                  request. If the shard is lost before that look, or the manifest before `named` was
+//                  written, the loss is not detected.
+//   lost reply     of a name's append: its line's id is looked up; if the outcome stays unknown, NotApplied,
+//                  because a listed name is not yet an element.
 //   eviction, restart, flush   complete: false. If all of it is lost at once, the index looks as if it had
 //                              never existed.
-//   skew           compaction judges the age of a line across clocks, which may differ by half the grace.
+//   skew           compaction compares the age of a line across clocks, which may differ by half the grace.

@@ -1,8 +1,9 @@
-// The lines of an index beside those that list names; index.hpp describes them.
+// Encodes and reads those lines of an index that do not list names; index.hpp describes them.
 #pragma once
 
 #include <charconv>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,9 +14,9 @@ namespace mcds {
 
 constexpr std::string_view born_mark = "born";
 constexpr std::string_view named_mark = "named:";
-constexpr std::string_view restored_mark = "restored";  // says nothing: a shard begins with some line
+constexpr std::string_view restored_mark = "restored";  // has no effect; a shard begins with some line
 
-// Whether the line says how its shard stands to the manifest, and lists nothing.
+// Returns true if the line records how its shard relates to the manifest and lists nothing.
 inline bool is_mark(const JournalLine& line) {
   return line.change == Change::remove && (line.element == born_mark || line.element.starts_with(named_mark));
 }
@@ -28,7 +29,7 @@ inline std::int64_t unix_seconds(WallTime time) {
   return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
-// Each name that a line lists, as it is quoted there: no quoted one contains a tab.
+// Calls `function` for each name that a line lists, as it is quoted there. A quoted name contains no tab.
 template <typename Function>
 void for_each_quoted(std::string_view element, const Function& function) {
   while (!element.empty()) function(take_word(element, '\t'));
@@ -38,15 +39,19 @@ inline void append_quoted(std::string& element, std::string_view quoted) {
   element += quoted;
 }
 
-// When a line was written, by its writer's clock.
-inline std::int64_t seconds_of(std::string_view line_id) {
+// Returns when a line was written, by its writer's clock; nullopt if the id of another program's line does
+// not begin with a time.
+inline std::optional<std::int64_t> seconds_of(std::string_view line_id) {
   std::uint32_t seconds = 0;
   const std::string_view digits = line_id.substr(0, 8);
-  static_cast<void>(std::from_chars(digits.data(), digits.data() + digits.size(), seconds, 16));
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seconds, 16);
+  if (error != std::errc() || end != digits.data() + 8) return std::nullopt;
   return seconds;
 }
+// Returns false for a line without a time: its writer may be about to create the element.
 inline bool is_old(std::string_view line_id, std::int64_t now) {
-  return now - seconds_of(line_id) > ElementIndex::grace.count();
+  const auto seconds = seconds_of(line_id);
+  return seconds && now - *seconds > ElementIndex::grace.count();
 }
 
 }  // namespace mcds

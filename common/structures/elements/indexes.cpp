@@ -1,20 +1,18 @@
-// Listing names in the indexes of all copies, which tell each other what they had of a new shard.
+// Lists names in the indexes of all copies, which exchange what they had of a new shard.
 #include "common/structures/elements/indexes.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
-#include <utility>
 
 namespace mcds {
 
 namespace {
 
-// How long a client that began a structure takes what another lists meanwhile for a rival's. An element that
-// another client created in that time, and that the first copy has lost since, may count as new again.
+// For this long, a client that began a structure treats names that another client lists as concurrent
+// creations. An element of another client that the first copy has lost since may then count as new again.
 constexpr auto just_begun = std::chrono::seconds(10);
 
-// Whether a manifest names two incarnations of one shard: the earlier one is lost.
+// Returns true if a manifest names two incarnations of one shard: the earlier one is lost.
 bool names_twice(std::string_view manifest) {
   const auto root = decode_journal_root(manifest);
   if (!root) return false;
@@ -142,10 +140,11 @@ bool ElementIndexes::created_just_now(std::span<const ElementIndex::Share> share
   });
 }
 
-// Those that were in one copy and were created in another: what they have there. Whole only if that is as
-// where two clients create the structure at once: no element has reached one copy and not another, because
-// its writer is not done listing it.
-// Where they are too many to be asked for, all were listed just now.
+// Returns, for shards that existed in one copy and were created in another, what the first has. The new one
+// was lost, or another client is creating both just now. It gets what the other has, or is marked as
+// incomplete until a fetch has restored the rest. `whole` is set only if two clients create the structure at
+// the same time: then no element is in one copy and not in another, because its writer has not finished
+// listing it. Too many elements to compare must all have been listed just now.
 std::map<std::size_t, ElementIndex::There> ElementIndexes::shards_there(const OfCopies& listings) const {
   std::map<std::size_t, ElementIndex::There> there;
   for (const auto& listing : listings) {
@@ -173,8 +172,8 @@ std::map<std::size_t, ElementIndex::There> ElementIndexes::shards_there(const Of
 }
 
 bool ElementIndexes::is_being_created(const ElementIndex::There& there) const {
-  constexpr std::size_t most_asked = 16;
-  return there.names.size() > most_asked ? there.just_now : alike_(there.names);
+  constexpr std::size_t max_asked = 16;
+  return there.names.size() > max_asked ? there.just_now : alike_(there.names);
 }
 
 }  // namespace mcds

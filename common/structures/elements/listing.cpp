@@ -1,9 +1,6 @@
-// Listing names in an index: in a shard, which the manifest names when it is new, and which gets what another
-// copy has of it.
+// Lists names in the shards of one index, names new shards in the manifest, and fills them from another copy.
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <utility>
 
 #include "common/base/json.hpp"
 #include "common/primitives/seal.hpp"
@@ -18,7 +15,7 @@ constexpr std::size_t lines_per_change = 2000;
 constexpr std::size_t bytes_per_change = 128 * 1024;
 constexpr std::size_t line_overhead = 64;
 
-// What clients who create a shard at the same time do is over after that.
+// The time after which clients that create a shard at the same moment have finished.
 constexpr auto just_now = std::chrono::seconds(10);
 
 }  // namespace
@@ -28,7 +25,7 @@ std::string ElementIndex::line_operation() const {
   return hex64(now << 32 | (context_.random.bits() & 0xffffffff));
 }
 
-// Whether that created it. In one change: all are named, or none.
+// Names the shards in the manifest by one change: all or none. Returns true if it created the manifest.
 bool ElementIndex::name_in_manifest(const std::map<std::size_t, std::string>& incarnations) const {
   const std::string operation = line_operation();
   std::vector<JournalLine> lines;
@@ -44,7 +41,7 @@ void ElementIndex::say_dropped(const std::vector<std::string>& entries, bool dro
   for (const std::string& entry : entries)
     lines.push_back(
         {dropped ? Change::remove : Change::add, journal_line_id(operation, lines.size()), entry});
-  // One that is gone by now has nothing to say.
+  // A manifest that no longer exists has nothing to record.
   if (!lines.empty()) static_cast<void>(journal(manifest_key()).append(lines, [] { return true; }));
 }
 
@@ -128,7 +125,7 @@ ElementIndex::Listing ElementIndex::begin_list(std::span<const Share> shares, bo
   return take(shares, attempts, context_.cluster.execute(batch), lossy);
 }
 
-// What could not be appended is missing, or full.
+// Retries the appends that were refused, because the shard was missing or full.
 ElementIndex::Listing ElementIndex::take_appended(std::span<const Share> shares, const Attempts& attempts,
                                                   std::vector<Reply> replies) {
   std::vector<Request> again;
@@ -136,8 +133,8 @@ ElementIndex::Listing ElementIndex::take_appended(std::span<const Share> shares,
     if (replies[i].outcome == Outcome::not_stored) again.push_back(attempts[i].request);
   }
   if (!again.empty()) {
-    std::vector<Reply> told = context_.cluster.execute(again);
-    auto anew = told.begin();
+    std::vector<Reply> reported = context_.cluster.execute(again);
+    auto anew = reported.begin();
     for (Reply& reply : replies) {
       if (reply.outcome == Outcome::not_stored) reply = std::move(*anew++);
     }
@@ -171,7 +168,7 @@ ElementIndex::Listing ElementIndex::take(std::span<const Share> shares, const At
 
 void ElementIndex::list_in_pieces(const Share& share, bool lossy, Listing& listing) const {
   Journal journal = journal_of(share, lossy);
-  std::vector<JournalLine> lines;  // one for each name
+  std::vector<JournalLine> lines;  // one per name
   for (const JournalLine& line : decode_journal_lines(share.lines)) {
     for_each_quoted(line.element, [&](std::string_view quoted) {
       lines.push_back({line.change, journal_line_id(share.operation, lines.size()), std::string(quoted)});
@@ -209,11 +206,11 @@ ElementIndex::There ElementIndex::what_is_there(std::size_t shard) const {
   return there;
 }
 
-// Of two lines with one id the second does nothing. False: it has not certainly all.
+// Copies lines to our shard, where known ids have no effect. Returns false if it may not have all of them.
 bool ElementIndex::restore(std::size_t shard, const There& there) const {
   if (!there.whole) return false;
   Journal journal(context_, shard_key(shard), options_);
-  // Too many for one change, or no answer.
+  // It fails if they are too many for one change, or without a reply.
   return !attempt([&] {
             in_pieces(there.lines.size(), [&](std::size_t first, std::size_t last) {
               journal.append(std::span(there.lines).subspan(first, last - first));
@@ -239,16 +236,16 @@ void ElementIndex::finish_list(Listing& listing, const std::map<std::size_t, The
   const auto named = attempt([&] { listing.began = name_in_manifest(to_name) || listing.began; });
   for (const auto& [shard, incarnation] : std::map(to_name)) fail(shard, named.failure());
   for (const auto& [shard, incarnation] : to_name) marks_.push_back(mark(shard, incarnation));
-  // Beside other copies what is sent next is not sent from here.
+  // If there are other copies, the next requests are not sent by this index, so the marks are sent now.
   if (beside_copies_ && !marks_.empty()) static_cast<void>(context_.cluster.execute(take_marks()));
-  // Listed or not, it is certainly not an element.
+  // Listed or not, the name is certainly not an element yet.
   for (auto& failure : listing.failures) {
     if (failure && failure->code() == ErrorCode::unknown_outcome)
       failure = NotApplied(ErrorCode::unavailable,
-                           "no reply while it was listed in the index; nothing was set, try again",
+                           "no reply while the element was listed in the index; nothing was set; try again",
                            failure->server());
   }
-  // Nothing of ours depends on it; the next client that finds the shard full tries again.
+  // The result does not depend on this compaction; the next client that finds the shard full tries again.
   for (const std::size_t shard : listing.full)
     static_cast<void>(attempt([&] {
       if (may_be_half_dead(shard)) compact(shard, std::numeric_limits<std::size_t>::max());

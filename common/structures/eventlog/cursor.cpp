@@ -25,7 +25,7 @@ namespace {
 constexpr std::string_view first_line = "mcds-eventlog-cursor 1";
 constexpr std::string_view of_several_copies = "mcds-eventlog-cursor 2";  // mcds 0.x
 
-// False for a line that no cursor of ours contains.
+// Returns false for a line that no cursor of ours contains.
 bool read_line(CursorState& state, std::string_view line) {
   const auto words = split(line, ' ');
   if (words[0] == "log" && words.size() == 2) {
@@ -48,7 +48,7 @@ bool read_line(CursorState& state, std::string_view line) {
     return true;
   }
   const auto name = words.size() < 3 ? std::nullopt : PartName::parse(words[1]);
-  if (!name || !parse_hex64(words[2])) return false;
+  if (!name || !is_identifier(words[2])) return false;
   if (words[0] == "lost" && words.size() == 3) {
     state.lost.emplace(*name, words[2]);
     return true;
@@ -65,7 +65,7 @@ bool read_line(CursorState& state, std::string_view line) {
   throw Failure(code, what + ' ' + path + ": " + std::strerror(errno));
 }
 
-// Where symbolic links lead, so that rename replaces the file and not the link.
+// Follows symbolic links, so that rename replaces the file and not the link.
 std::string resolved(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
   return real ? std::string(real.get()) : path;
@@ -83,7 +83,7 @@ void lock(int fd, const std::string& path) {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK) {
       throw Failure(ErrorCode::try_again,
-                    "the cursor " + path + " is in use by another run; try again when that has ended");
+                    "the cursor " + path + " is in use by another run; try again when that run has ended");
     }
     fail(ErrorCode::system, "cannot lock the cursor", path);
   }
@@ -112,14 +112,13 @@ CursorState CursorState::parse(std::string_view text, std::string_view file) {
   CursorState state;
   if (text.empty()) return state;
   const auto foreign = [&](const char* why) {
-    return Failure(ErrorCode::bad_data,
-                   std::string(file) + why + "; give another file, or remove it to read the whole log again");
+    return Failure(ErrorCode::bad_data, std::string(file) + why + "; use another file, or remove " +
+                                            std::string(file) + " to read the log from the start");
   };
   std::string_view rest = text;
   const std::string_view first = take_line(rest);
-  if (first == of_several_copies)
-    throw foreign(" was written by mcds 0.x, for an event log in several copies");
-  const char* const damaged = " is not a cursor of this version, or is damaged";
+  if (first == of_several_copies) throw foreign(" is a cursor of mcds 0.x for an event log with copies");
+  const char* const damaged = " is not a valid cursor";
   if (first != first_line) throw foreign(damaged);
   while (!rest.starts_with("end *")) {
     if (rest.empty() || !read_line(state, take_line(rest))) throw foreign(damaged);
@@ -135,7 +134,7 @@ void CursorState::forget_before(std::int64_t chunk) {
 }
 
 CursorFile::CursorFile(const std::string& path) : path_(resolved(path)) {
-  // A run that ends between our open and our lock replaces the file: then the lock is on one that is gone.
+  // A run that ends between our open and our lock replaces the file: then the lock is on a file that is gone.
   constexpr int attempts = 100;
   for (int i = 0; i < attempts; ++i) {
     Descriptor fd(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
@@ -146,9 +145,9 @@ CursorFile::CursorFile(const std::string& path) : path_(resolved(path)) {
     struct stat status {};
     if (::fstat(fd, &status) == 0 && !S_ISREG(status.st_mode)) {
       throw Failure(ErrorCode::cannot_write,
-                    "the cursor " + path_ + " is not a regular file; give another one");
+                    "the cursor " + path_ + " is not a regular file; use another file");
     }
-    // A symbolic link to nothing has become one to the file just created.
+    // A dangling symbolic link now leads to the file just created.
     path_ = resolved(path_);
     lock(fd, path_);
     if (!is_still_at(fd, path_)) continue;
@@ -171,7 +170,7 @@ CursorState CursorFile::load() const {
     offset += size;
     constexpr std::size_t longest = std::size_t{64} << 20;
     if (text.size() > longest)
-      throw Failure(ErrorCode::bad_data, path_ + " is too large for a cursor; give another file");
+      throw Failure(ErrorCode::bad_data, path_ + " is too large for a cursor; use another file");
   }
 }
 
@@ -179,7 +178,7 @@ void CursorFile::save(const CursorState& state) {
   NewFile file(path_);
   struct stat old {};
   if (::fstat(descriptor_, &old) == 0) {
-    // As far as the owner may be given: a reader that is not root keeps its own.
+    // Changing the owner may fail: a reader that is not root keeps its own.
     [[maybe_unused]] const int given = ::fchown(file.descriptor(), old.st_uid, old.st_gid);
     if (::fchmod(file.descriptor(), old.st_mode & 07777) != 0)
       fail(ErrorCode::cannot_write, "cannot write the cursor", path_);

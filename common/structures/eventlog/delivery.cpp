@@ -1,9 +1,8 @@
-// Turns what was read of a chunk into events in order, each once, and reports what is missing.
-#include <algorithm>
+// Turns the text of a chunk into events in order, each once, and reports what is missing.
 #include <tuple>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
+#include "common/primitives/seal.hpp"
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/read.hpp"
 
@@ -13,7 +12,7 @@ namespace {
 
 struct Damages {
   std::size_t count = 0;
-  std::size_t first = 0;  // where
+  std::size_t first = 0;  // offset of the first
   void note(std::size_t at) {
     if (count++ == 0) first = at;
   }
@@ -48,7 +47,7 @@ class ChunkDelivery {
     }
     const EventId* before = nullptr;
     for (const EventLine& event : events) {
-      rely_on(before == nullptr || *before < event.id, "events are delivered in the order of their ids");
+      require(before == nullptr || *before < event.id, "events are delivered in the order of their ids");
       before = &event.id;
       ++found_.events;
       if (!sink_.event(event)) return false;
@@ -57,14 +56,14 @@ class ChunkDelivery {
   }
 
  private:
-  // A part that is there, and how far it was consumed.
+  // An existing part, and how far it was consumed.
   struct Part {
     PartName name;
     const PartText* text;
     std::string_view incarnation = {};
-    std::size_t start = 0;  // of the undelivered bytes
+    std::size_t start = 0;  // offset of the undelivered bytes
     std::optional<EventId> last = {};
-    bool replaced = false;  // what had been consumed of it is not what stands there
+    bool replaced = false;  // the consumed bytes are no longer the same
   };
 
   std::vector<Part> open_parts(const ChunkText& chunk) {
@@ -78,7 +77,7 @@ class ChunkDelivery {
         continue;
       }
       part.incarnation = header->incarnation;
-      // Its writer was slow to create it after all.
+      // Its writer was slow to create it; it is not lost.
       state_.lost.erase({part.name, std::string(part.incarnation)});
       part.start = header->size;
       const auto known = state_.parts.find(part.name);
@@ -93,8 +92,8 @@ class ChunkDelivery {
     return parts;
   }
 
-  // Of a chunk that is promised all that is known of; of one that is not, but did not expire yet either, what
-  // was read and has been replaced: its events may be there again.
+  // Returns the parts that should exist: in the promised window all known parts; in older chunks that have
+  // not expired, those that were read and have been replaced, because their events may exist again.
   std::vector<NamedPart> expected(const ChunkText& chunk, const std::vector<Part>& parts) const {
     const std::int64_t current = shape_.chunk_of(now_);
     const bool promised = chunk.chunk >= current - shape_.chunks && chunk.chunk <= current;
@@ -122,7 +121,7 @@ class ChunkDelivery {
     return all;
   }
 
-  // Whether incarnations of this chunk's parts are gone whose loss was not reported yet.
+  // Returns true if incarnations of this chunk's parts are gone whose loss was not reported yet.
   bool report_losses(const ChunkText& chunk, const std::vector<Part>& parts) {
     bool lost = std::ranges::any_of(parts, [](const Part& part) { return part.replaced; });
     for (const auto& [name, incarnation] : expected(chunk, parts)) {
@@ -139,14 +138,16 @@ class ChunkDelivery {
     return lost;
   }
 
-  // The part's undelivered events; false when the limit ends before them.
+  // Adds the part's undelivered events. Returns false if the limit ends before them.
   bool collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left) {
     std::string_view rest = std::string_view(part.text->value).substr(part.start);
     Damages lines, data;
+    bool unknown = false;
     const auto report = [&](bool whole) {
-      tell(part, lines, "a line that is not an event", "lines that are not events");
-      tell(part, data, "an event that is not JSON, shown as bytes",
-           "events that are not JSON, shown as bytes");
+      report_damage(part, lines, "a line that is not an event", "lines that are not events");
+      report_damage(part, data, "an event that is not JSON, shown as bytes",
+                    "events that are not JSON, shown as bytes");
+      if (unknown) sink_.damaged(corrupt(part, unknown_form));
       return whole;
     };
     while (!rest.empty()) {
@@ -158,7 +159,9 @@ class ChunkDelivery {
         return report(true);
       }
       auto event = parse_event_line(line);
-      if (!event && !is_filler(line)) {
+      if (!event && !is_filler(line) && unseal(line)) {
+        unknown = true;
+      } else if (!event && !is_filler(line)) {
         lines.note(part.start);
         event = salvage_event_line(line);
       }
@@ -173,7 +176,7 @@ class ChunkDelivery {
     return report(true);
   }
 
-  // Sorts by id and drops the ids that come twice, or came before in what was consumed of any part.
+  // Sorts by id and drops ids that occur twice, or that were already consumed in any part.
   void drop_repeated(const std::vector<Part>& parts, std::vector<EventLine>& events) const {
     if (events.empty()) return;
     const auto by_id = [](const EventLine& a, const EventLine& b) { return a.id < b.id; };
@@ -185,7 +188,7 @@ class ChunkDelivery {
                   [&](const EventLine& event) { return std::ranges::binary_search(before, event.id); });
   }
 
-  // Sorted.
+  // Returns the ids, sorted.
   std::vector<EventId> consumed_ids(const std::vector<Part>& parts) const {
     std::vector<EventId> before;
     for (const Part& part : parts) {
@@ -202,7 +205,8 @@ class ChunkDelivery {
     return before;
   }
 
-  void tell(const Part& part, const Damages& damages, const std::string& one, const std::string& many) {
+  void report_damage(const Part& part, const Damages& damages, const std::string& one,
+                     const std::string& many) {
     if (damages.count == 0) return;
     const std::string what = damages.count == 1
                                  ? one + ", at byte "
@@ -211,9 +215,12 @@ class ChunkDelivery {
   }
 
   void damage(const Part& part, const std::string& what) {
-    sink_.damaged(
-        CorruptData(ring_.keys.part(part.name) + ' ' + what + ": another program writes to this key",
-                    ring_.context.cluster.address_of(part.text->server)));
+    sink_.damaged(corrupt(part, what + ": another program writes to this key"));
+  }
+
+  CorruptData corrupt(const Part& part, const std::string& what) const {
+    return CorruptData(ring_.keys.part(part.name) + ' ' + what,
+                       ring_.context.cluster.address_of(part.text->server));
   }
 
   const LogRing& ring_;

@@ -1,15 +1,17 @@
 #include "common/structures/eventlog/directory.hpp"
 
 #include "common/base/bytes.hpp"
+#include "common/primitives/seal.hpp"
 #include "common/structures/eventlog/format.hpp"
 
 namespace mcds {
 
 void LogDirectory::add(std::string_view value) {
   while (!value.empty()) {
-    const auto line = parse_directory_line(take_line(value));
+    const std::string_view text = take_line(value);
+    const auto line = parse_directory_line(text);
     if (!line) {
-      ++damaged_;
+      ++(unseal(text) ? unknown_ : damaged_);
     } else if (line->named) {
       named_.try_emplace({line->name, std::string(line->incarnation)}, line->at);
     } else {

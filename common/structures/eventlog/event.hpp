@@ -1,5 +1,5 @@
-// What an event log is made of, for those who put and read events: ids, shapes, parts and lines. Used by
-// eventlog.hpp and cursor.hpp; format.hpp has the bytes.
+// Ids, shapes, parts and lines of an event log, for callers that put and read events. eventlog.hpp and
+// cursor.hpp use them; format.hpp has the bytes.
 #pragma once
 
 #include <compare>
@@ -12,14 +12,13 @@
 
 namespace mcds {
 
-// A UUIDv7 (RFC 9562): 48 bits of UNIX milliseconds, then version, variant and 74 bits that count up within a
-// millisecond.
+// A UUIDv7 (RFC 9562): 48 bits of UNIX milliseconds, version, variant, and 74 bits that count up within them.
 struct EventId {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
 
   auto operator<=>(const EventId&) const = default;
-  // `01a1fc4a-f7b9-7c3e-b1f0-2a9d5e7c4b18`, 36 characters that sort as the ids do.
+  // Returns the id as 36 characters that sort as the ids do, such as `01a1fc4a-f7b9-7c3e-b1f0-2a9d5e7c4b18`.
   std::string text() const;
   void append_to(std::string& out) const;
   WallTime time() const { return WallTime(std::chrono::milliseconds(high >> 16)); }
@@ -28,22 +27,22 @@ struct EventId {
 
 constexpr std::size_t event_id_size = 36;
 
-// C seconds per chunk, N chunks kept.
+// The shape of a log: C seconds per chunk, N chunks kept.
 struct RingShape {
   std::int64_t chunk_s = 60;
   std::int64_t chunks = 60;
 
   bool operator==(const RingShape&) const = default;
-  // Throws InvalidInput, naming --chunk or --chunks.
+  // Throws InvalidInput with the name of the option, --chunk or --chunks.
   static RingShape of(Duration chunk, std::uint64_t chunks);
 
   std::int64_t chunk_of(WallTime time) const {
     return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count() / chunk_s;
   }
   WallTime start_of(std::int64_t chunk) const { return WallTime(std::chrono::seconds(chunk * chunk_s)); }
-  // How long every event is kept: N * C.
+  // Returns how long every event is kept: N * C.
   std::chrono::seconds kept() const { return std::chrono::seconds(chunk_s * chunks); }
-  // When a chunk's item ends: N chunks after its end, a tick, and half a chunk for clocks that differ.
+  // Returns when a chunk's item expires: N chunks after its end, plus a tick, and half a chunk for skew.
   WallTime expiry_of(std::int64_t chunk) const {
     return start_of(chunk + 1 + chunks) + std::chrono::seconds(2) + std::chrono::milliseconds(chunk_s * 500);
   }
@@ -51,7 +50,7 @@ struct RingShape {
   static std::optional<RingShape> parse(std::string_view text);
 };
 
-// One item of the ring: chunk 29920568's first part is `29920568`, the next `29920568.1`.
+// The name of one item of the ring: chunk 29920568's first part is `29920568`, the next `29920568.1`.
 struct PartName {
   std::int64_t chunk = 0;
   std::int64_t part = 0;
@@ -67,13 +66,12 @@ enum class EventData { text, json };
 
 struct EventLine {
   EventId id;
-  std::string_view data;  // as stored: JSON, or with `base64` the digits
+  std::string_view data;  // as stored: JSON, or with `base64` the encoded text
   bool base64 = false;
-  // Its checksum is right, but its data is none of the three: another program's, to be shown as bytes and
-  // reported.
+  // The checksum is right, but the data has none of the three forms: shown as bytes and reported.
   bool foreign = false;
 
-  // What was put: a string's bytes, or the JSON text.
+  // Returns what was put: the bytes of a string, or the JSON text.
   std::string bytes() const;
 };
 

@@ -1,10 +1,6 @@
-// The reads of a log: a range, a cursor, a poll. Chunk by chunk in read.cpp.
-#include <algorithm>
-#include <map>
-#include <utility>
+// Reads a log for a range, a cursor or a poll; read.cpp reads the chunks.
 
 #include "common/base/bounds.hpp"
-#include "common/base/errors.hpp"
 #include "common/base/units.hpp"
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/read.hpp"
@@ -18,7 +14,7 @@ constexpr std::int64_t parts_per_pass = 32;
 constexpr std::size_t old_bytes_per_poll = std::size_t{1} << 20;
 constexpr std::size_t old_chunks_per_poll = 256;
 
-// The events of a range, until its limit.
+// Passes on the events of a range, up to its limit.
 class RangeSink final : public LogSink {
  public:
   RangeSink(const LogRange& range, LogSink& sink) : range_(range), sink_(sink) {
@@ -53,7 +49,7 @@ std::vector<std::int64_t> span_of(std::int64_t low, std::int64_t high) {
 Failure too_large(const RingShape& shape, std::int64_t chunk) {
   return {ErrorCode::bad_data, "the events from " + format_time(shape.start_of(chunk)) + " to " +
                                    format_time(shape.start_of(chunk + 1)) + " are more than " +
-                                   std::to_string(largest_answers >> 20) +
+                                   std::to_string(max_answers_size >> 20) +
                                    " MiB, the limit for one read of one part; read around them with --first "
                                    "and --last, and use shorter chunks (--chunk)"};
 }
@@ -66,7 +62,8 @@ bool is_sole(const std::vector<RingShape>& shapes, const RingShape& shape) {
 
 struct LogReader::Parts {
   LogRing ring;
-  // poll: bytes of each chunk when last read, the older chunk whose turn it is, and when that turn began.
+  // The state of poll(): bytes of each chunk when last read, the older chunk whose turn it is, and the start
+  // of that turn.
   std::map<std::int64_t, std::size_t> sizes{};
   std::int64_t turn = 0;
   WallTime turn_began{};
@@ -75,16 +72,16 @@ struct LogReader::Parts {
 
   const RingShape& shape() const { return ring.shape; }
 
-  // The window of a clock that may be half a chunk off: one chunk more than is promised, and one more than
-  // puts can reach.
+  // Returns the window for a clock that may be half a chunk off: one chunk more than is promised, and one
+  // more than puts can reach.
   std::pair<std::int64_t, std::int64_t> window(WallTime now) const {
     const std::int64_t current = shape().chunk_of(now);
     return {current - shape().chunks - 1, current + 2};
   }
 
-  // Two chunks beyond what clocks half a chunk off may read, and by the earlier of this reader's clock and
-  // the last one's: what a clock that is ahead takes for old, another still reads, and must know that it was
-  // delivered.
+  // Drops chunks two before those that clocks half a chunk off may read, by the earlier of this reader's
+  // clock and the last one's: a chunk that is old by a fast clock may still be read by another, which must
+  // know that it was delivered.
   void forget_old(CursorState& state, WallTime now) const {
     state.forget_before(window(std::min(now, state.seen.value_or(now))).first - 2);
   }
@@ -94,7 +91,7 @@ struct LogReader::Parts {
     std::optional<std::uint64_t> limit{};
     bool only_if_sole = false;
   };
-  // The chunk in which the limit or the sink ended it.
+  // Returns the chunk in which the limit or the sink ended the read.
   std::optional<std::int64_t> read(Wanted wanted, CursorState& state, LogReading& reading) {
     LogSummary& found = reading.found;
     std::optional<std::int64_t> ended_in;
@@ -112,7 +109,7 @@ struct LogReader::Parts {
       count = std::min(at_once, wanted.chunks.size() - i);
       const auto some = std::span(wanted.chunks).subspan(i, count);
       const auto texts = read_chunks(ring, some, reading);
-      // Before anything is delivered.
+      // The read can be declined only before anything is delivered.
       const bool declines = i == 0 && wanted.only_if_sole;
       if (std::exchange(reading.flood, false)) {
         if (count == 1) {
@@ -138,8 +135,9 @@ struct LogReader::Parts {
     return ended_in;
   }
 
-  // A chunk that is more than is held at a time, some parts after the others. The last part of one pass is in
-  // the next one too: what its writer put twice, at most into the part behind, is delivered once.
+  // Reads a chunk that exceeds the memory limit in passes of some parts each. The last part of a pass is read
+  // again in the next one: a writer puts an event twice at most into the following part, so it is delivered
+  // once.
   template <typename Deliver>
   bool read_in_passes(std::int64_t chunk, LogReading& reading, bool declines, const Deliver& deliver) {
     LogSummary& found = reading.found;
@@ -159,12 +157,13 @@ struct LogReader::Parts {
     }
   }
 
-  // Checks that the cursor is this log's, and reports what expired since it was last here.
+  // Checks that the cursor belongs to this log, and reports what expired since it was used last.
   void adopt(CursorState& state, WallTime now, LogSink& sink) {
     const std::string& ours = ring.keys.ring();
     if (!state.ring.empty() && state.ring != ours) {
-      throw Failure(ErrorCode::bad_data, "the cursor belongs to " + state.ring + ", not to " + ours +
-                                             "; give another file, or remove it to read the whole log again");
+      throw Failure(ErrorCode::bad_data,
+                    "the cursor belongs to " + state.ring + ", not to " + ours +
+                        "; use another file, or remove the cursor to read the log from the start");
     }
     state.ring = ours;
     forget_old(state, now);

@@ -13,8 +13,8 @@ namespace mcds {
 namespace {
 
 constexpr std::string_view hex_digits = "0123456789abcdef";
-constexpr std::chrono::seconds longest_kept = std::chrono::hours(100 * 366 * 24);
-constexpr int most_salvages = 16;
+constexpr std::chrono::seconds max_kept = std::chrono::hours(100 * 366 * 24);
+constexpr int max_salvages = 16;
 constexpr std::uint64_t version_bits = 0x7000;
 constexpr std::uint64_t variant_bits = std::uint64_t{2} << 62;
 constexpr std::uint64_t counter_mask = (std::uint64_t{1} << 62) - 1;
@@ -43,7 +43,7 @@ std::string sealed_line(const std::string& body) {
   return seal(body) + '\n';
 }
 
-// Most data are strings without escapes: nothing else has to be looked at.
+// Most data are strings without escapes, which need no further check.
 bool is_stored_json(std::string_view data) {
   const bool quoted = data.size() >= 2 && data.front() == '"' && data.back() == '"';
   return (quoted && is_plain_json(data.substr(1, data.size() - 2))) || is_compact_json(data);
@@ -98,7 +98,7 @@ EventId EventIdSource::next(WallTime at) {
       std::chrono::floor<std::chrono::milliseconds>(at.time_since_epoch()).count());
   if (ms != last_ms_) {
     last_ms_ = ms;
-    // The counter's top bit starts as 0: there is room for 2^73 steps.
+    // The counter's top bit starts as 0, so there is room for 2^73 steps.
     last_.high = ms << 16 | version_bits | (random_.bits() & 0x7ff);
     last_.low = variant_bits | (random_.bits() & counter_mask);
     return last_;
@@ -121,7 +121,7 @@ RingShape RingShape::of(Duration chunk, std::uint64_t chunks) {
   }
   if (chunks < 1 || chunks > 100000) throw InvalidInput("--chunks: give a number from 1 to 100000");
   const RingShape shape{seconds.count(), static_cast<std::int64_t>(chunks)};
-  if (shape.kept() > longest_kept) throw InvalidInput("--chunks: a log keeps events for at most 100 years");
+  if (shape.kept() > max_kept) throw InvalidInput("--chunks: a log keeps events for at most 100 years");
   return shape;
 }
 
@@ -134,7 +134,7 @@ std::optional<RingShape> RingShape::parse(std::string_view text) {
     return std::nullopt;
   }
   const RingShape shape{*chunk_s, *chunks};
-  if (shape.kept() > longest_kept) return std::nullopt;
+  if (shape.kept() > max_kept) return std::nullopt;
   return shape;
 }
 
@@ -147,9 +147,9 @@ std::optional<PartName> PartName::parse(std::string_view text) {
   return PartName{*chunk, *part};
 }
 
-std::vector<RingShape> shapes_in(std::span<const InUse> conf) {
+std::vector<RingShape> shapes_in(std::span<const ActiveVariant> conf) {
   std::vector<RingShape> shapes;
-  for (const InUse& one : conf) {
+  for (const ActiveVariant& one : conf) {
     if (const auto shape = RingShape::parse(one.what)) shapes.push_back(*shape);
   }
   return shapes;
@@ -208,8 +208,8 @@ std::optional<EventLine> parse_event_line(std::string_view line) {
 }
 
 std::optional<EventLine> salvage_event_line(std::string_view line) {
-  int tries = 0;  // each reads the whole rest
-  for (std::size_t i = 1; i + event_id_size < line.size() && tries < most_salvages; ++i) {
+  int tries = 0;  // each parses the rest of the line
+  for (std::size_t i = 1; i + event_id_size < line.size() && tries < max_salvages; ++i) {
     if (!looks_like_id(line.substr(i))) continue;
     ++tries;
     if (const auto event = parse_event_line(line.substr(i))) return event;
@@ -227,12 +227,13 @@ std::optional<PartHeader> parse_part_header(std::string_view value, const PartNa
   if (!body || rest.size() == value.size() || value[value.size() - rest.size() - 1] != '\n')
     return std::nullopt;
   std::string_view words = *body;
-  if (take_word(words) != "E1" || take_word(words) != name.text() || !parse_hex64(words)) return std::nullopt;
+  if (take_word(words) != "E1" || take_word(words) != name.text() || !is_identifier(words))
+    return std::nullopt;
   return PartHeader{words, value.size() - rest.size()};
 }
 
 std::string filler_line(std::size_t size) {
-  constexpr std::size_t seal_size = 11;  // ` *` and 8 digits, and the line feed
+  constexpr std::size_t seal_size = 11;  // ` *`, 8 digits, and the line feed
   return sealed_line("F" + std::string(size - seal_size - 1, ' '));
 }
 
@@ -256,7 +257,7 @@ std::optional<DirectoryLine> parse_directory_line(std::string_view line) {
   const std::string_view kind = take_word(words);
   const auto name = PartName::parse(take_word(words));
   const std::string_view incarnation = take_word(words);
-  if (!name || name->part >= most_parts || !parse_hex64(incarnation)) return std::nullopt;
+  if (!name || name->part >= max_parts || !is_identifier(incarnation)) return std::nullopt;
   if (kind == "W" && words.empty()) return DirectoryLine{false, *name, incarnation, {}};
   const auto at = parse_index(words);
   if (kind != "N" || !at || *at > latest_second) return std::nullopt;

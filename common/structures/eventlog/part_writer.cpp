@@ -1,8 +1,6 @@
 #include "common/structures/eventlog/part_writer.hpp"
 
 #include <algorithm>
-#include <utility>
-#include <vector>
 
 #include "common/primitives/seal.hpp"
 
@@ -10,8 +8,8 @@ namespace mcds {
 
 namespace {
 
-constexpr int attempts = 3;        // at one append or creation whose replies get lost
-constexpr int largest_walk = 200;  // steps over parts before giving up against rivals
+constexpr int attempts = 3;    // for one append or creation whose replies get lost
+constexpr int max_walk = 200;  // steps over parts that other clients fill
 
 bool holds(std::string_view part, std::string_view lines) {
   return part.find(lines.substr(0, event_id_size)) != std::string_view::npos;
@@ -37,7 +35,7 @@ PartWriter::Stored PartWriter::append_piece(std::int64_t chunk, const std::strin
   if (parts_.size() > 1000) parts_.erase(parts_.begin());
   std::int64_t& part = parts_[chunk];
   bool begins_again = false;
-  for (int step = 0; step < largest_walk && part < most_parts; ++step) {
+  for (int step = 0; step < max_walk && part < max_parts; ++step) {
     const PartName name{chunk, part};
     std::int64_t last_part = part;
     Stored stored = append_to(name, lines);
@@ -74,8 +72,7 @@ PartWriter::Stored PartWriter::append_to(const PartName& name, const std::string
   }
 }
 
-// Reads the part after a lost reply; nullopt: it is not there. Throws UnknownOutcome when that cannot be
-// learned.
+// Reads the part after a lost reply. Returns nullopt if it is missing. Throws UnknownOutcome without answer.
 std::optional<std::string> PartWriter::read_back(const PartName& name) {
   Cluster& cluster = ring_.context.cluster;
   Reply reply;
@@ -88,10 +85,10 @@ std::optional<std::string> PartWriter::read_back(const PartName& name) {
                        cluster.address_of(reply.server));
 }
 
-// Looks why an append was refused: the part is full, or missing. The append is tried again behind the look: a
-// part that was missing may have been created meanwhile, and only one that is there and refuses is full.
-// Learns from the directory which part is the chunk's last. If that answers and names none, there may be
-// nothing of the chunk, because the log was dropped.
+// Finds out why an append was refused: the part is full or missing. The append is repeated after the read,
+// because a missing part may have been created meanwhile, and only an existing part that refuses is full. The
+// directory shows the chunk's last part. If it answers and names none, nothing of the chunk may exist,
+// because the log was dropped.
 PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines, std::int64_t& last_part) {
   Cluster& cluster = ring_.context.cluster;
   const std::string key = ring_.keys.part(name);
@@ -101,19 +98,19 @@ PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines
                                    Request::get(ring_.keys.directory(name.chunk / chunks_per_directory)),
                                    Request::gets(ring_.keys.conf())};
   const auto replies = cluster.execute(batch);
-  conf_ = look_in_use(ring_.context, ring_.keys.conf(), replies[3]);
-  // Not those that were lost and withdrawn: what is written behind a hole is found through the directory
-  // only.
+  conf_ = read_active_variants(ring_.context, ring_.keys.conf(), replies[3]);
+  // Lost and withdrawn parts do not count: only the directory leads to what is written after a hole.
   LogDirectory directory;
   directory.add(replies[2].value);
+  directory_missing_ = replies[2].outcome == Outcome::miss;
   const auto all_named = directory.named(name.chunk);
   for (const auto& [named, incarnation] : all_named) last_part = std::max(last_part, named.part);
   if (replies[1].outcome == Outcome::stored) return Look::stored;
   if (replies[1].unknown()) perhaps_ = true;
   const bool named = replies[2].failed() || !all_named.empty();
   const auto missing = meant() ? Look::elsewhere : named ? Look::missing : Look::nothing;
-  // Not every server knows touch, and some close the connection on it. One whose reply was lost changes
-  // nothing: the exptime is the same for everybody.
+  // Some servers do not support touch, or close the connection on it. A lost reply to it changes nothing,
+  // because the exptime is the same for all clients.
   touches_ = touches_ && !replies[0].failed();
   if (replies[0].unknown() || replies[1].unknown() || replies[0].is(ReplyFailure::Kind::refused)) {
     const auto value = read_back(name);
@@ -127,20 +124,21 @@ PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines
 }
 
 bool PartWriter::knows_us(const Reply& conf) const {
-  const auto shapes = shapes_in(parse_in_use(conf.value, ring_.context.clock.wall()));
+  const auto shapes = shapes_in(parse_active_variants(conf.value, ring_.context.clock.wall()));
   return std::ranges::find(shapes, ring_.shape) != shapes.end();
 }
 
-// Nothing of a guessed shape is there: returns the newest in use, if that is another.
+// Returns the newest shape in use if nothing of a guessed shape exists and they differ.
 std::optional<RingShape> PartWriter::meant() const {
   if (!guessed_ || perhaps_) return std::nullopt;
-  const auto shapes = shapes_in(parse_in_use(conf_.value, ring_.context.clock.wall()));
+  const auto shapes = shapes_in(parse_active_variants(conf_.value, ring_.context.clock.wall()));
   return shapes.empty() || shapes.back() == ring_.shape ? std::nullopt : std::optional(shapes.back());
 }
 
-// Creates a part with these lines. Refused: another client created it, and it has no room. Each attempt has
-// another name, because one without a reply may be executed when the part has been created, evicted and is
-// missing again. Only a name under which certainly nothing was created is withdrawn.
+// Creates a part with these lines. Returns refused if another client created it and it has no room. Each
+// attempt uses another incarnation, because one without reply may be executed after the part has been created
+// and evicted. Only an incarnation that was certainly not created is withdrawn. A crash after name_part()
+// leaves a listed part that does not exist, which is reported as a gap.
 PartWriter::Stored PartWriter::create(const PartName& name, const std::string& lines) {
   Cluster& cluster = ring_.context.cluster;
   const std::string incarnation = ring_.context.random.token();
@@ -150,16 +148,17 @@ PartWriter::Stored PartWriter::create(const PartName& name, const std::string& l
   }
   const std::vector<Request> batch{
       ring_.keys.of_part(Request::append_or_create(ring_.keys.part(name), part_header(name, incarnation),
-                                                   lines, exptime_of(name.chunk)),
+                                                   lines, exptime_of(name.chunk))
+                             .creating_first(),
                          name),
       Request::append(ring_.keys.conf(), ""), Request::get(ring_.keys.conf())};
   const auto replies = cluster.execute(batch);
-  // A drop that has read the conf key before does not remove it now. One that has removed it already, or did
-  // not have to, because it was not written: that is made good.
+  // A drop that has read the conf key before this append does not remove it. If a drop has already removed
+  // it, or did not have to because it was not written, it is written again.
   const bool is_there =
       replies[1].outcome == Outcome::stored && (replies[2].failed() || knows_us(replies[2]));
   const bool is_away = replies[2].failed() && !replies[2].unknown();
-  if (!is_there && !is_away) note_in_use(ring_.context, ring_.keys.conf(), in_use(name.chunk));
+  if (!is_there && !is_away) record_active_variant(ring_.context, ring_.keys.conf(), in_use(name.chunk));
   const Reply& reply = replies.front();
   if (reply.unknown()) {
     perhaps_ = true;
@@ -172,7 +171,7 @@ PartWriter::Stored PartWriter::create(const PartName& name, const std::string& l
   return Stored::yes;
 }
 
-// Withdraws that part. Best effort: otherwise a reader reports a gap although nothing was lost.
+// Withdraws a part. Best effort: if it fails, a reader reports a gap although nothing was lost.
 void PartWriter::withdraw(const PartName& name, const std::string& incarnation) {
   const auto request = Request::append(ring_.keys.directory(name.chunk / chunks_per_directory),
                                        withdrawn_line(name, incarnation));
@@ -181,17 +180,19 @@ void PartWriter::withdraw(const PartName& name, const std::string& incarnation) 
   }
 }
 
-// Lists that part, so that its absence is reported from now on, and notes the shape. False: another client
-// removed the conf key, or changed it, in which this shape was not yet. A directory is a set of lines: one
-// that stands there twice does no harm, so a lost reply is simply repeated.
+// Lists a part, so that its absence is reported from now on, and records the shape. Returns false if another
+// client removed the conf key, or changed it before this shape was in it. A directory is a set of lines, so
+// after a lost reply the line is appended again.
 bool PartWriter::name_part(const PartName& name, const std::string& incarnation) {
   Cluster& cluster = ring_.context.cluster;
   const std::int64_t group = name.chunk / chunks_per_directory;
   const Exptime exptime = exptime_of((group + 1) * chunks_per_directory - 1);
   const WallTime now = ring_.context.clock.wall();
-  std::vector<Request> batch{Request::append_or_create(ring_.keys.directory(group), "",
-                                                       named_line(name, incarnation, now), exptime)};
-  if (!conf_.failed()) batch.push_back(note_in_use(ring_.keys.conf(), conf_, in_use(name.chunk), now));
+  std::vector<Request> batch{
+      Request::append_or_create(ring_.keys.directory(group), "", named_line(name, incarnation, now), exptime)
+          .creating_first(directory_missing_)};
+  if (!conf_.failed())
+    batch.push_back(record_active_variant(ring_.keys.conf(), conf_, in_use(name.chunk), now));
   for (int attempt = 1;; ++attempt) {
     const auto replies = cluster.execute(batch);
     const Reply& reply = replies.front();
@@ -206,7 +207,7 @@ bool PartWriter::name_part(const PartName& name, const std::string& incarnation)
                        "small (-I); give it more",
                        cluster.address_of(reply.server));
     }
-    // Nothing of the event itself has been sent yet.
+    // Nothing of the event itself has been sent yet, so this is not an unknown outcome.
     if (reply.unknown() && attempt == attempts) {
       throw NotApplied(ErrorCode::unavailable, reply.failure->message, cluster.address_of(reply.server));
     }

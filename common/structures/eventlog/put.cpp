@@ -1,11 +1,7 @@
-// The puts of a log: lines are staged, and appended to a chunk by part_writer.cpp.
-#include <map>
-#include <utility>
+// Stages the lines of a log's puts; part_writer.cpp appends them to a chunk.
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
 #include "common/base/units.hpp"
-#include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/eventlog/part_writer.hpp"
 #include "common/structures/eventlog/read.hpp"
 
@@ -13,7 +9,7 @@ namespace mcds {
 
 namespace {
 
-// A process's events keep their order although its clock is set back a little.
+// A process's events keep their order if its clock is set back by less than this.
 constexpr auto tolerated_step_back = std::chrono::seconds(1);
 
 std::optional<EventId> id_of_line(std::string_view lines, std::size_t number) {
@@ -26,14 +22,14 @@ std::optional<EventId> id_of_line(std::string_view lines, std::size_t number) {
 struct LogWriter::Parts {
   Context context;
   std::string name;
-  bool guessed;                        // the shape
-  std::optional<PartWriter> writer{};  // always one
+  bool guessed;                        // the shape is a guess
+  std::optional<PartWriter> writer{};  // never empty
   EventIdSource ids;
   EventId last_id{};
   WallTime last_now{};
   std::string lines{};
   std::int64_t chunk = 0;  // of the lines
-  std::size_t events = 0;  // so many
+  std::size_t events = 0;  // number of lines
 
   Parts(const Context& of, std::string_view called, const std::optional<RingShape>& shape)
       : context(of), name(called), guessed(!shape), ids(context.random) {
@@ -55,10 +51,10 @@ struct LogWriter::Parts {
 
   void check_kept(WallTime at) const {
     if (is_kept(at)) return;
-    throw InvalidInput("--at: " + format_time(at) + " is outside the time that this log keeps, from " +
-                       format_duration(shape().kept()) + " ago to " +
+    throw InvalidInput("--at " + format_time(at) + " is outside this log's retention; use a time less than " +
+                       format_duration(shape().kept()) + " ago and at most " +
                        format_duration(std::chrono::seconds(shape().chunk_s)) +
-                       " ahead; see --chunk and --chunks");
+                       " ahead, or see --chunk and --chunks");
   }
 
   WallTime time_of(std::optional<WallTime> at) {
@@ -91,7 +87,7 @@ struct LogWriter::Parts {
             .failure = failure};
   }
 
-  // Another shape divides the lines into other chunks.
+  // Divides the lines into the chunks of another shape.
   Flushed flush_as(const RingShape& in_use, std::string_view text) {
     use_shape(in_use);
     std::map<std::int64_t, std::pair<std::string, std::size_t>> chunks;
@@ -128,7 +124,7 @@ LogWriter::~LogWriter() = default;
 
 LogWriter::Put LogWriter::put(std::string_view data, EventData kind, std::optional<WallTime> at,
                               const std::optional<EventId>& as) {
-  rely_on(parts_->events == 0, "what was staged is flushed before a single event is put");
+  require(parts_->events == 0, "what was staged is flushed before a single event is put");
   const auto id = stage(data, kind, at, as);
   return {*id, flush().server};
 }
@@ -145,7 +141,7 @@ std::optional<EventId> LogWriter::stage(std::string_view data, EventData kind, s
   if (parts.events != 0 && of_time != parts.chunk) return std::nullopt;
   const std::size_t before = parts.lines.size();
   const EventId id = as ? *as : parts.ids.next(time);
-  rely_on(id != parts.last_id, "ids are unique");
+  require(id != parts.last_id, "ids are unique");
   parts.last_id = id;
   append_event_line(parts.lines, id, data, kind);
   if (parts.events != 0 && parts.lines.size() > PartWriter::batch_size) {

@@ -1,7 +1,5 @@
 #include "common/structures/eventlog/read.hpp"
 
-#include <algorithm>
-
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 
@@ -9,7 +7,7 @@ namespace mcds {
 
 namespace {
 
-// Of third and further parts, of which a directory may name more than anybody has.
+// The limit for third and further parts, of which a directory may name more than exist.
 constexpr std::size_t requests_per_trip = 8192;
 constexpr std::int64_t parts_per_round = 128;  // of each chunk
 
@@ -19,8 +17,7 @@ class ChunkReader {
       : ring_(ring), cluster_(ring.context.cluster), reading_(reading), window_(window) {}
 
   std::vector<ChunkText> read(std::span<const std::int64_t> chunks) {
-    // Of the moment before the parts are asked for: what was named after that may have been created after
-    // that.
+    // The time is taken before the parts are read: a part that is named later may be created after that read.
     const WallTime named_until = listed_long_ago(ring_);
     ask_first(chunks);
     while (!reading_.flood && ask_further()) {
@@ -50,7 +47,7 @@ class ChunkReader {
     if (batch_.size() == requests_per_trip) send();
   }
 
-  // Two parts of every chunk: that a first part is small does not prove that there is no second one.
+  // Reads two parts of every chunk, because a small first part does not prove that there is no second one.
   void ask_first(std::span<const std::int64_t> chunks) {
     const std::int64_t end = std::min(window_.first + 2, window_.end());
     std::set<std::int64_t> groups;
@@ -86,7 +83,7 @@ class ChunkReader {
     for (ChunkText& chunk : chunks_) {
       const std::int64_t named = directory_of(chunk).last_part_of(chunk.chunk);
       const std::int64_t end = window_.end();
-      chunk.goes_on = end < most_parts && (named >= end || chunk.parts.contains({chunk.chunk, end - 1}));
+      chunk.goes_on = end < max_parts && (named >= end || chunk.parts.contains({chunk.chunk, end - 1}));
       for (std::int64_t part = 0; part < window_.first; ++part)
         chunk.parts[{chunk.chunk, part}].unreachable = true;
       for (std::int64_t part = end; part <= named; ++part)
@@ -94,8 +91,8 @@ class ChunkReader {
     }
   }
 
-  // A part that was missing and stands before one that is there may have been created between the two looks;
-  // it was there before the later one was. Only a part that is missing now is lost.
+  // A part that was missing before an existing one may have been created between the two reads; it existed
+  // before the later one did. Only a part that is still missing now is lost.
   void ask_holes() {
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
       const auto& parts = chunks_[i].parts;
@@ -107,7 +104,7 @@ class ChunkReader {
     send();
   }
 
-  // The parts that were asked for, then directories, then the conf key if there is one more.
+  // Sends the batch, which has parts, then directories, then the conf key if there is one more request.
   void send(const std::vector<std::int64_t>& groups = {}) {
     const auto batch = std::exchange(batch_, {});
     const auto asked = std::exchange(asked_, {});
@@ -131,16 +128,16 @@ class ChunkReader {
 
   void take_conf(const Reply& reply) {
     try {
-      expect_in_use(ring_.context, ring_.keys.conf(), reply.value, reply.server);
+      require_active_variant(ring_.context, ring_.keys.conf(), reply.value, reply.server);
     } catch (const CorruptData& foreign) {
       reading_.sink.damaged(foreign);
     }
-    reading_.found.shapes = shapes_in(parse_in_use(reply.value, ring_.context.clock.wall()));
+    reading_.found.shapes = shapes_in(parse_active_variants(reply.value, ring_.context.clock.wall()));
   }
 
   void hold(const Reply& reply) {
     bytes_ += reply.value.size();
-    reading_.flood = bytes_ > largest_answers || (reply.failure != nullptr && reply.failure->flood);
+    reading_.flood = bytes_ > max_answers_size || (reply.failure != nullptr && reply.failure->flood);
   }
 
   bool usable(const Reply& reply) {
@@ -164,10 +161,12 @@ class ChunkReader {
     if (directory.unreachable || reply.outcome != Outcome::hit) return;
     reading_.found.directory = true;
     directory.add(reply.value);
-    if (directory.damaged_lines() == 0) return;
+    if (directory.damaged_lines() == 0 && directory.unknown_lines() == 0) return;
+    const char* what = directory.damaged_lines() == 0
+                           ? unknown_form
+                           : "holds lines that do not belong to an event log's directory";
     reading_.sink.damaged(
-        CorruptData(ring_.keys.directory(group) + " holds lines that are not of an event log's directory",
-                    cluster_.address_of(reply.server)));
+        CorruptData(ring_.keys.directory(group) + ' ' + what, cluster_.address_of(reply.server)));
   }
 
   std::set<std::int64_t> groups_without_their_parts() const {
@@ -184,7 +183,7 @@ class ChunkReader {
     return groups;
   }
 
-  // A part is named before it is created; but the directory may have been read just before that.
+  // A part is named before it is created, but the directory may have been read before that: read it again.
   void find_lost_directories() {
     const auto suspects = groups_without_their_parts();
     if (suspects.empty()) return;
@@ -215,7 +214,7 @@ std::vector<ChunkText> read_chunks(const LogRing& ring, std::span<const std::int
 
 std::optional<RingShape> newest_in_use(const LogRing& ring) {
   const Reply conf = ring.context.cluster.execute(Request::get(ring.keys.conf()));
-  const auto shapes = shapes_in(parse_in_use(conf.value, ring.context.clock.wall()));
+  const auto shapes = shapes_in(parse_active_variants(conf.value, ring.context.clock.wall()));
   return shapes.empty() ? std::nullopt : std::optional(shapes.back());
 }
 

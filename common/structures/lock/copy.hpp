@@ -1,5 +1,5 @@
-// One server's copy of a lock: what takes, renews and frees it. Copies are driven side by side, each by its
-// run's context (replicas.hpp). lock.hpp describes the layout and the guarantees.
+// take_copy() and change_copy() take, renew and free one server's copy of a lock. They run concurrently for
+// all copies, each in its run's context (replicas.hpp). lock.hpp describes the guarantees.
 #pragma once
 
 #include <optional>
@@ -12,57 +12,58 @@ namespace mcds {
 
 std::string new_lock_token(Random& random);
 
-// When a fence that began with this number ends: a week behind the moment that the number is, so that the
-// present time, with which the next begins, is above all that were drawn.
+// Returns the expiry of a fence that begins with this number: a week after the time that the number stands
+// for. The next fence then begins with the current time, which is above every number drawn before.
 Exptime fence_end(std::uint64_t microseconds);
 
-struct CopyToTake {
+struct LockCopyRequest {
   std::size_t server;
   std::string key;
-  AddTokens tokens;
+  PendingAdds tokens;
   std::string value;      // begins with the next token
-  std::string fence_key;  // to be drawn behind the add, if it is there; empty: not
+  std::string fence_key;  // incremented after the add, if it exists; empty: no fence is drawn
   Exptime exptime = Exptime::never();
-  // What is gone when it is read; not where the server's vote was read behind the add.
+  // Add again if the key has disappeared when it is read. False if the server's vote was read after the add.
   bool adds_again = true;
 };
 
-// What has become of a copy.
-struct HeldCopy {
-  // The later one of two copies is that of the lock. Done: taken, renewed or removed.
+// The result for one copy.
+struct LockCopy {
+  // Results in order of precedence: the last one among the copies is the lock's. done: taken, renewed or
+  // removed.
   enum class Result { contended, gone, not_ours, failed, done, other_number };
   std::size_t server = 0;
   Result result = Result::failed;
-  // Done: the stamp, if the server returned it, and when that was sent, from which our time counts.
+  // Valid if done: the cas token, if the server returned it, and when the request was sent: the ttl's start.
   std::optional<CasUnique> cas = {};
   SteadyTime counts_from{};
-  std::optional<LockValue> value = {};  // what was read last: the former or present holder
-  Reply failure = {};                   // failed, or the fence could not be drawn
-  // Of one that was to be taken: the fencing token, if it was drawn behind the add.
+  std::optional<LockValue> value = {};  // the value read last: of the former or present holder
+  Reply failure = {};                   // why it failed, or why the fence could not be drawn
+  // The fencing token, if it was drawn after the add.
   std::optional<std::uint64_t> fence = {};
-  bool in_doubt = false;  // an add may have been applied unnoticed, or may still be
-  bool vanished = false;  // failed: nothing was there when an add in doubt was read back
+  bool pending = false;   // an add may have been applied unnoticed, or may still be
+  bool vanished = false;  // failed: the key was missing when an add with an unknown outcome was looked up
 
   bool is_lost() const { return result == Result::gone || result == Result::not_ours; }
-  // For answers; `yes` if it did not fail.
+  // Returns the outcome for answers, with `yes` if the copy did not fail.
   CopyOutcome outcome(const Context& context, bool yes) const;
 };
 
-// The add, and the fence's increment in the same trip. A lost reply is read back: our token means
-// ours, one that was spent is exchanged for it by cas.
-HeldCopy take_copy(const Context& context, const CopyToTake& plan);
+// Adds the lock and increments the fence in the same trip. After a lost reply the key is read: our latest
+// token means that the lock is ours, and a retired token of ours is replaced by the latest by cas.
+LockCopy take_copy(const Context& context, const LockCopyRequest& plan);
 
-struct CopyToChange {
+struct LockCopyUpdate {
   std::size_t server;
   std::string key;
-  std::optional<std::string> token;           // nullopt: whatever is there
-  std::optional<CasUnique> cas = {};          // of it on this connection, if known; it saves the read
-  std::optional<Exptime> renewed_until = {};  // nullopt: it is removed
-  std::optional<std::string> value = {};      // to be stored; nullopt: what is there
+  std::optional<std::string> token;           // nullopt: any holder
+  std::optional<CasUnique> cas = {};          // on this connection, if known; saves the read
+  std::optional<Exptime> renewed_until = {};  // nullopt: remove the copy
+  std::optional<std::string> value = {};      // value to store; nullopt: keep the stored one
   std::size_t copies = 1;                     // of the lock
 };
 
-// What has our token, by its cas unique: stored with a new exptime, or removed.
-HeldCopy change_copy(const Context& context, CopyToChange plan);
+// Renews or removes the copy that has our token, by its cas token.
+LockCopy change_copy(const Context& context, LockCopyUpdate plan);
 
 }  // namespace mcds

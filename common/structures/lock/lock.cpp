@@ -1,12 +1,10 @@
 #include "common/structures/lock/lock.hpp"
 
-#include <algorithm>
 #include <map>
 
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/context.hpp"
 #include "common/primitives/key_names.hpp"
 #include "common/replication/replicas.hpp"
 #include "common/structures/lock/copy.hpp"
@@ -16,18 +14,18 @@ namespace mcds {
 
 namespace {
 
-// The server's tick, and one more second for a server stalled over it.
+// The server's tick, and one more second for a server that stalls during it.
 constexpr Duration server_holds_longer = std::chrono::seconds(2);
-constexpr int most_splits = 8;    // in a row, each followed by a short pause
-constexpr int most_vanished = 3;  // adds of which nothing was found are followed by another at once
+constexpr int max_splits = 8;    // in a row, each followed by a short pause
+constexpr int max_vanished = 3;  // adds whose effect has vanished, each followed by another at once
 constexpr Duration first_poll = std::chrono::milliseconds(50);
-constexpr Duration slowest_poll = std::chrono::seconds(1);
+constexpr Duration max_poll_interval = std::chrono::seconds(1);
 constexpr std::string_view fence_part = ":fence";
 
 std::string checked_key(const Context& context, std::string_view name) {
   if (name.ends_with(fence_part)) {
     throw InvalidInput(
-        "a lock's name must not end in \":fence\", because that key could be the fence of another lock");
+        "a lock's name must not end in ':fence', which is reserved for fences of locks; use another name");
   }
   return structure_key(context, "lock", name);
 }
@@ -36,16 +34,16 @@ Duration until(SteadyTime deadline, SteadyTime now) {
   return std::max(deadline - now, Duration::zero());
 }
 
-// What `act` makes of each plan for a copy, with the requests of all in one trip.
+// Returns what `act` returns for each copy's plan. All requests leave together.
 template <typename Plan, typename Act>
 auto act_on_all(const Context& context, const std::vector<Plan>& plans, const Act& act) {
   std::vector<std::invoke_result_t<Act, const Context&, const Plan&>> results(plans.size());
-  const SideBySide runs(context, plans.size());
+  const FiberGroup runs(context, plans.size());
   runs.each([&](std::size_t run) { results[run] = act(runs.at(run), plans[run]); });
   return results;
 }
 
-// What is left of it for the holder, of what is left for the server.
+// Returns the holder's remaining ttl, given the remaining ttl of the item.
 std::chrono::seconds holders_ttl(const std::string& holder, std::chrono::seconds left) {
   const auto asked = ttl_of({{}, holder});
   if (!asked) return left;
@@ -57,20 +55,20 @@ std::chrono::seconds holders_ttl(const std::string& holder, std::chrono::seconds
 
 }  // namespace
 
-Lock::Lock(Context context, std::string_view name, Duration longest_ttl)
+Lock::Lock(Context context, std::string_view name, Duration max_ttl)
     : context_(std::move(context)),
       key_(checked_key(context_, name)),
       fence_key_(key_ + std::string(fence_part)),
-      longest_ttl_(longest_ttl) {}
+      max_ttl_(max_ttl) {}
 
-Lock::Lock(Context context, std::string key, std::string fence_key, Duration longest_ttl)
+Lock::Lock(Context context, std::string key, std::string fence_key, Duration max_ttl)
     : context_(std::move(context)),
       key_(std::move(key)),
       fence_key_(std::move(fence_key)),
-      longest_ttl_(longest_ttl) {}
+      max_ttl_(max_ttl) {}
 
-Lock Lock::of_slot(Context context, std::string_view name, std::size_t slot, Duration longest_ttl) {
-  Lock lock(std::move(context), name, longest_ttl);
+Lock Lock::of_slot(Context context, std::string_view name, std::size_t slot, Duration max_ttl) {
+  Lock lock(std::move(context), name, max_ttl);
   if (slot == 0) return lock;
   lock.key_ += ":slot:" + std::to_string(slot);
   lock.fence_key_ = lock.key_ + std::string(fence_part);
@@ -80,18 +78,19 @@ Lock Lock::of_slot(Context context, std::string_view name, std::size_t slot, Dur
 
 void Lock::check_ttl(Duration ttl) const {
   if (ttl <= Duration::zero()) throw InvalidInput("the ttl must be longer than zero");
-  if (votes_asked() == 0 || ttl <= longest_ttl_) return;
-  throw InvalidInput("a lock with copies is held for at most " + format_duration(longest_ttl_) +
-                     "; raise longest_lock_ttl in the configuration file, to the same value everywhere");
+  if (votes_asked() == 0 || ttl <= max_ttl_) return;
+  throw InvalidInput(
+      "the ttl exceeds " + format_duration(max_ttl_) +
+      ", the maximum for a lock with copies; shorten it, or raise longest_lock_ttl on every client");
 }
 
-// Without what clocks of different rates may disagree about.
+// Returns the deadline, without the part of the ttl by which clocks of different rates may disagree.
 SteadyTime Lock::deadline_of(SteadyTime counts_from, Duration ttl) const {
   const Duration drift = ttl / 100 + std::chrono::milliseconds(2);
   return counts_from + ttl - (votes_asked() == 0 ? Duration::zero() : drift);
 }
 
-std::vector<Lease::Copy> Lock::unstamped() const {
+std::vector<Lease::Copy> Lock::without_cas() const {
   std::vector<Lease::Copy> copies;
   for (const std::size_t server : servers()) copies.push_back({server, std::nullopt});
   return copies;
@@ -99,7 +98,7 @@ std::vector<Lease::Copy> Lock::unstamped() const {
 
 Lock::Answer Lock::poll(const Context& context, Duration wait,
                         const std::function<Answer(bool first)>& attempt) {
-  Polling polling(context, wait, first_poll, slowest_poll);
+  Polling polling(context, wait, first_poll, max_poll_interval);
   for (bool first = true;; first = false) {
     try {
       Answer answer = attempt(first);
@@ -111,68 +110,70 @@ Lock::Answer Lock::poll(const Context& context, Duration wait,
   }
 }
 
-Lock::Answer Lock::acquire(const Wish& wish) {
-  check_ttl(wish.ttl);
-  AddTokens tokens = new_tokens();
+Lock::Answer Lock::acquire(const AcquireOptions& acquire_options) {
+  check_ttl(acquire_options.ttl);
+  PendingAdds tokens = new_tokens();
   try {
-    return poll(context_, wish.wait, [&](bool first) { return try_now(wish, tokens, first); });
+    return poll(context_, acquire_options.wait,
+                [&](bool first) { return try_now(acquire_options, tokens, first); });
   } catch (const Interrupted&) {
     withdraw(tokens);
     throw;
   }
 }
 
-// Between two attempts: what earlier ones may have added, their replies lost.
-void Lock::withdraw(const AddTokens& tokens) {
+// Runs between two attempts. Releases what earlier adds without reply may have left.
+void Lock::withdraw(const PendingAdds& tokens) {
   for (const std::string& token : tokens.spent) {
-    const auto freed = attempt([&] { return release_copies(token, unstamped()); });
+    const auto freed = attempt([&] { return release_copies(token, without_cas()); });
     if (freed.failure())
-      throw UnknownOutcome("interrupted, and the lock may be taken until its ttl ends: " +
+      throw UnknownOutcome("interrupted, and the lock may have been taken until its ttl ends: " +
                                std::string(freed.failure()->what()) + "; release it with --token " +
                                tokens.text(),
                            address());
   }
 }
 
-AddTokens Lock::new_tokens() const {
+PendingAdds Lock::new_tokens() const {
   return {new_lock_token(context_.random) + token_suffix_, {}, false, token_suffix_};
 }
 
-Lock::Answer Lock::try_now(const Wish& wish, AddTokens& tokens, bool first) {
+Lock::Answer Lock::try_now(const AcquireOptions& acquire_options, PendingAdds& tokens, bool first) {
   int splits = 0;
   int vanished = 0;
   for (;; first = false) {
     try {
-      Answer answer = try_servers(wish, tokens, first);
-      // Rivals took a copy each: one of them is to have it.
-      if (!answer.split || ++splits > most_splits) return check_slots(wish, std::move(answer));
+      Answer answer = try_servers(acquire_options, tokens, first);
+      // Several clients took some copies each. One of them must get the lock.
+      if (!answer.split || ++splits > max_splits) return check_slots(acquire_options, std::move(answer));
       back_off(context_, splits + 3);
     } catch (const Failure&) {
-      if (!std::exchange(tokens.vanished, false) || ++vanished > most_vanished) throw;
+      if (!std::exchange(tokens.vanished, false) || ++vanished > max_vanished) throw;
     }
   }
 }
 
-// Several numbers of slots under one name: the smaller one would not bound the holders.
-Lock::Answer Lock::check_slots(const Wish& wish, Answer answer) const {
-  const std::size_t slots = slots_of(answer.holder).value_or(wish.holder.slots);
-  if (!answer.lease && slots != wish.holder.slots) throw other_slots(wish.holder.slots, slots, address());
+// Refuses another number of slots under this name, because the smaller one would not limit the holders.
+Lock::Answer Lock::check_slots(const AcquireOptions& acquire_options, Answer answer) const {
+  const std::size_t slots = slots_of(answer.holder).value_or(acquire_options.holder.slots);
+  if (!answer.lease && slots != acquire_options.holder.slots)
+    throw other_slots(acquire_options.holder.slots, slots, address());
   return answer;
 }
 
-std::string Lock::value_for(const Wish& wish, const std::string& token) const {
-  LockHolder holder = wish.holder;
+std::string Lock::value_for(const AcquireOptions& acquire_options, const std::string& token) const {
+  LockHolder holder = acquire_options.holder;
   holder.copies = context_.copies;
-  return token + ' ' + holder_json(holder, context_.clock.wall(), wish.ttl);
+  return token + ' ' + holder_json(holder, context_.clock.wall(), acquire_options.ttl);
 }
 
 Exptime Lock::exptime_of(Duration ttl) const {
   return Exptime::after(ttl + server_holds_longer, context_.clock.wall());
 }
 
-// Renewed where a majority was; lost when a majority cannot be ours any more.
+// Renews the lease if a majority is renewed. The lock is lost if a majority cannot be ours any more.
 Lock::Renewal Lock::renew_copies(Lease& lease, const std::optional<std::string>& value, Duration ttl) {
-  std::vector<CopyToChange> plans;
+  std::vector<LockCopyUpdate> plans;
   for (Lease::Copy& copy : lease.copies) {
     plans.push_back({.server = copy.server,
                      .key = key_,
@@ -181,14 +182,14 @@ Lock::Renewal Lock::renew_copies(Lease& lease, const std::optional<std::string>&
                      .renewed_until = exptime_of(ttl),
                      .value = value});
   }
-  const std::vector<HeldCopy> renewals = act_on_all(context_, plans, change_copy);
+  const std::vector<LockCopy> renewals = act_on_all(context_, plans, change_copy);
   std::size_t renewed = 0;
   SteadyTime from = SteadyTime::max();
-  std::vector<std::size_t> skipped;  // renewed, or of no use now
+  std::vector<std::size_t> skipped;  // renewed, or not to be taken now
   for (std::size_t i = 0; i < renewals.size(); ++i) {
-    const HeldCopy& one = renewals[i];
-    if (one.result != HeldCopy::Result::gone) skipped.push_back(one.server);
-    if (one.result != HeldCopy::Result::done) continue;
+    const LockCopy& one = renewals[i];
+    if (one.result != LockCopy::Result::gone) skipped.push_back(one.server);
+    if (one.result != LockCopy::Result::done) continue;
     ++renewed;
     from = std::min(from, one.counts_from);
     lease.copies[i].cas = one.cas;
@@ -201,24 +202,24 @@ Lock::Renewal Lock::renew_copies(Lease& lease, const std::optional<std::string>&
   return Renewal::renewed;
 }
 
-Lock::Renewal Lock::not_renewed(std::span<const HeldCopy> renewals) const {
+Lock::Renewal Lock::not_renewed(std::span<const LockCopy> renewals) const {
   std::size_t not_ours = context_.copies - renewals.size();
   bool rival = false;
-  const HeldCopy* failed = nullptr;
-  for (const HeldCopy& one : renewals) {
+  const LockCopy* failed = nullptr;
+  for (const LockCopy& one : renewals) {
     if (one.is_lost()) ++not_ours;
-    rival = rival || one.result == HeldCopy::Result::not_ours;
-    if (one.result == HeldCopy::Result::failed) failed = &one;
+    rival = rival || one.result == LockCopy::Result::not_ours;
+    if (one.result == LockCopy::Result::failed) failed = &one;
   }
   if (not_ours > context_.copies - majority()) return rival ? Renewal::not_owner : Renewal::not_held;
   if (failed != nullptr) expect(context_.cluster, failed->failure);
   throw Contention("the lock's key kept changing during the renewal; try again", address());
 }
 
-// The copies that were lost, while a majority is ours: they keep others out again.
+// Takes the lost copies again while a majority is ours, so that they exclude other clients too.
 void Lock::retake(Lease& lease, std::span<const std::size_t> skipped, Duration ttl) {
   if (lease.value.empty()) return;
-  std::vector<CopyToTake> plans;
+  std::vector<LockCopyRequest> plans;
   for (const std::size_t server : servers()) {
     if (std::ranges::find(skipped, server) != skipped.end()) continue;
     plans.push_back({.server = server,
@@ -228,8 +229,8 @@ void Lock::retake(Lease& lease, std::span<const std::size_t> skipped, Duration t
                      .fence_key = {},
                      .exptime = exptime_of(ttl)});
   }
-  for (const HeldCopy& taken : act_on_all(context_, plans, take_copy)) {
-    if (taken.result != HeldCopy::Result::done) continue;
+  for (const LockCopy& taken : act_on_all(context_, plans, take_copy)) {
+    if (taken.result != LockCopy::Result::done) continue;
     std::erase_if(lease.copies, [&](const Lease::Copy& copy) { return copy.server == taken.server; });
     lease.copies.push_back({taken.server, taken.cas});
   }
@@ -240,15 +241,15 @@ Lock::Renewal Lock::renew(Lease& lease, Duration ttl) {
   return renew_copies(lease, lease.value, ttl);
 }
 
-// What the copies hold under one token.
+// The values that the copies hold under one token.
 struct Lock::Stored {
-  std::vector<Lease::Copy> copies;  // all; stamped if the value is the given one
+  std::vector<Lease::Copy> copies;  // all; with a cas token if the value is `value`
   std::optional<std::string> value;
-  std::optional<Reply> failure;  // of one that did not answer
+  std::optional<Reply> failure;  // of a copy that did not answer
 };
 
 Lock::Stored Lock::stored_under(std::string_view token) const {
-  Stored stored{unstamped(), {}, {}};
+  Stored stored{without_cas(), {}, {}};
   std::vector<Request> batch;
   for (const Lease::Copy& copy : stored.copies) batch.push_back(Request::gets(key_).on(copy.server));
   const auto replies = context_.cluster.execute(batch);
@@ -287,41 +288,41 @@ Lock::Renewal Lock::leave(const Lease& lease, Duration hold) {
   return renew_copies(left, left.value, hold);
 }
 
-// All of them, whatever becomes of the others.
+// Releases all copies, whether or not some fail.
 Lock::Freed Lock::release_copies(const std::optional<std::string>& token,
                                  std::span<const Lease::Copy> copies) {
-  using Result = HeldCopy::Result;
-  std::vector<CopyToChange> plans;
+  using Result = LockCopy::Result;
+  std::vector<LockCopyUpdate> plans;
   for (const Lease::Copy& copy : copies) {
     plans.push_back(
         {.server = copy.server, .key = key_, .token = token, .cas = copy.cas, .copies = context_.copies});
   }
-  const std::vector<HeldCopy> releases = act_on_all(context_, plans, change_copy);
-  const HeldCopy& told =
+  const std::vector<LockCopy> releases = act_on_all(context_, plans, change_copy);
+  const LockCopy& reported =
       *std::ranges::max_element(releases, [](auto& a, auto& b) { return a.result < b.result; });
-  Freed freed{Freed::Result::not_held, told.value ? told.value->holder : std::string(), {}};
-  for (const HeldCopy& one : releases)
+  Freed freed{Freed::Result::not_held, reported.value ? reported.value->holder : std::string(), {}};
+  for (const LockCopy& one : releases)
     freed.copies.push_back(one.outcome(context_, one.result == Result::not_ours));
-  if (told.result == Result::other_number)
-    throw other_copies(*other_number(std::span(&*told.value, 1), context_.copies), address());
-  if (told.result == Result::failed) expect(context_.cluster, told.failure);
-  if (told.result == Result::contended)
+  if (reported.result == Result::other_number)
+    throw other_copies(*other_number(std::span(&*reported.value, 1), context_.copies), address());
+  if (reported.result == Result::failed) expect(context_.cluster, reported.failure);
+  if (reported.result == Result::contended)
     throw Contention("the lock's key kept changing during the release; try again", address());
-  if (told.result == Result::done) freed.result = Freed::Result::released;
-  if (told.result == Result::not_ours) freed.result = Freed::Result::not_owner;
+  if (reported.result == Result::done) freed.result = Freed::Result::released;
+  if (reported.result == Result::not_ours) freed.result = Freed::Result::not_owner;
   return freed;
 }
 
 Lock::Forgotten Lock::forget(const Context& context, std::string_view name) {
   std::vector<Request> keys, fences;
-  for (std::size_t slot = 0; slot < most_lock_slots; ++slot) {
-    const Lock lock = of_slot(context, name, slot, default_longest_ttl);
+  for (std::size_t slot = 0; slot < max_lock_slots; ++slot) {
+    const Lock lock = of_slot(context, name, slot, default_max_ttl);
     for (const std::size_t server : lock.servers()) {
       keys.push_back(Request::get(lock.key_).on(server));
       fences.push_back(Request::gets(lock.fence_key_).on(server));
     }
   }
-  // The fences first: one that a new holder draws then has another cas.
+  // The fences are read first, so that a fence drawn by a new holder has another cas token.
   const std::vector<Reply> drawn = context.cluster.execute(fences);
   for (const Reply& reply : context.cluster.execute(keys)) {
     if (expect_read(context.cluster, reply).outcome == Outcome::hit) return Forgotten::held;
@@ -355,7 +356,8 @@ std::vector<Lock::Shown> Lock::show(const Context& context, std::span<const Lock
   return all;
 }
 
-// Whose token a majority has. Servers that do not answer make that unknown when they could decide it.
+// Returns the state of the lock: held by the token that a majority has, or a failure if silent servers could
+// decide it.
 Lock::Shown Lock::shown(std::span<const Reply> replies) const {
   Shown one;
   one.server = replies.front().server;

@@ -1,7 +1,5 @@
 #include "common/structures/lock/slots.hpp"
 
-#include <algorithm>
-
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/structures/lock/value.hpp"
@@ -17,18 +15,17 @@ bool is_slot(std::string_view name) {
 }
 
 std::vector<Lock> locks_of(const Context& context, std::string_view name, std::size_t slots,
-                           Duration longest_ttl) {
-  if (slots == 0 || slots > most_lock_slots) {
-    throw InvalidInput("--slots: give a number from 1 to " + std::to_string(most_lock_slots));
+                           Duration max_ttl) {
+  if (slots == 0 || slots > max_lock_slots) {
+    throw InvalidInput("--slots: give a number from 1 to " + std::to_string(max_lock_slots));
   }
   if (is_slot(name)) {
     throw InvalidInput(
-        "a lock's name must not end in \":slot:\" and a number, because that key could be a slot of another "
-        "lock");
+        "a lock's name must not end in ':slot:' and a number, which is reserved for slots; use another name");
   }
   std::vector<Lock> locks;
   for (std::size_t slot = 0; slot < slots; ++slot)
-    locks.push_back(Lock::of_slot(context, name, slot, longest_ttl));
+    locks.push_back(Lock::of_slot(context, name, slot, max_ttl));
   return locks;
 }
 
@@ -38,7 +35,7 @@ std::size_t slot_of(std::string_view token) {
   const std::size_t point = token.find('.');
   if (point == std::string_view::npos) return 0;
   const auto slot = parse_u64(token.substr(point + 1));
-  return slot && *slot < most_lock_slots ? static_cast<std::size_t>(*slot) : 0;
+  return slot && *slot < max_lock_slots ? static_cast<std::size_t>(*slot) : 0;
 }
 
 std::string slot_suffix(std::size_t slot) {
@@ -51,26 +48,27 @@ Failure other_slots(std::size_t asked, std::size_t held, const std::string& serv
   };
   return {ErrorCode::bad_data,
           "the lock is in use " + as_option(held) + ", not " + as_option(asked) +
-              "; all who use a lock must give the same number",
+              "; every client of a lock must use the same number",
           server};
 }
 
-LockSlots::LockSlots(Context context, std::string_view name, std::size_t slots, Duration longest_ttl)
-    : context_(std::move(context)), name_(name), locks_(locks_of(context_, name, slots, longest_ttl)) {}
+LockSlots::LockSlots(Context context, std::string_view name, std::size_t slots, Duration max_ttl)
+    : context_(std::move(context)), name_(name), locks_(locks_of(context_, name, slots, max_ttl)) {}
 
-LockSlots::Answer LockSlots::acquire(Lock::Wish wish) {
-  wish.holder.slots = size();
-  locks_.front().check_ttl(wish.ttl);
+LockSlots::Answer LockSlots::acquire(Lock::AcquireOptions acquire_options) {
+  acquire_options.holder.slots = size();
+  locks_.front().check_ttl(acquire_options.ttl);
   tokens_.clear();
   for (const Lock& lock : locks_) tokens_.push_back(lock.new_tokens());
   try {
-    Lock::Answer answer = Lock::poll(context_, wish.wait, [&](bool first) { return try_all(wish, first); });
+    Lock::Answer answer = Lock::poll(context_, acquire_options.wait,
+                                     [&](bool first) { return try_all(acquire_options, first); });
     return {std::move(answer), answered_};
   } catch (const Interrupted&) {
     for (std::size_t slot = 0; slot < size(); ++slot) locks_[slot].withdraw(tokens_[slot]);
     throw;
   } catch (const UnknownOutcome& failure) {
-    // It names the tokens of the slot it is of.
+    // The message names the tokens of one slot only.
     std::string message = failure.what();
     for (std::size_t slot = 0; slot < size(); ++slot) {
       if (slot == answered_ || tokens_[slot].spent.empty()) continue;
@@ -86,8 +84,8 @@ std::vector<Lock::Shown> LockSlots::show() const {
   return all;
 }
 
-Lock::Answer LockSlots::try_all(const Lock::Wish& wish, bool first) {
-  if (size() == 1) return locks_.front().try_now(wish, tokens_.front(), first);
+Lock::Answer LockSlots::try_all(const Lock::AcquireOptions& acquire_options, bool first) {
+  if (size() == 1) return locks_.front().try_now(acquire_options, tokens_.front(), first);
   const std::vector<Lock::Shown> shown = show();
   for (const Lock::Shown& one : shown) {
     const std::size_t slots = slots_of(one.holder).value_or(size());
@@ -100,18 +98,18 @@ Lock::Answer LockSlots::try_all(const Lock::Wish& wish, bool first) {
   bool unknown = false;
   for (const std::size_t slot : order()) {
     const Lock::Shown& seen = shown[slot];
-    const bool in_doubt = !tokens_[slot].spent.empty();
-    if (!in_doubt && seen.failure) {
+    const bool pending = !tokens_[slot].spent.empty();
+    if (!pending && seen.failure) {
       if (!failed) failed = seen.failure;
       continue;
     }
     if (!unknown) answered_ = slot;
-    if (!in_doubt && seen.held) {
+    if (!pending && seen.held) {
       busy = {std::nullopt, seen.holder, seen.server, seen.copies};
       continue;
     }
     try {
-      Lock::Answer answer = locks_[slot].try_now(wish, tokens_[slot], !in_doubt);
+      Lock::Answer answer = locks_[slot].try_now(acquire_options, tokens_[slot], !pending);
       if (answer.lease) {
         answered_ = slot;
         withdraw_others();
@@ -129,7 +127,7 @@ Lock::Answer LockSlots::try_all(const Lock::Wish& wish, bool first) {
   return std::move(*busy);
 }
 
-// Those in doubt first, then from a random one on.
+// Returns the slots with an unknown outcome first, then the others from a random one on.
 std::vector<std::size_t> LockSlots::order() const {
   std::vector<std::size_t> slots;
   const auto start = static_cast<std::size_t>(context_.random.below(size()));
@@ -138,7 +136,7 @@ std::vector<std::size_t> LockSlots::order() const {
   return slots;
 }
 
-// One slot is enough. What cannot be given back now expires.
+// Releases all slots but one. A slot that cannot be released now expires.
 void LockSlots::withdraw_others() {
   for (std::size_t slot = 0; slot < size(); ++slot) {
     if (slot != answered_) static_cast<void>(attempt([&] { locks_[slot].withdraw(tokens_[slot]); }));

@@ -1,5 +1,5 @@
-// A lock that at most N may hold at a time: N ordinary locks, of which a caller takes any one. For work of
-// which the machines can bear N at a time. Its contract stands at the end of this file.
+// LockSlots is a lock that at most N holders share: N ordinary locks, of which a caller takes any one. Use it
+// for work that the machines can do N times at once. Its contract is at the end of this file.
 #pragma once
 
 #include <string>
@@ -10,43 +10,42 @@
 
 namespace mcds {
 
-constexpr std::size_t most_lock_slots = 256;
+constexpr std::size_t max_lock_slots = 256;
 
-// The slot in a token.
+// Returns the slot that `token` names.
 std::size_t slot_of(std::string_view token);
 std::string slot_suffix(std::size_t slot);
-// Two numbers of slots under one name.
+// Returns the error for two numbers of slots under one name.
 Failure other_slots(std::size_t asked, std::size_t held, const std::string& server);
 
 class LockSlots {
  public:
-  // Throws InvalidInput for unusable names and numbers of slots.
-  LockSlots(Context context, std::string_view name, std::size_t slots,
-            Duration longest_ttl = default_longest_ttl);
+  // Throws InvalidInput for an unusable name or number of slots.
+  LockSlots(Context context, std::string_view name, std::size_t slots, Duration max_ttl = default_max_ttl);
 
   struct Answer {
-    Lock::Answer lock;     // busy: of the slot tried last
-    std::size_t slot = 0;  // of that answer
+    Lock::Answer lock;     // busy: that of the slot tried last
+    std::size_t slot = 0;  // of `lock`
   };
-  // As Lock::acquire, for any of the slots. Throws Failure (bad_data) if a holder has another number of
-  // slots.
-  Answer acquire(Lock::Wish wish);
+  // Acquires any of the slots, like Lock::acquire. Throws Failure(bad_data) if a holder states another
+  // number.
+  Answer acquire(Lock::AcquireOptions acquire_options);
 
   std::size_t size() const { return locks_.size(); }
   Lock& at(std::size_t slot) { return locks_.at(slot); }
-  // All slots in one trip; `name` is that of the lock.
+  // Returns all slots in one trip, each with the name of the lock.
   std::vector<Lock::Shown> show() const;
 
  private:
   std::vector<std::size_t> order() const;
-  Lock::Answer try_all(const Lock::Wish& wish, bool first);
+  Lock::Answer try_all(const Lock::AcquireOptions& acquire_options, bool first);
   void withdraw_others();
 
   Context context_;
   std::string name_;
   std::vector<Lock> locks_;
-  std::vector<AddTokens> tokens_;  // of each slot, of the acquisition under way
-  std::size_t answered_ = 0;       // the slot of the last answer
+  std::vector<PendingAdds> tokens_;  // per slot, for the current acquisition
+  std::size_t answered_ = 0;         // the slot of the last answer
 };
 
 }  // namespace mcds
@@ -55,24 +54,24 @@ class LockSlots {
 //   lock:<name>              slot 0, as in lock.hpp
 //   lock:<name>:slot:<k>     slot k, from 1 to N - 1; its fence is lock:<name>:slot:<k>:fence
 //     lock:jobs:slot:2 = b7c1e0f2a94d4f6e.2 {"host":"web3",…,"slots":3}
-//   The token of slot k ends in ".k", so a token alone says which slot to renew and to release.
+//   The token of slot k ends in ".k", so a token states which slot to renew and to release.
 //
 // Invariants
-//   - Each slot is a lock with all that lock.hpp promises, so there are never more than N holders while all
+//   - Each slot is a lock with all guarantees of lock.hpp, so there are never more than N holders while all
 //     callers give the same N.
-//   - A caller that meets a holder with another N is refused. With both in use at a time that did not meet,
-//     there are at most as many holders as the largest N.
-//   - Fencing tokens grow in each slot. Over several slots they are not ordered.
+//   - A caller that meets a holder with another N is refused. If callers with different N do not meet, there
+//     are at most as many holders as the largest N.
+//   - Fencing tokens grow in each slot. They are not ordered between slots.
 //
 // Round trips
-//   acquire: 1 to look at all slots, then that of a lock for every slot tried; the free ones from a random
-//   one on. A slot that is taken meanwhile, or whose server does not answer, is followed by the next.
+//   acquire: 1 to read all slots, then those of a lock for every slot tried. Free slots are tried from a
+//   random one on; if a slot is taken meanwhile or its server does not answer, the next is tried.
 //
 // When things fail
-//   An add without a reply: its slot is tried first the next time, so the caller recognizes its own token. If
-//   another slot is taken meanwhile, the doubtful one is given back.
-//   A server that does not answer: its slots cannot be taken, the others can. If none can be: that failure,
-//   because whether all are held is unknown.
-//   Slots on servers that lost them: as many more holders as slots were lost; see lock.hpp.
+//   An add without reply: the next attempt begins with its slot, so that the caller recognizes its own token.
+//   If another slot is taken first, the uncertain one is released.
+//   A server does not answer: its slots cannot be taken, but the others can. If none can be taken, the
+//   server's failure is thrown, because its slots may be free.
+//   A server lost slots: there may be as many more holders as slots were lost; see lock.hpp.
 //
 // Source: counting semaphores (Dijkstra 1965), as one lock per permit.

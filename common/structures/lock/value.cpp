@@ -1,19 +1,15 @@
 #include "common/structures/lock/value.hpp"
 
-#include <algorithm>
-#include <vector>
-
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
-#include "common/replication/copies.hpp"
 
 namespace mcds {
 
 namespace {
 
 constexpr std::size_t max_note_size = 1024;
-constexpr std::size_t largest_lock_value = 64 * 1024;
-constexpr std::size_t largest_token = 256;
+constexpr std::size_t max_lock_value_size = 64 * 1024;
+constexpr std::size_t max_token_size = 256;
 
 void add_ttl(JsonObject& holder, Duration ttl) {
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(ttl);
@@ -26,8 +22,8 @@ void add_ttl(JsonObject& holder, Duration ttl) {
 }  // namespace
 
 LockValue LockValue::parse(std::string_view stored) {
-  // Another program's lock: its beginning stands for a token, which no caller has.
-  if (stored.size() > largest_lock_value) return {std::string(stored.substr(0, largest_token)), {}};
+  // Another program holds the lock. The first bytes serve as a token that no caller has.
+  if (stored.size() > max_lock_value_size) return {std::string(stored.substr(0, max_token_size)), {}};
   const std::size_t space = stored.find(' ');
   LockValue value{std::string(stored.substr(0, space)), {}};
   if (space == std::string_view::npos) return value;
@@ -61,8 +57,8 @@ std::optional<std::size_t> other_number(std::span<const LockValue> found, std::s
 
 Failure other_copies(std::size_t copies, const std::string& server) {
   return {ErrorCode::bad_data,
-          "the lock is kept in " + in_words(copies) + "; give --copies " + std::to_string(copies) +
-              "; all who use a lock must give the same number",
+          "the lock has " + copy_count_text(copies) + "; use --copies " + std::to_string(copies) +
+              " on every client of the lock",
           server};
 }
 

@@ -1,4 +1,4 @@
-// The value of a lock's key: its holder, for programs and for people. lock.hpp has the layout.
+// LockValue is the value of a lock's key: its token and its holder, for programs and for people.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,29 @@
 
 namespace mcds {
 
-// `<token> <holder as JSON>`, as stored.
+// The value as stored: `<token> <holder as JSON>`.
 struct LockValue {
   std::string token;
-  std::string holder;  // a JSON object; empty when another program left none
+  std::string holder;  // a JSON object; empty if another program left none
 
-  // Total: any value under a lock's key holds the lock.
+  // Never fails, because any value under a lock's key holds the lock.
   static LockValue parse(std::string_view stored);
 };
 
-// Throws InvalidInput for a note that is too long.
+// Returns the holder as JSON. Throws InvalidInput if the note is too long.
 std::string holder_json(const LockHolder& holder, WallTime now, Duration ttl);
-// Of how many slots the lock is, as its holder says; nullopt if another program holds it.
+// Returns the lock's number of slots from the holder, or nullopt if another program holds it.
 std::optional<std::size_t> slots_of(std::string_view holder);
-// The number of copies, other than `ours`, in which one of these locks is kept, as its holder says; nullopt:
-// none of them, or none that says so. A holder before 0.3 that is met on several servers did not say it.
+// Returns the number of copies, other than `ours`, that a holder of one of these locks states, or nullopt. A
+// holder without the field has a single copy, unless its token was found on several servers: before 0.3 no
+// holder stated the number.
 std::optional<std::size_t> other_number(std::span<const LockValue> found, std::size_t ours);
 Failure other_copies(std::size_t copies, const std::string& server);
-// The ttl that it contains.
+// Returns the ttl in the holder's fields.
 std::optional<Duration> ttl_of(const LockValue& stored);
-// A stored value with this ttl among the holder's fields; one without such fields as it is.
+// Returns `value` with this ttl in the holder's fields, or unchanged if it has no such fields.
 std::string with_ttl(const std::string& value, Duration ttl);
-// A stored value with `finished_at` among the holder's fields, whatever these are.
+// Returns `value` with `finished_at` added to the holder's fields, whatever these are.
 std::string finished(const std::string& value, WallTime now);
 
 }  // namespace mcds

@@ -5,9 +5,8 @@
 #include <unordered_set>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
 #include "common/base/units.hpp"
-#include "common/primitives/in_use.hpp"
+#include "common/primitives/active_variants.hpp"
 #include "common/primitives/key_names.hpp"
 
 namespace mcds {
@@ -15,7 +14,7 @@ namespace mcds {
 namespace {
 
 constexpr int claim_attempts = 3;
-constexpr std::uint64_t longest_period_s = std::uint64_t{1} << 32;
+constexpr std::uint64_t max_period_s = std::uint64_t{1} << 32;
 
 std::int64_t whole_seconds(Duration period) {
   const std::int64_t seconds = ceil_seconds(period);
@@ -25,30 +24,28 @@ std::int64_t whole_seconds(Duration period) {
   return seconds;
 }
 
-// The count; 0 when there is none.
+// Returns the count, or 0 if the key is missing.
 std::uint64_t count_in(const Cluster& cluster, const Reply& reply, const std::string& key) {
   if (expect_read(cluster, reply).outcome != Outcome::hit) return 0;
   const auto number = parse_u64(reply.value);
   if (!number)
     throw CorruptData(
-        key +
-            " does not hold a number: another program uses it, or it was overwritten; remove it "
-            "or use another name",
+        key + " does not hold a number, but another program's data; remove the key or use another name",
         cluster.address_of(reply.server));
   return *number;
 }
 
-// No period's key: those end in a number, or an id behind one.
+// Returns a key that is no period's, because those end in a number, or in an id after one.
 std::string conf_key(const std::string& key) {
   return key + ":conf";
 }
 
-// In use, as a conf key's value says.
+// Returns the periods in use according to a conf key's value.
 std::vector<Duration> periods_in(std::string_view conf, WallTime now) {
   std::vector<Duration> periods;
-  for (const InUse& one : parse_in_use(conf, now)) {
+  for (const ActiveVariant& one : parse_active_variants(conf, now)) {
     const auto seconds = parse_u64(one.what);
-    if (seconds && *seconds != 0 && *seconds < longest_period_s)
+    if (seconds && *seconds != 0 && *seconds < max_period_s)
       periods.push_back(std::chrono::seconds(*seconds));
   }
   return periods;
@@ -79,11 +76,11 @@ Visitors::Hit Visitors::count(std::int64_t period, std::uint64_t hits) {
           .server = reply.server};
 }
 
-// Best effort: who misses it has to name the period.
+// Best effort: without the record, users have to give the period.
 void Visitors::note_period(std::int64_t period) const {
   if (std::chrono::seconds(period_s_) == usual_period) return;
   static_cast<void>(attempt([&] {
-    note_in_use(context_, conf_, {std::to_string(period_s_), start_of(period + 2)});
+    record_active_variant(context_, conf_, {std::to_string(period_s_), start_of(period + 2)});
   }));
 }
 
@@ -97,8 +94,8 @@ Duration Visitors::period_in_use(const Context& context, std::string_view name) 
   std::vector<Duration> periods;
   if (replies[1].outcome == Outcome::hit || replies[2].outcome == Outcome::hit)
     periods.push_back(usual_period);
-  for (const Duration told : periods_in(replies[0].value, now)) {
-    if (std::ranges::find(periods, told) == periods.end()) periods.push_back(told);
+  for (const Duration reported : periods_in(replies[0].value, now)) {
+    if (std::ranges::find(periods, reported) == periods.end()) periods.push_back(reported);
   }
   if (periods.size() < 2) return periods.empty() ? usual_period : periods.front();
   throw InvalidInput("--period: this name is counted with the periods " +
@@ -116,8 +113,8 @@ bool Visitors::drop(const Context& context, std::string_view name) {
   };
   add(usual);
   const Reply conf = context.cluster.execute(Request::get(usual.conf_));
-  expect_in_use(context, usual.conf_, expect_read(context.cluster, conf).value, conf.server);
-  for (const Duration told : periods_in(conf.value, now)) add(Visitors(context, name, told));
+  require_active_variant(context, usual.conf_, expect_read(context.cluster, conf).value, conf.server);
+  for (const Duration reported : periods_in(conf.value, now)) add(Visitors(context, name, reported));
   const auto there = context.cluster.execute(reads);
   std::vector<Request> removals{Request::remove(usual.conf_)};
   for (std::size_t i = 0; i < reads.size(); ++i) {
@@ -151,8 +148,7 @@ Visitors::Hit Visitors::hit(std::string_view id) {
   return hit;
 }
 
-// One visitor's attempt to be counted: its add carries its own digits, so that a lost reply can be settled by
-// reading.
+// One visitor's attempt to be counted. Its add carries its own digits, so that reading settles a lost reply.
 struct Visitors::Claim {
   std::size_t position;  // of its id in the batch
   Request add;
@@ -187,8 +183,8 @@ std::vector<Visitors::IdHit> Visitors::hit(std::span<const std::string> ids) {
   return hits;
 }
 
-// Nothing was counted: without its mark, a visitor counts at the next attempt. What may have been counted, or
-// may still be marked, is in doubt.
+// Removes the marks of visitors that were not counted, so that their next attempt counts. The outcome is
+// unknown if the hit may have been counted, or may still be marked.
 void Visitors::take_back(std::span<Claim* const> claims, const Failure& why) {
   for (Claim* one : claims) one->failure = why;
   if (why.code() == ErrorCode::unknown_outcome) return;
@@ -196,8 +192,9 @@ void Visitors::take_back(std::span<Claim* const> claims, const Failure& why) {
   std::vector<Claim*> marked;
   for (const Claim* one : claims) reads.push_back(Request::gets(one->add.key));
   const auto doubt = [&](Claim& one, const Reply& reply) {
-    one.failure = UnknownOutcome("it is marked as counted, and was not counted: " + std::string(why.what()),
-                                 context_.cluster.address_of(reply.server));
+    one.failure = UnknownOutcome(
+        "the visitor was recorded as seen but may not have been counted: " + std::string(why.what()),
+        context_.cluster.address_of(reply.server));
   };
   const auto there = context_.cluster.execute(reads);
   for (std::size_t i = 0; i < claims.size(); ++i) {
@@ -208,7 +205,7 @@ void Visitors::take_back(std::span<Claim* const> claims, const Failure& why) {
   }
   const auto removed = context_.cluster.execute(removals);
   for (std::size_t i = 0; i < removed.size(); ++i) {
-    // exists: perhaps only moved in its server's memory.
+    // EXISTS may mean that the item only moved in its server's memory.
     const bool gone = removed[i].outcome == Outcome::deleted || removed[i].outcome == Outcome::not_found;
     if (!gone) doubt(*marked[i], removed[i]);
   }
@@ -234,14 +231,14 @@ std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<cons
   for (Claim& one : claims) {
     if (one.state != Claim::State::open) continue;
     one.state = Claim::State::failed;
-    one.failure =
-        UnknownOutcome("no reply while counting a visitor; it may be marked as counted without being counted",
-                       context_.cluster.address_of(context_.cluster.server_of(one.add)));
+    one.failure = UnknownOutcome(
+        "no reply while counting a visitor, who may have been recorded as seen without being counted",
+        context_.cluster.address_of(context_.cluster.server_of(one.add)));
   }
   return claims;
 }
 
-// nullopt: the outcome must be looked up.
+// Returns nullopt if the outcome must be looked up.
 std::optional<Visitors::ClaimState> Visitors::decide(Claim& one, const Reply& reply) const {
   const bool refused = reply.outcome == Outcome::not_stored;
   if (reply.unknown() || (refused && one.looked_up)) return std::nullopt;
@@ -307,8 +304,8 @@ double Visitors::Value::standard_error() const {
 }
 
 std::uint64_t Visitors::jittered(double visitors, double fraction) {
-  // The sum of twelve uniform numbers is as good as normal here and, unlike the exact ways, needs no libm:
-  // loading that library would cost every command a tenth of its time.
+  // The sum of twelve uniform numbers is close enough to normal. Exact methods need libm, and loading that
+  // library would cost every command a tenth of its time.
   double normal = -6;
   for (int i = 0; i < 12; ++i) normal += context_.random.unit();
   return static_cast<std::uint64_t>(std::clamp(visitors * (1 + fraction * normal) + 0.5, 0.0, 1.8e19));

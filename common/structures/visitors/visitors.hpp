@@ -1,5 +1,5 @@
-// Visitors per period: a double buffer of counters, one being filled while the one before it is read. For
-// how many came in a period, once each if they have an id. Its contract stands at the end of this file.
+// Visitors counts hits per period, and visitors with an id once per period. It is a double buffer of
+// counters: one is filled while the one before it is read. Its contract is at the end of this file.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,25 @@ namespace mcds {
 
 class Visitors {
  public:
-  // `period` is a whole number of seconds, at least 1; throws InvalidInput otherwise and for an unusable
-  // name.
+  // Throws InvalidInput unless `period` is a whole number of seconds, at least 1, and the name is usable.
   Visitors(const Context& context, std::string_view name, Duration period);
 
   struct Hit {
-    bool counted = true;        // false: this id was counted in this period before
-    std::uint64_t current = 0;  // the running period's count; only if counted
+    bool counted = true;        // false: this id was already counted in this period
+    std::uint64_t current = 0;  // the running period's count; valid only if counted
     WallTime period_started_at;
     std::size_t server = 0;  // of the counter
   };
-  // From now on hits are of the period of `at` and value() is that one's, instead of the running and the
-  // last. Throws InvalidInput unless it is one of these two: others are not kept.
+  // Makes hits count in the period of `at`, and value() return that period, instead of the running and the
+  // last one. Throws InvalidInput unless it is one of these two; others are not kept.
   void use_period_at(WallTime at);
 
-  // Throws NotApplied (not counted) and UnknownOutcome (perhaps counted).
+  // Counts a hit. Throws NotApplied (not counted) and UnknownOutcome (may have been counted).
   Hit hit();
   Hit hit(std::string_view id);
 
-  // One answer per id, equal ids once; `current` is the count after the batch. An id whose server fails does
-  // not keep the others from being counted: its answer carries the failure instead.
+  // Counts each id once and returns one answer per id; `current` is the count after the batch. If the server
+  // of an id fails, its answer has the failure, and the other ids are counted anyway.
   struct IdHit : Hit {
     std::optional<Failure> failure;
   };
@@ -48,29 +47,30 @@ class Visitors {
     double elapsed = 0;          // of the running period, 0 … 1
     std::size_t server = 0;      // of the last full period's counter
 
-    // The hits of the T seconds before now: the last period's share that still counts, plus the running
-    // period. For evenly spread hits the standard error is that of a binomial draw; its mean over a period is
-    // 0.41 sqrt(mean).
+    // Returns the estimated hits of the T seconds before now: the last period's share that still counts, plus
+    // the running period. For evenly spread hits the standard error is that of a binomial draw; its mean over
+    // a period is 0.41 sqrt(mean).
     double estimate() const;
     double standard_error() const;
   };
   Value value();
 
-  // `visitors` with normal noise of `fraction` times its value: for display.
+  // Returns `visitors` with normal noise of `fraction` times its value, for display.
   std::uint64_t jittered(double visitors, double fraction);
 
   static constexpr Duration usual_period = std::chrono::minutes(5);
-  // The period in use under this name; the usual one if none is. Throws InvalidInput, which names them, when
-  // there are several.
+  // Returns the period in use under this name, or the usual one if none is. If there are several, throws
+  // InvalidInput that names them.
   static Duration period_in_use(const Context& context, std::string_view name);
 
-  // Removes what is counted now, with every period in use, and the record of these. What says that an id was
-  // counted goes with its period, by itself. False: there was nothing. Looks first, and throws CorruptData
-  // where another program's value is; nothing is removed then. By name, because hits change what was seen.
+  // Removes the current counts, of every period in use, and the record of these periods. The marks of counted
+  // ids expire with their period. Returns false if there was nothing. First reads everything, and if it finds
+  // another program's value throws CorruptData and removes nothing. Removes by key and not by cas token,
+  // because hits change what was read.
   static bool drop(const Context& context, std::string_view name);
 
   Duration period() const { return std::chrono::seconds(period_s_); }
-  // The active and the shadow counter's keys now.
+  // Returns the keys of the active and the shadow counter as of now.
   std::vector<std::string> keys() const;
 
  private:
@@ -95,7 +95,7 @@ class Visitors {
   std::string conf_;  // visitors:<name>:conf
   std::string base_;  // visitors:<name>:<T>
   std::int64_t period_s_;
-  std::optional<std::int64_t> fixed_;  // use_period_at
+  std::optional<std::int64_t> fixed_;  // set by use_period_at()
 };
 
 }  // namespace mcds
@@ -103,19 +103,17 @@ class Visitors {
 // Key layout
 //   visitors:<name>:<T>:<p>          decimal digits: the hits of period p = floor(now / T), T in whole
 //                                    seconds
-//   visitors:<name>:<T>:<p>:<id>     `V<16 hex digits>`: this visitor was counted in period p; the digits are
-//                                    random
-//   visitors:<name>:conf             the T in use, except 300: common/primitives/in_use.hpp
+//   visitors:<name>:<T>:<p>:<id>     `V<16 random hex digits>`: this visitor was counted in period p
+//   visitors:<name>:conf             the T in use, except 300: common/primitives/active_variants.hpp
 //   Example: name `site`, T = 300, at UNIX time 1795234133: hits go to visitors:site:300:5984113 (the
 //   shadow), and `value` reads visitors:site:300:5984112 (the active one).
 //   Every exptime is the end of period p + 1, plus 2 s, plus half a period, counted from the boundary.
 //
 // Invariants
 //   The number of the period is in the key, so a period never contains hits of another, whatever the traffic
-//     and skew. (Two alternating keys, p mod 2, would mix as soon as a clock is behind.)
+//   and skew. (Two alternating keys, p mod 2, would mix as soon as a clock is behind.)
 //   An acknowledged hit of period p, by the client's clock, is in key p until every clock less than half a
-//     period away has left period p + 1. This also holds for a single hit in the first or last microsecond of
-//     its period.
+//   period away has left period p + 1, even a single hit in the first or last microsecond of its period.
 //   A visitor with an id is counted at most once per period: only the hit whose `add` is stored counts.
 //
 // Round trips (steady / worst)
@@ -125,12 +123,11 @@ class Visitors {
 //   other than 300 is in use.
 //
 // When things fail
-//   Crash between an id's add and the count: that visitor is not counted in this period; nothing else is
-//     lost.
-//   The counter cannot be reached: the marks of the hit are taken back, so that the next attempt counts (69);
-//     80 where that cannot be done. Who met such a mark meanwhile was told that the visitor is counted.
+//   Crash between an id's add and the count: that visitor is not counted in this period.
+//   The counter cannot be reached: the marks of the hit are removed, so that the next attempt counts (69); 80
+//   if that fails. A client that met such a mark meanwhile got the answer that the visitor is counted.
 //   Lost reply: an add is looked up by its digits and repeated with the same digits. The outcome of a count
-//     stays unknown (UnknownOutcome), because a repetition might count twice.
+//   stays unknown (UnknownOutcome), because a repetition might count twice.
 //   Eviction, flush_all, restart: the count starts again at 0, undetected; an evicted id counts again.
 //   Skew: a hit belongs to the period of its client's clock; below half a period nothing is lost.
 //

@@ -1,5 +1,4 @@
-// mcds cache: parsing and printing; the algorithm is in common/structures/cache/cache.hpp, `run` in
-// run.cpp.
+// Implements mcds cache: parsing and printing; the algorithm is in cache.hpp, `run` in run.cpp.
 
 #include "common/structures/cache/cache.hpp"
 
@@ -52,7 +51,7 @@ ExitStatus show(Session& session, const CacheOptions& options) {
   return shown.record ? ExitStatus::ok : ExitStatus::no;
 }
 
-// The two ways to invalidate: `done` is the name of the field.
+// Invalidates the entry in one of two ways. `done` is the name of the answer's field.
 ExitStatus invalidate(Session& session, const CacheOptions& options, const char* done, bool (Cache::*act)()) {
   const std::string name = cache_key(options).name;
   Cache cache(context_of(session), name);
@@ -63,7 +62,7 @@ ExitStatus invalidate(Session& session, const CacheOptions& options, const char*
 
 ExitStatus expire_tags(Session& session, const CacheOptions& options) {
   if (options.key || options.key_from || !options.command.empty())
-    throw InvalidInput("give either an entry or --tag");
+    throw InvalidInput("an entry and --tag cannot be combined");
   const CacheTags tags(context_of(session), distinct_tags(options));
   const std::vector<CacheTags::Expired> expired = tags.expire();
   ExitStatus worst = ExitStatus::ok;
@@ -94,7 +93,7 @@ ExitStatus where(Session& session, const CacheOptions& options) {
   return print_where(session, Cache(context_of(session), cache_key(options).name).keys(), 1);
 }
 
-// Every verb names its entry in the same ways.
+// Declares how the verb names its entry, which is the same for every verb.
 void with_entry(Verb& verb, const std::shared_ptr<CacheOptions>& options, bool command_required) {
   verb.optional_argument("KEY", "the entry; default: made from the command line", &options->key)
       .option("--key-from", "LIST",
@@ -111,31 +110,48 @@ void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options)
       .answer("cache replayed made_at exit_code server")
       .answer("cache busy holder? server")
       .answer("cache stored reason? @result server")
+      .field("holder {host pid user note? acquired_at ttl_s? finished_at? slots?} who rebuilds the entry")
+      .field("stored boolean whether the output of the command was stored")
+      .field(
+          "reason string why not: exit_code, too_large, superseded (invalidated or rebuilt meanwhile), busy "
+          "or down")
       .example("mcds cache run report --ttl 5m -- ./make-report")
       .example("mcds cache run --ttl 1m --key-from args,env:LANG -- ./query \"$1\"")
       .example("mcds cache run sales --tag orders --tag customers -- ./report")
       .example("mcds cache run prices --refresh -- curl -fsS https://shop.example/prices")
-      .option("--ttl", "D", "how long the output is fresh; default 60s", &options->ttl)
-      .option("--stale", "D", "how much longer it is replayed while another caller rebuilds it; default 10m",
+      .option("--ttl", "D", "how long the output is fresh, from the end of the command; default 60s",
+              &options->ttl)
+      .option("--stale", "D",
+              "how much longer it is replayed while another caller rebuilds it; default 10m; 0: not at all",
               &options->stale)
       .option("-w,--wait", "D", "how long to wait for another caller's rebuild, or inf; default 3s",
               &options->wait)
       .option("--rebuild-ttl", "D",
-              "consider a caller dead that has not renewed its rebuild lock for this long; default 30s",
+              "consider a caller dead that has not renewed its rebuild lock for this long; default 30s, at "
+              "least 4s",
               &options->rebuild_ttl)
       .choice("--on-busy", "stale|wait|run|fail",
-              "while another caller rebuilds: wait and then replay stale output (stale), exit 75 (wait) or "
-              "run the command (run); or do not wait (fail)",
+              "while another caller rebuilds: wait and then replay stale output (stale, the default), exit "
+              "with 75 (wait) or run the command without storing its output (run); or exit with 75 at once "
+              "(fail)",
               &options->on_busy)
-      .flag("--refresh", "run the command even if its output is fresh; replay nothing", options->refresh)
+      .flag("--refresh",
+            "run the command even if its output is fresh; replay nothing; if another caller rebuilds, wait, "
+            "then exit with 75",
+            options->refresh)
       .option("--cache-codes", "LIST", "exit codes whose output is stored, such as 0,3-5; default 0",
               &options->cache_codes)
-      .option("--max-bytes", "SIZE", "do not store output larger than this; default 1M", &options->max_bytes)
+      .option("--max-bytes", "SIZE",
+              "do not store output, standard error included, larger than this; default: the size of an item, "
+              "a little less than 1M",
+              &options->max_bytes)
       .option("--tag", "T",
-              "what the output depends on: `cache expire --tag T` makes it stale; may be repeated",
+              "what the output depends on: `cache expire --tag T` makes it stale; may be repeated, up to 32 "
+              "times",
               &options->tags)
       .choice("--if-down", "run|fail",
-              "when no server answers: run the command without the cache, or fail; default run",
+              "when the server does not answer or the key holds another program's data: run the command "
+              "without the cache and warn, or fail; default run",
               &options->if_down)
       .option("--report", "FILE", "write the result to this file as JSON", &options->report);
 }
@@ -144,8 +160,10 @@ void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options)
 
 void declare_cache(Command& command) {
   command.exits(
-      "1 there is no such entry|65 the key holds another program's value or a damaged one|66|69|71|73|75 "
-      "another caller is rebuilding the entry and there is nothing to replay|76|80|126|127");
+      "1 there is no such entry|65 the key holds another program's data or a damaged entry|66 a file of "
+      "--key-from cannot be read|69|71|73 the report cannot be written; a command that failed keeps its own "
+      "code|75 another caller is rebuilding the entry and there is nothing to replay|76|80 the entry may or "
+      "may not have been expired or removed|126|127");
   const auto options = std::make_shared<CacheOptions>();
   declare_run(command, options);
   command.verb("show", "print the age of an entry; exit 1 if there is none", show, options)
@@ -154,6 +172,9 @@ void declare_cache(Command& command) {
           "cache found fresh made_at expired? fresh_until_at? stale_until_at exit_code stdout_bytes "
           "stderr_bytes tags? expired_tags? ttl_s? rebuilding holder? server")
       .answer("cache found rebuilding holder? server")
+      .field("holder {host pid user note? acquired_at ttl_s? finished_at? slots?} who rebuilds the entry")
+      .field("expired boolean true: it was made stale by cache expire")
+      .field("ttl_s number seconds until the server drops the entry")
       .example("mcds cache show report")
       .example("mcds cache show report -o value")
       .example("mcds cache show -- ./query shoes");
@@ -161,13 +182,15 @@ void declare_cache(Command& command) {
       .with(with_entry, options, false)
       .answer("cache expired server")
       .answer("tag expired server")
+      .field("expired boolean whether there was such an entry or tag")
       .example("mcds cache expire report")
       .example("mcds cache expire --tag orders --tag customers")
-      .option("--tag", "T", "instead of an entry: all entries that have this tag; may be repeated",
+      .option("--tag", "T", "instead of one entry, expire all that have this tag; may be repeated",
               &options->tags);
   command.verb("remove", "remove the output", remove, options)
       .with(with_entry, options, false)
       .answer("cache removed server")
+      .field("removed boolean whether there was an entry")
       .example("mcds cache remove report");
   command.verb("where", "print the keys and servers of an entry and its rebuild lock", where, options)
       .with(with_entry, options, false)
@@ -177,9 +200,9 @@ void declare_cache(Command& command) {
 
 namespace {
 
-constexpr std::size_t longest_command_part = 40;
+constexpr std::size_t max_command_part = 40;
 
-// Of every part its name, its size and its bytes, so that no two lists of parts read the same.
+// Appends a part's name, size and bytes, so that different lists of parts never have the same text.
 void add_part(std::string& text, std::string_view name, std::string_view bytes) {
   text.append(name).append("=").append(std::to_string(bytes.size())).append(":").append(bytes).append("\n");
 }
@@ -199,7 +222,7 @@ void add_environment(std::string& text, const std::string& part, const char* nam
 std::string material(const CacheOptions& options, std::string_view list, std::optional<std::string>& input) {
   std::string text;
   const std::vector<std::string_view> words = split(list, ',');
-  // Each once, in one order, whatever theirs is.
+  // Each part is used once, in a fixed order.
   for (const std::string& part : std::set<std::string>(words.begin(), words.end())) {
     if (part == "args") {
       if (options.command.empty()) throw InvalidInput("--key-from args: give the command after --");
@@ -214,18 +237,18 @@ std::string material(const CacheOptions& options, std::string_view list, std::op
     } else if (part.starts_with("file:") && part.size() > 5) {
       add_part(text, part, file_bytes(part.substr(5)));
     } else {
-      throw InvalidInput("--key-from: \"" + part + "\" is not args, cwd, stdin, env:NAME or file:PATH");
+      throw InvalidInput("--key-from: '" + part + "' is not args, cwd, stdin, env:NAME or file:PATH");
     }
   }
   return text;
 }
 
-// The program's name as far as it is plain, to be recognised in a list of keys.
+// Returns the plain characters of the program's name, which make the entry recognisable in a list of keys.
 std::string command_part(const std::vector<std::string>& command) {
   std::string word = command.front().substr(command.front().rfind('/') + 1);
   std::erase_if(
       word, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '_'; });
-  return word.substr(0, longest_command_part);
+  return word.substr(0, max_command_part);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// What the sources of `mcds cache` share: the options, and which entry they mean: a key given by name, or one
-// made of what the command's output depends on.
+// Options that the sources of `mcds cache` share, and the entry's name: a key, or a digest of the inputs.
 #pragma once
 
 #include "tools/commands/commands.hpp"
@@ -7,7 +6,7 @@
 namespace mcds {
 
 struct CacheOptions {
-  // Which entry.
+  // The entry.
   std::optional<std::string> key, key_from;
   std::vector<std::string> command;
   std::vector<std::string> tags;
@@ -26,14 +25,14 @@ struct CacheOptions {
 
 struct CacheKey {
   std::string name;
-  std::optional<std::string> input;  // standard input, if it was read for the name: for the command
+  std::optional<std::string> input;  // standard input for the command, if it was read to make the name
 };
 
-// KEY itself; `KEY-<digest>` with --key-from; without KEY `<command>-<digest>`. Throws InvalidInput, and
-// Failure(cannot_read) for a file or standard input that cannot be read.
+// Returns KEY itself, `KEY-<digest>` with --key-from, or `<command>-<digest>` without KEY. Throws
+// InvalidInput, and Failure(cannot_read) for a file or standard input that cannot be read.
 CacheKey cache_key(const CacheOptions& options);
 
-// Each once, in the order they were given.
+// Returns the tags without duplicates, in the order in which they were given.
 std::vector<std::string> distinct_tags(const CacheOptions& options);
 
 ExitStatus run_cached(Session& session, const CacheOptions& options);

@@ -1,4 +1,4 @@
-// mcds cache run: replay what a command printed, or run it and keep that.
+// Implements mcds cache run: replays the output of a command, or runs the command and stores its output.
 #include <poll.h>
 #include <unistd.h>
 
@@ -23,8 +23,8 @@ ExitCodes exit_codes(std::string_view list) {
     const auto first = parse_u64(range.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : parse_u64(range.substr(dash + 1));
     if (!first || !last || *last > 255 || *first > *last) {
-      throw InvalidInput("--cache-codes: \"" + std::string(range) +
-                         "\" is not a list of exit codes, such as 0,3-5");
+      throw InvalidInput("--cache-codes: '" + std::string(range) +
+                         "' is not a list of exit codes, such as 0,3-5");
     }
     for (std::uint64_t code = *first; code <= *last; ++code) codes.set(code);
   }
@@ -41,20 +41,20 @@ CacheTerms terms_of(const CacheOptions& options) {
   return terms;
 }
 
-// Without the cache the command can still do its work.
+// Returns true if the command can run without the cache.
 bool fails_open(const Failure& failure) {
   return may_pass(failure.code()) || failure.code() == ErrorCode::access_denied ||
          failure.code() == ErrorCode::bad_data;
 }
 
-// Passes a child's output on to ours as it comes, and keeps a copy.
+// Passes a child's output on as it arrives, and keeps a copy.
 //
-// It never blocks while the child runs: a slow reader of ours slows the child down, as it would without
-// us. A closed or full stdout does not end the copy: the child continues as long as the copy is useful.
-class Relay final : public ChildOutput {
+// It never blocks while the child runs: a slow reader of ours slows the child down, as it would without us.
+// If stdout is closed or full, the child continues as long as the copy is useful.
+class OutputTee final : public ChildOutput {
  public:
   // Keeps at most `max_kept` bytes of both streams together.
-  explicit Relay(std::size_t max_kept) : max_kept_(max_kept) {}
+  explicit OutputTee(std::size_t max_kept) : max_kept_(max_kept) {}
 
   bool take(int stream, std::string_view bytes) override {
     Stream& to = of(stream);
@@ -83,13 +83,13 @@ class Relay final : public ChildOutput {
     }
   }
 
-  // Whether the copies are complete.
+  // Returns true if the copies are complete.
   bool complete() const { return !overflow_; }
-  // Stream 1 or 2.
+  // Returns the copy of stream 1 or 2.
   std::string& kept(int stream) { return of(stream).kept; }
 
-  // The rest, once the child has ended. Throws ClosedPipe or Failure(output_failed) for stdout as Output
-  // does, also when it happened while the child ran.
+  // Passes on the rest after the child has ended. Throws ClosedPipe or Failure(output_failed) for stdout as
+  // Output does, even if the failure happened while the child ran.
   void finish() {
     for (const int stream : {2, 1}) {
       while (waits_for(stream) >= 0) {
@@ -102,12 +102,12 @@ class Relay final : public ChildOutput {
 
  private:
   struct Stream {
-    std::string pending;  // from `passed` on, not yet passed on
+    std::string pending;  // bytes from `passed` on are not passed on yet
     std::size_t passed = 0;
     std::string kept;
-    int error = 0;  // of our side: nothing more can be passed on
+    int error = 0;  // errno of our stream: nothing more can be passed on
   };
-  // POLLOUT promises no more than this without blocking.
+  // POLLOUT guarantees that a write of this size does not block.
   static constexpr std::size_t safe_write = PIPE_BUF;
 
   static bool writable(int descriptor, int patience) {
@@ -160,9 +160,10 @@ class CachedRun {
   }
 
  private:
-  // nullopt: the command is to run without the cache.
+  // Reads the entry. Returns nullopt if the command must run without the cache.
   std::optional<Cache::Answer> ask() {
     try {
+      const Waiting waiting(session_, "waiting for the rebuild");
       return cache_.ask(terms_);
     } catch (const Failure& failure) {
       if (!fails_open(failure) || options_.if_down == "fail") throw;
@@ -199,50 +200,50 @@ class CachedRun {
     return child;
   }
 
-  // Its output goes where ours goes.
+  // Runs the command without storing its output.
   ExitStatus run_plainly(const char* why) {
     not_stored(why);
     return finish(run_alone(session_, child_options()));
   }
 
   ExitStatus rebuild(CacheRebuild& rebuild) {
-    Relay relay(max_bytes_);
+    OutputTee tee(max_bytes_);
     const ExitStatus status = [&] {
       const HeldSignals held;
-      const ChildResult result = run_child_under(rebuild, relay, held);
-      store(rebuild, relay, result);
+      const ChildResult result = run_child_under(rebuild, tee, held);
+      store(rebuild, tee, result);
       end(rebuild, is_kept(result));
       return finish(result);
     }();
-    // Signals end us again, and others need not wait for our reader.
-    relay.finish();
+    // Signals end us again from here on. The rebuild has ended, so other clients do not wait for our reader.
+    tee.finish();
     return status;
   }
 
-  ChildResult run_child_under(CacheRebuild& rebuild, Relay& relay, const HeldSignals& held) {
+  ChildResult run_child_under(CacheRebuild& rebuild, OutputTee& tee, const HeldSignals& held) {
     try {
-      return run_child_renewing(rebuild, relay, held);
+      return run_child_renewing(rebuild, tee, held);
     } catch (...) {
       end(rebuild, true);
       throw;
     }
   }
 
-  ChildResult run_child_renewing(CacheRebuild& rebuild, Relay& relay, const HeldSignals& held) {
-    const Guardian guardian;
+  ChildResult run_child_renewing(CacheRebuild& rebuild, OutputTee& tee, const HeldSignals& held) {
+    const CleanupProcess cleanup;
     ChildOptions child = child_options();
-    child.output = &relay;
+    child.output = &tee;
     const ChildTime its_own(session_);
-    if (!rebuild.lease()) return run_child(child, session_.clock(), guardian, held);
-    // A lost lock does not end the command: what it prints is wanted, and is stored only if it may be.
+    if (!rebuild.lease()) return run_child(child, session_.clock(), cleanup, held);
+    // A lost lock does not end the command: its output is still wanted, and is stored only if allowed.
     LeaseKeeper keeper(rebuild.lock(), *rebuild.lease(),
                        {.ttl = rebuild.lease_ttl(),
                         .grace = Duration::zero(),
                         .stop_child = false,
                         .warn = [](std::string_view) {},
                         .renewed = [&] { rebuild.keep(); }},
-                       session_.clock(), guardian);
-    const ChildResult result = run_child(child, session_.clock(), guardian, held, &keeper);
+                       session_.clock(), cleanup);
+    const ChildResult result = run_child(child, session_.clock(), cleanup, held, &keeper);
     rebuild.lease() = keeper.finish();
     return result;
   }
@@ -252,13 +253,13 @@ class CachedRun {
            codes_.test(static_cast<std::size_t>(result.code) & 255);
   }
 
-  void store(CacheRebuild& rebuild, Relay& relay, const ChildResult& result) {
+  void store(CacheRebuild& rebuild, OutputTee& tee, const ChildResult& result) {
     if (!is_kept(result)) return not_stored("exit_code");
-    if (!relay.complete()) return not_stored("too_large");
+    if (!tee.complete()) return not_stored("too_large");
     CacheRecord record;
     record.exit_code = result.code;
-    record.out = std::move(relay.kept(1));
-    record.err = std::move(relay.kept(2));
+    record.out = std::move(tee.kept(1));
+    record.err = std::move(tee.kept(2));
     try {
       const auto stored = rebuild.store(std::move(record));
       if (stored != CacheRebuild::Stored::stored)
@@ -272,7 +273,7 @@ class CachedRun {
 
   void not_stored(const char* why) { record_.boolean("stored", false).bytes("reason", why); }
 
-  // Whatever happens to it: the lock ends by itself.
+  // Ends the rebuild. A failure is ignored: the lock expires anyway.
   static void end(CacheRebuild& rebuild, bool succeeded) {
     try {
       rebuild.end(succeeded);
@@ -282,7 +283,7 @@ class CachedRun {
   }
 
   ExitStatus finish(const ChildResult& result) {
-    tell_failure(session_.output(), result);
+    report_failure(session_.output(), result);
     add_result(record_, result);
     return write_report(status_of(result));
   }

@@ -1,4 +1,4 @@
-// mcds doctor: what is wrong with a pool, and what to do about it.
+// Implements mcds doctor: finds faults of a pool and advises what to do.
 #include <unistd.h>
 
 #include <map>
@@ -7,7 +7,7 @@
 #include "common/base/new_file.hpp"
 #include "common/operations/doctor/checks.hpp"
 #include "common/operations/doctor/gather.hpp"
-#include "tools/cli/cell_words.hpp"
+#include "tools/cli/cell_text.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/metrics.hpp"
 #include "tools/cli/printed_command.hpp"
@@ -19,7 +19,7 @@ namespace mcds {
 
 namespace {
 
-constexpr auto shortest_interval_of_doctor = std::chrono::milliseconds(100);
+constexpr auto min_interval_of_doctor = std::chrono::milliseconds(100);
 
 struct DoctorOptions {
   Duration interval = std::chrono::seconds(10);
@@ -38,23 +38,23 @@ std::set<std::string, std::less<>> names_in(const std::optional<std::string>& li
   return names;
 }
 
+using doctor::CheckResult;
 using doctor::Severity;
-using doctor::Symptom;
 
-// `word` wherever it stands in `text`, replaced.
+// Returns the text with every `word` replaced.
 std::string with(std::string text, const std::string& word, const std::string& value) {
   for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + value.size()))
     text.replace(at, word.size(), value);
   return text;
 }
 
-// `rtt_of_the_pool_us` of `rtt_us_of_the_pool`: with its unit at the end, by which it is read.
+// Moves the unit to the end, where it is recognised: `rtt_us_of_the_pool` becomes `rtt_of_the_pool_us`.
 std::string unit_last(const std::string& name) {
   const std::size_t at = name.find("_us_");
   return at == std::string::npos ? name : name.substr(0, at) + name.substr(at + 3) + "_us";
 }
 
-// Without blanks at its end.
+// Returns the text without trailing blanks.
 std::string trimmed(std::string text) {
   text.erase(text.find_last_not_of(' ') + 1);
   return text;
@@ -65,7 +65,7 @@ std::string spaced(std::string name) {
   return name;
 }
 
-// `idle 12s; evicted/s 300`, objects as they are.
+// Formats the evidence as `idle 12s; evicted/s 300`; objects keep their form.
 std::string words_of(const JsonObject& evidence) {
   std::string words;
   for (const JsonMember& member : json_members(evidence.text()).value_or(std::vector<JsonMember>())) {
@@ -75,7 +75,7 @@ std::string words_of(const JsonObject& evidence) {
       for (const JsonMember& one : *nested)
         value += (value.empty() ? "" : ", ") + one.value + " x " + visible(one.name);
     } else {
-      value = cell_words(member.name, member.value, {});
+      value = cell_text(member.name, member.value, {});
     }
     const bool sentence = member.name == "message" || member.name == "error" || member.name == "fault";
     if (member.name == "meanwhile") continue;  // stands in the advice
@@ -85,15 +85,16 @@ std::string words_of(const JsonObject& evidence) {
   return words;
 }
 
-// `check@server`, as the configuration and --baseline name it.
-std::string id_of(const Symptom& symptom, const std::string& server) {
-  return symptom.check->name + (server.empty() ? "" : '@' + server);
+// Returns `check@server`, as the configuration and --baseline name it.
+std::string id_of(const CheckResult& check_result, const std::string& server) {
+  return check_result.check->name + (server.empty() ? "" : '@' + server);
 }
 
-// What was found of the first holds for the others too.
-bool same_for_all(const Symptom& symptom) {
-  const std::string first = symptom.evidence.text();
-  return std::ranges::all_of(symptom.others, [&](const JsonObject& other) { return other.text() == first; });
+// Returns true if all servers of the result have the same evidence.
+bool same_for_all(const CheckResult& check_result) {
+  const std::string first = check_result.evidence.text();
+  return std::ranges::all_of(check_result.others,
+                             [&](const JsonObject& other) { return other.text() == first; });
 }
 
 std::optional<Severity> severity_named(std::string_view word) {
@@ -103,18 +104,20 @@ std::optional<Severity> severity_named(std::string_view word) {
   return std::nullopt;
 }
 
-// Text in lines of at most 80 columns that begin with `indent` blanks.
+// Returns the text in lines that begin with `indent` blanks, as wide as the terminal but at most 80 columns.
 std::string doctor_lines(const std::string& text, std::size_t indent) {
-  return std::string(indent, ' ') + wrapped(text, indent, indent) + '\n';
+  const std::size_t width = terminal_width();
+  return std::string(indent, ' ') +
+         wrapped(text, indent, indent, width == 0 ? 80 : std::min<std::size_t>(width, 80)) + '\n';
 }
 
 class DoctorReport {
  public:
-  DoctorReport(Session& session, const doctor::Examination& seen, std::vector<Symptom> found,
+  DoctorReport(Session& session, const doctor::Examination& seen, std::vector<CheckResult> found,
                std::vector<doctor::Unknown> unknown)
       : session_(session), seen_(seen), found_(std::move(found)), unknown_(std::move(unknown)) {}
 
-  // What the configuration accepts is a note: of a finding of several servers those that it names.
+  // Turns accepted findings into notes. A finding about several servers is split if only some are accepted.
   void accept(const std::string& accepted) {
     std::set<std::string, std::less<>> ids;
     for (std::string_view word : split(accepted, ',')) {
@@ -122,31 +125,31 @@ class DoctorReport {
       while (word.ends_with(' ')) word.remove_suffix(1);
       if (!word.empty()) ids.emplace(word);
     }
-    std::vector<Symptom> all;
-    for (const Symptom& symptom : found_) {
+    std::vector<CheckResult> all;
+    for (const CheckResult& check_result : found_) {
       const auto is_accepted = [&](const std::string& server) {
-        if (ids.contains(id_of(symptom, "")) || ids.contains(id_of(symptom, server))) return true;
-        // As the list has it: without the usual port, or by its name.
+        if (ids.contains(id_of(check_result, "")) || ids.contains(id_of(check_result, server))) return true;
+        // The configuration may omit the usual port, or use the server's name.
         return std::ranges::any_of(seen_.pool(), [&](const Server& one) {
           return one.address() == server &&
-                 ((!one.name.empty() && ids.contains(id_of(symptom, one.name))) ||
-                  (one.port == default_port && ids.contains(id_of(symptom, one.host))));
+                 ((!one.name.empty() && ids.contains(id_of(check_result, one.name))) ||
+                  (one.port == default_port && ids.contains(id_of(check_result, one.host))));
         });
       };
-      for (Symptom& part : part_of(symptom, [&](const std::string& server) { return !is_accepted(server); }))
+      for (CheckResult& part :
+           part_of(check_result, [&](const std::string& server) { return !is_accepted(server); }))
         all.push_back(std::move(part));
-      for (Symptom& part : part_of(symptom, is_accepted)) {
+      for (CheckResult& part : part_of(check_result, is_accepted)) {
         part.severity = Severity::note;
         part.accepted = true;
         all.push_back(std::move(part));
       }
     }
-    std::ranges::stable_sort(all, std::greater{}, &Symptom::severity);
+    std::ranges::stable_sort(all, std::greater{}, &CheckResult::severity);
     found_ = std::move(all);
   }
 
-  // Leaves what is not in this file, and writes all into it; a file that is not there yet has nothing in it.
-  // Throws Failure.
+  // Removes the findings that the file has, if it exists, and writes all current ones to it. Throws Failure.
   void compare_with(const std::string& file) {
     Known known;
     const bool there = access(file.c_str(), F_OK) == 0;
@@ -164,20 +167,20 @@ class DoctorReport {
         known[*name + '@' + json_unquote(server).value_or("")] = *severity;
     }
     NewFile now(file);
-    std::vector<Symptom> news;
-    for (const Symptom& symptom : found_) {
-      now.write(line_of(symptom).text() + '\n');
+    std::vector<CheckResult> news;
+    for (const CheckResult& check_result : found_) {
+      now.write(line_of(check_result).text() + '\n');
       const auto is_new = [&](const std::string& server) {
-        const auto before = known.find(id_of(symptom, server));
-        return before == known.end() || before->second < symptom.severity;
+        const auto before = known.find(id_of(check_result, server));
+        return before == known.end() || before->second < check_result.severity;
       };
-      for (Symptom& part : part_of(symptom, is_new)) news.push_back(std::move(part));
+      for (CheckResult& part : part_of(check_result, is_new)) news.push_back(std::move(part));
     }
     now.keep();
     found_ = std::move(news);
   }
 
-  // Prints it; 2 with a problem or a warning.
+  // Prints the findings. Returns 2 if there is a problem or a warning.
   ExitStatus print() {
     Output& output = session_.output();
     const ExitStatus status =
@@ -185,12 +188,12 @@ class DoctorReport {
     if (session_.options().quiet) return status;
     if (output.mode() == OutputMode::openmetrics) output.raw(metrics());
     if (output.mode() == OutputMode::text) output.raw(by_servers());
-    for (const Symptom& symptom : found_) {
-      if (output.mode() == OutputMode::json) output.answer(line_of(symptom), {});
+    for (const CheckResult& check_result : found_) {
+      if (output.mode() == OutputMode::json) output.answer(line_of(check_result), {});
       if (output.mode() != OutputMode::value) continue;
-      auto servers = labels_of(seen_.pool(), symptom.servers);
+      auto servers = labels_of(seen_.pool(), check_result.servers);
       if (servers.empty()) servers.emplace_back();
-      for (const std::string& server : servers) output.answer({}, id_of(symptom, server));
+      for (const std::string& server : servers) output.answer({}, id_of(check_result, server));
     }
     if (output.mode() == OutputMode::text) output.raw(last_paragraph());
     if (output.mode() == OutputMode::json) output.answer(summary(), {});
@@ -202,18 +205,18 @@ class DoctorReport {
 
   std::string label(std::size_t server) const { return seen_.pool()[server].address(); }
 
-  // What the check advises, in pieces: words, and a command behind them.
+  // A piece of a check's advice: words, followed by a command.
   struct Advice {
     std::string words, command;
   };
-  std::vector<Advice> advice(const Symptom& symptom) const {
+  std::vector<Advice> advice(const CheckResult& check_result) const {
     constexpr std::array<std::string_view, 5> programs{"mcds ", "printf ", "openssl ", "ss -", "timedatectl"};
-    std::string text = symptom.check->advice;
-    if (restarts(text) && must_not_evict(symptom))
+    std::string text = check_result.check->advice;
+    if (restarts(text) && must_not_evict(check_result))
       text +=
           "; it must not evict, and a restart empties it: item keep loads what it held: mcds item keep "
           "--help";
-    const std::string evidence = symptom.evidence.text();
+    const std::string evidence = check_result.evidence.text();
     text = with(text, "INSTEAD", json_bytes(evidence, "meanwhile").value_or(""));
     const std::string prefix = seen_.live ? seen_.live->divergent_prefix : std::string();
     text = with(text, " --prefix PREFIX", prefix.empty() ? "" : " --prefix " + shell_word(prefix));
@@ -226,7 +229,7 @@ class DoctorReport {
       const std::string_view piece = rest.substr(0, end);
       std::size_t at = piece.size();
       for (const std::string_view program : programs) at = std::min(at, piece.find(program));
-      pieces.push_back({std::string(piece.substr(0, at)), command(piece.substr(at), symptom)});
+      pieces.push_back({std::string(piece.substr(0, at)), command(piece.substr(at), check_result)});
       rest.remove_prefix(std::min(end + 2, rest.size()));
     }
     return pieces;
@@ -236,13 +239,13 @@ class DoctorReport {
     return text.starts_with("start it with") || text.starts_with("more memory") ||
            text.starts_with("raise -c");
   }
-  bool must_not_evict(const Symptom& symptom) const {
-    return std::ranges::any_of(symptom.servers, [&](std::size_t server) {
-      return seen_.patients[server].first.settings.word("evictions") == "off";
+  bool must_not_evict(const CheckResult& check_result) const {
+    return std::ranges::any_of(check_result.servers, [&](std::size_t server) {
+      return seen_.snapshots[server].before.settings.word("evictions") == "off";
     });
   }
 
-  // The commands that show what is left of a structure, `table blocked`, and what holds it.
+  // Fills in the commands that show the rest of a structure such as `table blocked`, and its key.
   static std::string with_structure(std::string text, const std::string& structure) {
     const std::size_t blank = structure.find(' ');
     const std::string kind = structure.substr(0, blank), name = structure.substr(blank + 1);
@@ -257,10 +260,10 @@ class DoctorReport {
                     word);
   }
 
-  // Ours, to the finding's first server if it begins with `-s SERVER`; or another program's.
-  std::string command(std::string_view words, const Symptom& symptom) const {
+  // Returns the complete command. If an mcds command begins with `-s SERVER`, that is the first server.
+  std::string command(std::string_view words, const CheckResult& check_result) const {
     constexpr std::string_view ours = "mcds ", one = "-s SERVER ", as = "--as PROFILE ";
-    if (!words.starts_with(ours)) return with_server(std::string(words), symptom);
+    if (!words.starts_with(ours)) return with_server(std::string(words), check_result);
     words.remove_prefix(ours.size());
     if (words.starts_with(as)) {
       const bool by_list = !session_.pool().profile.empty() || session_.pool().routes != nullptr;
@@ -268,13 +271,13 @@ class DoctorReport {
     }
     if (!words.starts_with(one)) return printed_command(session_, words);
     words.remove_prefix(one.size());
-    if (symptom.servers.empty()) return printed_command(session_, words);
-    return printed_command_on(session_, seen_.pool()[symptom.servers.front()], words);
+    if (check_result.servers.empty()) return printed_command(session_, words);
+    return printed_command_on(session_, seen_.pool()[check_result.servers.front()], words);
   }
 
-  std::string with_server(std::string words, const Symptom& symptom) const {
-    if (symptom.servers.empty()) return words;
-    const Server& server = seen_.pool()[symptom.servers.front()];
+  std::string with_server(std::string words, const CheckResult& check_result) const {
+    if (check_result.servers.empty()) return words;
+    const Server& server = seen_.pool()[check_result.servers.front()];
     const std::string address = shell_word(server.address()), port = std::to_string(server.port);
     const std::string netcat = server.is_unix() ? "nc -U " + shell_word(server.socket_path)
                                : server.tls     ? "openssl s_client -quiet -connect " + address
@@ -284,33 +287,34 @@ class DoctorReport {
     return with(std::move(words), "SERVER", address);
   }
 
-  std::string advice_line(const Symptom& symptom) const {
+  std::string advice_line(const CheckResult& check_result) const {
     std::string line;
-    for (const Advice& piece : advice(symptom))
+    for (const Advice& piece : advice(check_result))
       line += (line.empty() ? "" : "; ") + piece.words + piece.command;
     return line;
   }
 
-  JsonObject line_of(const Symptom& symptom) const {
-    JsonObject line =
-        JsonObject("finding", symptom.check->name).bytes("severity", doctor::name_of(symptom.severity));
-    line.strings("servers", labels_of(seen_.pool(), symptom.servers)).object("evidence", symptom.evidence);
-    if (!same_for_all(symptom)) {
+  JsonObject line_of(const CheckResult& check_result) const {
+    JsonObject line = JsonObject("finding", check_result.check->name)
+                          .bytes("severity", doctor::name_of(check_result.severity));
+    line.strings("servers", labels_of(seen_.pool(), check_result.servers))
+        .object("evidence", check_result.evidence);
+    if (!same_for_all(check_result)) {
       std::vector<JsonObject> others;
-      for (std::size_t i = 0; i < symptom.others.size(); ++i)
-        others.push_back(
-            JsonObject("server", label(symptom.servers[i + 1])).object("evidence", symptom.others[i]));
+      for (std::size_t i = 0; i < check_result.others.size(); ++i)
+        others.push_back(JsonObject("server", label(check_result.servers[i + 1]))
+                             .object("evidence", check_result.others[i]));
       line.objects("others", others);
     }
-    if (symptom.accepted) line.boolean("accepted", true);
-    if (is_of_profile(symptom)) line.bytes("judged_as", seen_.placement->profile());
-    return line.bytes("message", symptom.check->sentence).bytes("advice", advice_line(symptom));
+    if (check_result.accepted) line.boolean("accepted", true);
+    if (is_of_profile(check_result)) line.bytes("judged_as", seen_.placement->profile());
+    return line.bytes("message", check_result.check->sentence).bytes("advice", advice_line(check_result));
   }
 
-  // Another profile would find something else.
-  static bool is_of_profile(const Symptom& symptom) {
-    const std::string_view name = symptom.check->name;
-    return std::string_view(symptom.check->about) == "placement" || name == "load_uneven" ||
+  // Returns true if another profile could lead to another finding.
+  static bool is_of_profile(const CheckResult& check_result) {
+    const std::string_view name = check_result.check->name;
+    return std::string_view(check_result.check->about) == "placement" || name == "load_uneven" ||
            name == "weights_against_memory";
   }
 
@@ -321,7 +325,7 @@ class DoctorReport {
     line.number("notes", count(Severity::note)).number("servers", seen_.size());
     line.raw("for_s", format_fixed(std::chrono::duration<double>(seen_.interval).count(), 1));
     unsigned trips = 0;
-    for (const doctor::Patient& patient : seen_.patients) trips = std::max(trips, patient.trips);
+    for (const doctor::ServerSnapshot& snapshot : seen_.snapshots) trips = std::max(trips, snapshot.trips);
     line.number("trips", trips);
     std::vector<JsonObject> unknown;
     for (const doctor::Unknown& one : unknown_) {
@@ -333,10 +337,10 @@ class DoctorReport {
     return line.objects("unknown", unknown);
   }
 
-  // The servers that a finding is about, in the order of the list; the pool as a whole if it names none.
-  std::string heading(const Symptom& symptom) const {
+  // Returns the servers of a finding in the order of the list, or the whole pool if it names none.
+  std::string heading(const CheckResult& check_result) const {
     constexpr std::size_t shown = 8;
-    std::vector<std::size_t> servers = symptom.servers;
+    std::vector<std::size_t> servers = check_result.servers;
     std::ranges::sort(servers);
     const auto names = labels_of(seen_.pool(), servers, true);
     if (names.empty() || (names.size() > 1 && names.size() == seen_.size())) return "the whole pool";
@@ -345,34 +349,34 @@ class DoctorReport {
     return names.size() > shown ? text + " and " + std::to_string(names.size() - shown) + " more" : text;
   }
 
-  // For people: the servers with the worst findings first, and below them all that was found there.
+  // Returns the findings for people: the servers with the worst findings first, each with its findings.
   std::string by_servers() const {
     std::vector<std::pair<std::string, std::string>> groups;
-    for (const Symptom& symptom : found_) {
-      const std::string name = heading(symptom);
+    for (const CheckResult& check_result : found_) {
+      const std::string name = heading(check_result);
       const auto group = std::ranges::find(groups, name, &std::pair<std::string, std::string>::first);
       auto& text = group == groups.end() ? groups.emplace_back(name, "").second : group->second;
-      text += paragraph(symptom);
+      text += paragraph(check_result);
     }
     std::string text;
     for (const auto& [name, findings] : groups) text += doctor_lines(name, 0) + findings + '\n';
     return text;
   }
 
-  std::string paragraph(const Symptom& symptom) const {
-    const std::string severity = doctor::name_of(symptom.severity);
-    const char* const colour = symptom.severity == Severity::problem ? "31" : "33";
-    const bool painted = symptom.severity != Severity::note && terminal_has_colours();
+  std::string paragraph(const CheckResult& check_result) const {
+    const std::string severity = doctor::name_of(check_result.severity);
+    const char* const colour = check_result.severity == Severity::problem ? "31" : "33";
+    const bool painted = check_result.severity != Severity::note && terminal_has_colours();
     std::string text =
         "  " + (painted ? std::string("\033[") + colour + 'm' + severity + "\033[0m" : severity);
-    text += ": " + std::string(symptom.check->name) + (symptom.accepted ? " (accepted)\n" : "\n");
-    text += doctor_lines(symptom.check->sentence, 4);
-    std::string evidence = words_of(symptom.evidence);
-    if (!same_for_all(symptom) && !evidence.empty())
-      evidence = label(symptom.servers.front()) + ": " + evidence;
+    text += ": " + std::string(check_result.check->name) + (check_result.accepted ? " (accepted)\n" : "\n");
+    text += doctor_lines(check_result.check->sentence, 4);
+    std::string evidence = words_of(check_result.evidence);
+    if (!same_for_all(check_result) && !evidence.empty())
+      evidence = label(check_result.servers.front()) + ": " + evidence;
     if (!evidence.empty()) text += doctor_lines('(' + evidence + ')', 4);
-    // A command stands on a line of its own, whole: it is copied.
-    for (const Advice& piece : advice(symptom)) {
+    // A command stands on a line of its own, unbroken, so that it can be copied.
+    for (const Advice& piece : advice(check_result)) {
       if (!piece.words.empty()) text += doctor_lines("-> " + trimmed(piece.words), 4);
       if (!piece.command.empty())
         text += (piece.words.empty() ? "    -> " : "       ") + piece.command + '\n';
@@ -396,7 +400,7 @@ class DoctorReport {
     }
     lines += doctor_lines(text, 0);
     if (found_.empty() || found_.front().severity == Severity::note) return lines;
-    const Symptom& first = found_.front();
+    const CheckResult& first = found_.front();
     std::string words = trimmed(advice(first).front().words);
     if (words.ends_with(':')) words.pop_back();
     return lines + doctor_lines("Begin with " + std::string(first.check->name) + " on " + heading(first) +
@@ -406,13 +410,13 @@ class DoctorReport {
 
   std::string metrics() const {
     Metrics metrics;
-    for (const Symptom& symptom : found_) {
-      auto servers = labels_of(seen_.pool(), symptom.servers);
+    for (const CheckResult& check_result : found_) {
+      auto servers = labels_of(seen_.pool(), check_result.servers);
       if (servers.empty()) servers.emplace_back();
       for (const std::string& server : servers) {
         metrics.add("mcds_doctor_finding", "1 for each finding of mcds doctor.",
-                    {{"finding", symptom.check->name},
-                     {"severity", doctor::name_of(symptom.severity)},
+                    {{"finding", check_result.check->name},
+                     {"severity", doctor::name_of(check_result.severity)},
                      {"server", server}},
                     "1");
       }
@@ -426,28 +430,30 @@ class DoctorReport {
   }
 
   std::uint64_t count(Severity severity) const {
-    return static_cast<std::uint64_t>(std::ranges::count(found_, severity, &Symptom::severity));
+    return static_cast<std::uint64_t>(std::ranges::count(found_, severity, &CheckResult::severity));
   }
 
-  // The servers of `symptom` for which `leaves` holds, and what was found of them; nothing: none.
+  // Returns the part of `check_result` for the servers that `leaves` accepts, with their evidence; may be
+  // empty.
   template <typename Leaves>
-  std::vector<Symptom> part_of(const Symptom& symptom, const Leaves& leaves) const {
-    if (symptom.servers.empty()) return leaves(std::string()) ? std::vector{symptom} : std::vector<Symptom>();
-    Symptom part = symptom;
+  std::vector<CheckResult> part_of(const CheckResult& check_result, const Leaves& leaves) const {
+    if (check_result.servers.empty())
+      return leaves(std::string()) ? std::vector{check_result} : std::vector<CheckResult>();
+    CheckResult part = check_result;
     part.servers.clear(), part.others.clear();
-    for (std::size_t i = 0; i < symptom.servers.size(); ++i) {
-      if (!leaves(label(symptom.servers[i]))) continue;
-      const bool each = !symptom.others.empty() && i > 0;
-      if (each && part.servers.empty()) part.evidence = symptom.others[i - 1];
-      if (each && !part.servers.empty()) part.others.push_back(symptom.others[i - 1]);
-      part.servers.push_back(symptom.servers[i]);
+    for (std::size_t i = 0; i < check_result.servers.size(); ++i) {
+      if (!leaves(label(check_result.servers[i]))) continue;
+      const bool each = !check_result.others.empty() && i > 0;
+      if (each && part.servers.empty()) part.evidence = check_result.others[i - 1];
+      if (each && !part.servers.empty()) part.others.push_back(check_result.others[i - 1]);
+      part.servers.push_back(check_result.servers[i]);
     }
-    return part.servers.empty() ? std::vector<Symptom>() : std::vector{part};
+    return part.servers.empty() ? std::vector<CheckResult>() : std::vector{part};
   }
 
   Session& session_;
   const doctor::Examination& seen_;
-  std::vector<Symptom> found_;
+  std::vector<CheckResult> found_;
   std::vector<doctor::Unknown> unknown_;
 };
 
@@ -470,14 +476,14 @@ ExitStatus print_checks(Session& session) {
 
 ExitStatus run_doctor(Session& session, const DoctorOptions& options) {
   if (options.checks) return print_checks(session);
-  if (options.interval < shortest_interval_of_doctor) throw InvalidInput("--for must be at least 100ms");
+  if (options.interval < min_interval_of_doctor) throw InvalidInput("--for must be at least 100ms");
   if (session.clock().steady() + options.interval > session.deadline())
     throw InvalidInput("--for must be shorter than --deadline");
   const auto only = names_in(options.only, "--only"), skip = names_in(options.skip, "--skip");
   const auto wanted = [&](const doctor::Check& check) {
     return (only.empty() || only.contains(check.name)) && !skip.contains(check.name);
   };
-  static_cast<void>(session.config());  // a mistake in it shows before the looks
+  static_cast<void>(session.config());  // reports a mistake in it before the servers are queried
   PlacementOptions placing = session.placement_options();
   placing.any_pool = true;
   const Pool& listed = session.pool().pool;
@@ -493,11 +499,14 @@ ExitStatus run_doctor(Session& session, const DoctorOptions& options) {
                       .interval = options.interval,
                       .connections = options.connections,
                       .wait = [&](Duration left) { return countdown.wait(left, wait); }});
-  if (options.live)
-    seen.live = doctor::look_at_keys(*session.connect_to(placement), session.clock(),
-                                     {.reading = LiveKeysOptions::of(session.connect_options()),
-                                      .placing = placing,
-                                      .key_prefix = session.key_prefix()});
+  if (options.live) {
+    Progress progress(session.clock(), "keys");
+    seen.live = doctor::read_keys(*session.connect_to(placement), session.clock(),
+                                  {.reading = LiveKeysOptions::of(session.connect_options()),
+                                   .placing = placing,
+                                   .key_prefix = session.key_prefix(),
+                                   .listed = [&] { progress.advance(); }});
+  }
   DoctorReport report(session, seen, doctor::diagnose(seen, wanted), doctor::unknowns(seen, wanted));
   report.accept(session.config().doctor_accept.value_or(""));
   if (options.baseline) report.compare_with(*options.baseline);
@@ -507,26 +516,42 @@ ExitStatus run_doctor(Session& session, const DoctorOptions& options) {
 }  // namespace
 
 void declare_doctor(Command& command) {
-  command.exits("2 there are problems or warnings|65|66|73|78");
+  command.exits(
+      "2 there are problems or warnings|65 --baseline: the file is something else|66 --baseline: the file "
+      "cannot be read|73 --baseline: the file cannot be written|78");
   const auto options = std::make_shared<DoctorOptions>();
   command.itself()
       .answer("finding severity servers evidence others? accepted? judged_as? message advice")
       .answer("ok problems warnings notes servers:integer for_s trips unknown")
       .answer("check severity about:string needs message advice")
-      .field("unknown {lacks servers checks}[] checks that could not be made, and why")
+      .field("severity string problem, warning or note; of a check, its worst")
+      .field(
+          "servers string[] the servers concerned, the worst first; none: the whole pool; of the summary, "
+          "their number")
+      .field("message string what it means")
+      .field("ok boolean whether there is neither a problem nor a warning")
+      .field(
+          "unknown {lacks servers checks}[] checks that could not be made, the servers, and the request that "
+          "they do not answer")
       .example("mcds doctor -o text")
       .example("mcds doctor --for 1s --live -o text")
       .example("mcds doctor --for 2s --only down,connections_full,evicts_young")
       .example("mcds doctor --for 1s --baseline doctor.last")
-      .option("--for", "D", "the time between the two looks; default 10s", &options->interval)
-      .flag("--live", "also list a part of the keys: misplaced ones, and structures", options->live)
-      .flag("--connections", "also look for idle connections, which costs with their number",
+      .option("--for", "D", "time between the two reads of the statistics; default 10s, at least 100ms",
+              &options->interval)
+      .flag("--live",
+            "also list up to 20,000 keys of every server, and check where they are and the structures among "
+            "them",
+            options->live)
+      .flag("--connections",
+            "also count connections that were idle for an hour, which costs the more the more there are",
             options->connections)
       .option("--only", "CHECK,...", "only these checks", &options->only)
       .option("--skip", "CHECK,...", "all checks but these", &options->skip)
-      .option("--baseline", "FILE", "print what is new since the run that wrote FILE, and write it anew",
+      .option("--baseline", "FILE",
+              "print only what is new or worse since the run that wrote FILE, and write all findings to it",
               &options->baseline)
-      .flag("--checks", "print what is looked for, and ask no server", options->checks)
+      .flag("--checks", "print all checks, one line each, without contacting a server", options->checks)
       .metrics()
       .action(run_doctor, options);
 }

@@ -20,13 +20,13 @@ ExitStatus status_of(const Elements::Listing& listing) {
   return listing.complete() ? ExitStatus::ok : ExitStatus::problem;
 }
 
-// How many there are, and what the index lists beyond them.
+// Adds the number of elements, and of listed names without an element.
 void add_numbers(JsonObject& answer, const Elements::Listing& listing) {
   answer.number("count", listing.present).number("listed", listing.names);
   answer.number("missing", listing.missing());
 }
 
-// What was lost, behind what is left.
+// Adds what was lost, after the elements that remain.
 void add_losses(JsonObject& answer, const Elements::Listing& listing) {
   answer.boolean("complete", listing.complete());
   if (!listing.complete()) answer.strings("lost", listing.lost);
@@ -52,7 +52,7 @@ ExitStatus remove(Session& session, const ElementsOptions& options) {
   return status;
 }
 
-// Nobody has ever set an element, or the whole index is lost.
+// Returns true if no element was ever set, or the whole index is lost.
 bool is_missing(const Elements::Listing& listing) {
   return listing.shards == 0 && listing.complete() && listing.unknown == 0 && listing.unread_shards == 0;
 }
@@ -88,7 +88,8 @@ ExitStatus check(Session& session, const ElementsOptions& options) {
   add_losses(answer, listing);
   add_numbers(answer, listing);
   answer.number("lines", listing.lines).number("shards", listing.shards);
-  if (listing.healed) answer.number("healed", *listing.healed).boolean("copies_whole", listing.copies_whole);
+  if (listing.repaired)
+    answer.number("healed", *listing.repaired).boolean("copies_whole", listing.copies_whole);
   std::vector<JsonObject> divergent;
   for (const auto& one : listing.divergent) {
     divergent.emplace_back(options.element, one.name).strings("values", one.values);
@@ -112,7 +113,7 @@ ExitStatus where(Session& session, const ElementsOptions& options) {
   return print_where(session, keys);
 }
 
-// Prints elements as they come; a lost pipe or a write error ends the run.
+// Prints elements as they arrive. A write error ends the run.
 class Printer {
  public:
   Printer(Session& session, const ElementsOptions& options, bool values)
@@ -138,10 +139,10 @@ class Printer {
     if (options_.as_object) object_.end();
     if (is_missing(listing)) return missing_name();
     if (listing.missing() > 0)
-      session_.output().warning(std::to_string(listing.missing()) + " of " + std::to_string(listing.names) +
-                                " listed " + options_.element +
-                                "s are not there: removed, expired or evicted; see mcds-" +
-                                options_.structure + "(1), LOSS");
+      session_.output().warning(
+          std::to_string(listing.missing()) + " of " + std::to_string(listing.names) + " listed " +
+          options_.element + "s no longer exist, because they were removed, expired or evicted; see mcds-" +
+          options_.structure + "(1), LOSS");
     if (listing.complete()) return ExitStatus::ok;
     if (options_.partial) {
       session_.output().flush();
@@ -159,15 +160,15 @@ class Printer {
   }
 
  private:
-  // Not among the elements: a reader takes every line of the answer for one.
+  // Reports a missing name on stderr, because a reader treats every line of the answer as an element.
   ExitStatus missing_name() const {
     JsonObject answer = start_answer(options_);
     session_.output().incomplete(
         add_degraded(answer.boolean("found", false), session_),
-        "there is no " + std::string(options_.structure) + " named " + options_.name);
+        "no " + std::string(options_.structure) + " named " + options_.name + " exists");
     return as_missing(options_);
   }
-  // What is missing in a partial fetch.
+  // Returns what is missing in a partial fetch.
   JsonObject missing(const Elements::Listing& listing) const {
     JsonObject answer = JsonObject().boolean("complete", false).bytes(options_.structure, options_.name);
     answer.number("printed", listing.present).strings("lost", listing.lost);
@@ -213,7 +214,7 @@ Context context_for_setting(Session& session, const ElementsOptions& options) {
   if (*options.ttl <= Duration::zero())
     throw InvalidInput(std::string("--ttl must be longer than 0; omit it for a ") + options.element +
                        " that does not expire");
-  return context_with_one_copy(session, "--ttl", std::string("such a ") + options.element);
+  return context_with_one_copy(session, "--ttl", std::string("a ") + options.element + " with a ttl");
 }
 
 void answer_setting(Session& session, JsonObject& answer, const ElementsOptions& options,
@@ -246,11 +247,11 @@ Batch<Element> element_batch(Session& session, AskElements ask, AnswerElement an
     return [&window, &answer, results = ask(window.items)] { answer_each(window, results(), answer); };
   };
   batch.ahead = 2;
-  // As many requests to whatever number of copies: with more of them what is known of each leaves the cache.
-  batch.most_items_later = 2048 / session.copies();
-  // Those that follow are not read before they are added, if all of these are new.
-  batch.most_items_first = 64;
-  batch.most_bytes = std::size_t{2} << 20;
+  // Windows have as many requests for any copy count: more would evict their state from the CPU cache.
+  batch.max_items_later = 2048 / session.copies();
+  // If all of the first elements are new, later ones are added without being read first.
+  batch.max_items_first = 64;
+  batch.max_bytes = std::size_t{2} << 20;
   batch.bytes_of = [](const Element& element) { return element.name.size() + element.value.size(); };
   return batch;
 }
@@ -271,7 +272,10 @@ ExitStatus run_words(Session& session, const ElementsOptions& options, const Bat
 }
 
 void declare_ttl(Verb& verb, const ElementsOptionsPtr& options) {
-  verb.option("--ttl", "D", "they expire after this time; without it they do not, even if they did before",
+  verb.option("--ttl", "D",
+              std::string("let the ") + options->element +
+                  "s expire after D, by their server's clock; without it they do not expire, even if they "
+                  "did before; for one copy",
               &options->ttl);
 }
 
@@ -281,8 +285,12 @@ Verb& declare_fetch(Command& command, const ElementsOptionsPtr& options, const c
   return command.verb(verb, summary)
       .answer(structure + ' ' + options->element + (values ? " value server degraded?" : " server degraded?"))
       .answer(structure + " complete lost")
+      .field(structure + " bytes the " + structure)
+      .field("complete boolean false: a part of the index was lost")
       .argument("NAME", "the " + structure, &options->name)
-      .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
+      .flag("--partial",
+            "if servers do not answer, print the elements of the others, count the missing ones on standard "
+            "error, and exit with 2",
             options->partial)
       .flag("--must-exist", "exit with 1 if there is no such " + structure, options->must_exist)
       .action(values ? fetch<true> : fetch<false>, options);
@@ -295,7 +303,7 @@ void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options) {
                            ExitStatus (*run)(Session&, const ElementsOptions&)) -> Verb& {
     return command.verb(name, summary)
         .argument("NAME", "the " + structure, &options->name)
-        .field("hash bytes the hash")
+        .field(structure + " bytes the " + structure)
         .action(run, options);
   };
   std::string words = element;
@@ -309,18 +317,22 @@ void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options) {
   declare("count", "print the number of " + element + "s", count)
       .example("mcds " + structure + " count " + name)
       .answer(structure + " found? count listed missing complete? lost? degraded?")
+      .field("complete boolean false: a part of the index was lost")
       .flag("--must-exist", "exit with 1 if there is no such " + structure, options->must_exist);
   declare("check", "print whether the index is complete, and its size", check)
       .example("mcds " + structure + " check " + name)
       .answer(structure +
               " complete lost? count listed missing lines shards healed? copies_whole? divergent? degraded?")
-      .flag("--accept", "first declare what is left of a damaged index to be complete", options->accept);
+      .field("complete boolean whether the index of at least one copy is whole")
+      .flag("--accept", "first declare the rest of a damaged index to be complete; see LOSS in mcds-table(1)",
+            options->accept);
   declare("drop", "end the " + structure + ": nothing of it remains on the servers", drop)
       .example("mcds " + structure + " drop " + name)
       .answer(structure + " @dropped");
   declare("where", "print the keys of " + element + "s and of the index, and their servers", where)
       .example("mcds " + structure + " where " + name)
       .answer("@where")
+      .field("hash string the client's hash of the key, before it is mapped to a server")
       .optional_argument(words, element + "s whose keys to show", &options->words);
 }
 

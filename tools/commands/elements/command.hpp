@@ -1,5 +1,4 @@
-// What mcds table and mcds hash have in common: elements from arguments or standard input, and the verbs that
-// do not care about values.
+// Parts that mcds table and mcds hash share: reading elements, and the verbs that do not depend on values.
 #pragma once
 
 #include "common/structures/elements/elements.hpp"
@@ -15,17 +14,17 @@ struct ElementsOptions {
   std::optional<Duration> ttl = {};
   Duration every = std::chrono::seconds(2);
   bool json = false, accept = false, partial = false, must_exist = false, as_object = false;
-  std::vector<std::string> command = {};  // that is run for each change
+  std::vector<std::string> command = {};  // command to run for each change
 };
 
 using ElementsOptionsPtr = std::shared_ptr<ElementsOptions>;
 
-// {"table":"blocked","member":"10.1.2.3", …: the beginnings of answers, one after the other.
+// Builds lines of answers that share a beginning: {"table":"blocked","member":"10.1.2.3", …
 class ElementLine {
  public:
   explicit ElementLine(const ElementsOptions& options)
       : element_(options.element), line_(options.structure, options.name), beginning_(line_.size()) {}
-  // Until the next.
+  // Returns the line for an element. It is valid until the next call.
   JsonObject& of(const std::string& element) {
     line_.cut(beginning_);
     return line_.bytes(element_, element);
@@ -36,36 +35,37 @@ class ElementLine {
   JsonObject line_;
   std::size_t beginning_;
 };
-// With a ttl, one copy, whatever is configured. Throws InvalidInput if several were asked for.
+// Returns the context of a change, with one copy if there is a ttl: InvalidInput if --copies asks for
+// several.
 Context context_for_setting(Session& session, const ElementsOptions& options);
 // Ends the answer to add and set with "server", "ttl_s" and the copies, and prints it.
 void answer_setting(Session& session, JsonObject& answer, const ElementsOptions& options,
                     const ElementResult& result);
 
-// A verb over many elements: what asks for a window of them, and what prints one answer. The answers to one
-// window are waited for when the next has been asked for.
+// Returns a batch over many elements. `ask` sends the requests for a window, and `answer` prints one answer.
+// The answers to a window are read after the next window has been sent.
 using AskElements = std::function<Elements::Answers(std::span<const Element>)>;
 inline Elements::Answers known(std::vector<ElementResult> results) {
   return [results = std::move(results)] { return results; };
 }
 using AnswerElement = std::function<ExitStatus(const Element&, const ElementResult&)>;
 Batch<Element> element_batch(Session& session, AskElements ask, AnswerElement answer);
-// The words of the command line, which are all checked before anything is sent, or for `-` the lines of
-// standard input.
+// Runs a batch over the words of the command line, which are all checked before anything is sent, or for `-`
+// over the lines of standard input.
 ExitStatus run_words(Session& session, const ElementsOptions& options, const Batch<Element>& batch);
 ExitStatus run_elements(Session& session, const Batch<Element>& batch, std::vector<Element> elements);
 
 std::vector<std::string> names_of(std::span<const Element> elements);
-// Throws InvalidInput for one that cannot be stored.
+// Returns the element. Throws InvalidInput if it cannot be stored.
 Element checked(Element element);
-// A line or word that is nothing but an element's name.
+// Returns the element for a line or word that contains only its name.
 Element bare_element(std::string name);
 
 void declare_ttl(Verb& verb, const ElementsOptionsPtr& options);
-// Prints all elements; with their values, or without.
+// Declares a verb that prints all elements, with or without their values.
 Verb& declare_fetch(Command& command, const ElementsOptionsPtr& options, const char* verb,
                     const char* summary, bool values);
-// remove, count, check, drop, where.
+// Declares remove, count, check, drop and where.
 void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options);
 
 }  // namespace mcds

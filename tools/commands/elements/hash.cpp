@@ -1,6 +1,7 @@
-// mcds hash: parsing and printing; the algorithm is in common/structures/elements/hash.hpp.
+// Implements mcds hash: parsing and printing. The algorithm is in common/structures/elements/hash.hpp.
 #include "common/structures/elements/hash.hpp"
 
+#include "common/base/text.hpp"
 #include "common/structures/elements/hash_watch.hpp"
 #include "tools/commands/elements/command.hpp"
 #include "tools/commands/run_report.hpp"
@@ -9,7 +10,7 @@ namespace mcds {
 
 namespace {
 
-// FIELD<TAB>VALUE.
+// Parses a line FIELD<TAB>VALUE.
 Element of_tab_line(const std::string& line) {
   const auto tab = line.find('\t');
   if (tab == std::string::npos)
@@ -18,13 +19,13 @@ Element of_tab_line(const std::string& line) {
   return checked({line.substr(0, tab), line.substr(tab + 1)});
 }
 
-// A value that is not a string stands for its JSON text.
+// Returns a member's text. A value that is not a string yields its JSON text.
 std::optional<std::string> text_of(const std::string& object, const std::string& name) {
   const auto plain = json_field(object, name);
   return plain && !plain->starts_with('"') ? plain : json_bytes(object, name);
 }
 
-// A line as fetch prints it.
+// Parses a line as fetch prints it.
 Element of_json_line(const std::string& line) {
   auto field = text_of(line, "field");
   auto value = text_of(line, "value");
@@ -92,24 +93,28 @@ void print_change(Session& session, ElementLine& lines, const ElementWatch::Chan
   output.answer(line, {});
 }
 
-// Runs the command with the value as its input. What it makes of it is its own: the next change follows.
+// Runs the command with the value as its input. If the command fails, the watch continues. A name with a NUL
+// is reported instead, because the environment would truncate it.
 void run_for(Session& session, const ElementsOptions& options, const ElementWatch::Change& change,
              const HeldSignals& held) {
+  if (change.name.find('\0') != std::string::npos)
+    return session.output().error(Failure(
+        ErrorCode::bad_data, "no command is run for " + in_quotes(change.name) + ", which has a NUL"));
   ChildOptions child{.command = options.command};
   child.environment = {{"MCDS_HASH", options.name},
                        {"MCDS_FIELD", change.name},
                        {"MCDS_CHANGE", change.value ? "set" : "removed"}};
   child.input = change.value.value_or("");
-  const Guardian guardian;
+  const CleanupProcess cleanup;
   const ChildTime its_own(session);
-  const ChildResult result = run_child(child, session.clock(), guardian, held);
+  const ChildResult result = run_child(child, session.clock(), cleanup, held);
   if (result.reason == ChildResult::Reason::not_found)
     throw InvalidInput(result.message + "; check the command after --");
-  tell_failure(session.output(), result);
+  report_failure(session.output(), result);
   if (result.signal == SIGINT || result.signal == SIGTERM) throw Interrupted{result.signal};
 }
 
-// Until it is ended: what is there, then one line, or one run of the command, for each change.
+// Prints the current elements, then each change, or runs the command for each, until it is ended.
 ExitStatus watch(Session& session, const ElementsOptions& options) {
   if (options.every < std::chrono::milliseconds(10)) throw InvalidInput("--every must be at least 10ms");
   std::vector<std::string> names;
@@ -121,17 +126,17 @@ ExitStatus watch(Session& session, const ElementsOptions& options) {
   ElementWatch watched(session.context_with_copies(), options.structure, options.name, std::move(names));
   ElementLine lines(options);
   std::optional<HeldSignals> held;
-  if (!options.command.empty()) held.emplace().keep();  // what ends the watch is no failure
+  if (!options.command.empty()) held.emplace().keep();  // a signal that ends the watch is not a failure
   Pause pause(session.deadline());
-  Outage outage;
+  OutageReporter reporter;
   do {
     const ElementWatch::Look look = watched.look();
     for (const auto& change : look.changes)
       options.command.empty() ? print_change(session, lines, change)
                               : run_for(session, options, change, *held);
     session.output().flush();
-    session.output().tell_new_errors();
-    outage.tell(session, look.failure ? std::span(&*look.failure, 1) : std::span<const Failure>());
+    session.output().report_new_errors();
+    reporter.report(session, look.failure ? std::span(&*look.failure, 1) : std::span<const Failure>());
   } while (pause.wait(options.every));
   return ExitStatus::ok;
 }
@@ -141,10 +146,14 @@ ExitStatus watch(Session& session, const ElementsOptions& options) {
 void declare_hash(Command& command) {
   command.exits(
       "1 a field is missing|2 a part of the index was lost, or the hash was lost or dropped while fields "
-      "were set|65|66|69|75 other clients kept changing the hash|76|80");
+      "were set|65 a field or value is too long or, with -o value, not one line; a line is malformed; or a "
+      "key holds something else|66 a file cannot be read|69|75 other clients kept changing the hash|76|80 "
+      "the change may or may not have been made");
   const auto options = std::make_shared<ElementsOptions>(ElementsOptions{"hash", "field"});
   command.verb("set", "set fields to values", set, options)
       .answer("hash field created server ttl_s? lost_or_dropped? @copies")
+      .field("ttl_s number the ttl in seconds")
+      .field("created boolean true: the field did not exist before")
       .field("hash bytes the hash")
       .example("mcds hash set cfg color blue size L")
       .example("mcds hash set cfg logo @logo.png")
@@ -153,7 +162,10 @@ void declare_hash(Command& command) {
       .argument("NAME", "the hash", &options->name)
       .argument("FIELD VALUE", "any bytes; @FILE: a file's contents; - reads FIELD<TAB>VALUE lines",
                 dash(&options->words))
-      .flag("--json", "the lines are JSON objects as printed by fetch", options->json)
+      .flag("--json",
+            "the lines are JSON objects as printed by fetch; a value that is not a string is stored as its "
+            "JSON text",
+            options->json)
       .with(declare_ttl, options);
   command.verb("get", "print the values of fields", get, options)
       .example("mcds hash get cfg color -o value")
@@ -168,24 +180,28 @@ void declare_hash(Command& command) {
       .field("value bytes the value")
       .example("mcds hash fetch cfg")
       .example("mcds hash fetch cfg --as-object | jq -r .color")
-      .flag("--as-object", "print one JSON object, {\"FIELD\":\"VALUE\",...}", options->as_object)
+      .flag(
+          "--as-object",
+          "print one JSON object, {\"FIELD\":\"VALUE\",...}; bytes that are not UTF-8 are {\"b64\":\"...\"}",
+          options->as_object)
       .example("mcds hash fetch cfg -o value | sort");
   declare_fetch(command, options, "fields", "print all fields without their values", false)
       .example("mcds hash fields cfg -o value");
   command
       .verb("watch", "print all fields, or those given, then each change of them, or run a command for each",
             watch, options)
-      .example("mcds hash watch flags -- sh -c 'cat >\"/run/flags/$MCDS_FIELD\"'")
+      .example("mcds hash watch cfg color -- systemctl reload app")
       .example("mcds hash watch cfg")
       .answer("hash field value before? server")
       .answer("hash field removed before? server")
+      .field("removed boolean true: the field was removed")
       .field("value bytes the value")
       .field("hash bytes the hash")
       .example("mcds hash watch cfg color size --every 5s -o value")
       .argument("NAME", "the hash", &options->name)
       .optional_argument("FIELD", "the fields to watch; default: all, those too that come later",
                          &options->words)
-      .option("--every", "D", "time between two looks; default 2s", &options->every)
+      .option("--every", "D", "time between two reads, at least 10ms; default 2s", &options->every)
       .child(options->command, false);
   declare_shared_verbs(command, options);
 }

@@ -1,4 +1,4 @@
-// mcds table: parsing and printing; the algorithm is in common/structures/elements/table.hpp.
+// Implements mcds table: parsing and printing. The algorithm is in common/structures/elements/table.hpp.
 #include "common/structures/elements/table.hpp"
 
 #include "tools/commands/elements/command.hpp"
@@ -7,7 +7,7 @@ namespace mcds {
 
 namespace {
 
-// add and has differ in what they ask and the word they answer with. Only add has a ttl.
+// Runs add or has, which differ in their request and in the field of the answer. Only add has a ttl.
 ExitStatus members(Session& session, const ElementsOptions& options, const char* word, ExitStatus otherwise,
                    Elements::Answers (*ask)(Table&, std::span<const Element>, const ElementsOptions&)) {
   Table table(context_for_setting(session, options), options.name);
@@ -41,11 +41,13 @@ ExitStatus has(Session& session, const ElementsOptions& options) {
 
 void declare_table(Command& command) {
   command.exits(
-      "1 one of them is not a member|2 a part of the index was lost, or the table was lost or dropped "
-      "while elements were added|65|66|69|75 other clients kept changing the table|76|80");
+      "1 one of them is not a member|2 a part of the index was lost, or the table was lost or dropped while "
+      "members were added|65 a member is too long, or a key holds something else|66 a file cannot be "
+      "read|69|75 other clients kept changing the table|76|80 the change may or may not have been made");
   const auto options = std::make_shared<ElementsOptions>(ElementsOptions{"table", "member"});
   command.verb("add", "add members", add, options)
       .answer("table member added server ttl_s? lost_or_dropped? @copies")
+      .field("ttl_s number the ttl in seconds")
       .example("mcds table add blocked 10.1.2.3 10.1.2.4")
       .example("cut -f1 offenders | mcds table add blocked - --ttl 1h")
       .argument("NAME", "the table", &options->name)

@@ -1,7 +1,5 @@
-// mcds eventlog: the command line, put, info and where; the algorithm is in
+// Implements mcds eventlog: the command line, put, info and where. The algorithm is in
 // common/structures/eventlog/eventlog.hpp.
-
-#include "common/structures/eventlog/eventlog.hpp"
 
 #include <limits>
 
@@ -18,13 +16,13 @@ std::optional<WallTime> time_of(Session& session, const EventlogOptions& options
   return parse_time(*options.at, session.clock().wall(), "--at");
 }
 
-// Lines that are put, and what has become of those before.
+// Puts lines, and reports the outcome of earlier lines.
 class LinePutter {
  public:
   LinePutter(LogWriter& log, EventData kind, std::optional<WallTime> at) : log_(log), kind_(kind), at_(at) {}
 
   void put(const Window<std::string>& window) {
-    std::size_t first = 0;  // of those that are staged
+    std::size_t first = 0;  // index of the first staged line
     for (std::size_t i = 0; i < window.items.size(); ++i) {
       try {
         auto id = log_.stage(window.items[i], kind_, at_);
@@ -82,15 +80,15 @@ ExitStatus put_lines(Session& session, const EventlogOptions& options, LogWriter
   Batch<std::string> batch;
   batch.parse = [](std::string line) { return line; };
   batch.run = [&](const Window<std::string>& window) { putter.put(window); };
-  batch.most_items = std::numeric_limits<std::size_t>::max();
+  batch.max_items = std::numeric_limits<std::size_t>::max();
   batch.bytes_of = [](const std::string& line) { return line.size() + sizeof line; };
-  batch.most_bytes = window_bytes;
+  batch.max_bytes = window_bytes;
   const LinesDone done = batch.of_lines(session, {.answers_each = false});
   putter.print(session, options.name, done.failed);
   return done.worst;
 }
 
-// As given on the command line; nullopt: neither option was.
+// Returns the shape given on the command line, or nullopt if neither option was given.
 std::optional<RingShape> asked_shape(const EventlogOptions& options) {
   if (!options.chunk && !options.chunks) return std::nullopt;
   const RingShape usual;
@@ -110,7 +108,7 @@ ExitStatus put(Session& session, const EventlogOptions& options) {
   return ExitStatus::ok;
 }
 
-// What info prints about the events: their first and last times, and the gaps.
+// Collects what info prints about the events: the first and last times, and the gaps.
 class InfoSink final : public LogSink {
  public:
   explicit InfoSink(Session& session) : session_(session) {}
@@ -120,7 +118,7 @@ class InfoSink final : public LogSink {
     return true;
   }
   void gap(const LogGap& gap) override { gaps.push_back(gap_object(gap)); }
-  void damaged(const CorruptData& damage) override { damages.tell(session_, damage); }
+  void damaged(const CorruptData& damage) override { damages.report(session_, damage); }
   std::optional<EventId> first, last;
   std::vector<JsonObject> gaps;
   DamageReport damages;
@@ -167,12 +165,16 @@ ExitStatus drop(Session& session, const EventlogOptions& options) {
 
 using EventlogOptionsPtr = std::shared_ptr<EventlogOptions>;
 
-constexpr const char* busy_help = "exit code if another run is using the cursor; default 75";
+constexpr const char* busy_help =
+    "exit code if another run is using the cursor; default 75; with 0 nothing is printed either";
 
 void declare_put(Command& command, const EventlogOptionsPtr& options) {
   command.verb("put", "add an event, or one for each line of standard input", put, options)
       .answer("eventlog id at at_s server copies?")
       .answer("eventlog events failed first_id? last_id? lost_or_dropped? unfinished? copies?")
+      .field("events integer number of events that were stored")
+      .field("first_id string id of the first event that was stored")
+      .field("last_id string id of the last event that was stored")
       .example("mcds eventlog put deploys 'v1.4.2 ok'")
       .example("mcds eventlog put deploys --json '{\"version\":\"1.4.2\"}'")
       .example("tail -F app.log | mcds eventlog put app -")
@@ -180,12 +182,19 @@ void declare_put(Command& command, const EventlogOptionsPtr& options) {
       .optional_argument(
           "DATA", "the event; @FILE: a file's contents; - or nothing: one event per line of standard input",
           dash(&options->data))
-      .flag("--json", "DATA is JSON, and is printed as JSON", options->json)
-      .option("--at", "T", "the time of the event; default now", &options->at)
+      .flag("--json",
+            "DATA is JSON, and is printed as JSON with all digits of its numbers; by default it is any bytes",
+            options->json)
+      .option(
+          "--at", "T",
+          "the time of the event, at most one chunk ahead and as old as the log keeps events; default now",
+          &options->at)
       .option("--chunk", "D",
               "length of a chunk, in whole seconds; default: as the log was last written, else 1m",
               &options->chunk)
-      .option("--chunks", "N", "number of chunks for which every event is kept; with --chunk default 60",
+      .option("--chunks", "N",
+              "number of chunks for which every event is kept; default: as the log was last written, else or "
+              "with --chunk 60",
               &options->chunks);
 }
 
@@ -193,23 +202,29 @@ void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
   command.verb("fetch", "print events in the order of their time", eventlog_fetch, options)
       .answer("id at at_s data")
       .answer("gap from:time to:time reason")
-      .field("from time the beginning of what is missing")
-      .field("to time its end")
-      .field("reason string why it is missing")
+      .field("from time the beginning of the gap")
+      .field("to time the end of the gap")
+      .field("reason string why the events are missing: expired or evicted")
       .example("mcds eventlog fetch deploys --first 15m")
       .example("mcds eventlog fetch deploys --cursor deploys.seen -- mail -s deploys ops")
       .example("mcds eventlog fetch deploys --limit 100 -o value")
       .argument("NAME", "the log", &options->name)
       .option("--first", "T", "only events at or after T", &options->first)
       .option("--last", "T", "only events at or before T", &options->last)
-      .option("--after", "ID", "only events with a greater id", &options->after)
+      .option("--after", "ID",
+              "only events with a greater id; unlike a cursor, this misses events that are put late with an "
+              "earlier time",
+              &options->after)
       .option("--limit", "N", "at most N events, the oldest ones", &options->limit)
-      .option("--cursor", "FILE", "only events not yet delivered with this file", &options->cursor)
+      .option("--cursor", "FILE",
+              "only events that this file's reader has not had, late ones included; CMD reads them on stdin, "
+              "and again if it fails",
+              &options->cursor)
       .option("--give-up", "N",
               "with --cursor and a command: after N failures an event goes into the log NAME.failed",
               &options->give_up)
       .option("-E,--busy-exit", "N", busy_help, &options->busy_status)
-      .flag("--must-exist", "exit with 1 if there is no such log", options->must_exist)
+      .flag("--must-exist", "exit with 1 if there is no such log; not with --cursor", options->must_exist)
       .child(options->child, false);
 }
 
@@ -217,9 +232,9 @@ void declare_tail(Command& command, const EventlogOptionsPtr& options) {
   command.verb("tail", "print the last events, and new ones with -f", eventlog_tail, options)
       .answer("eventlog? id at at_s data")
       .answer("eventlog? gap from:time to:time reason")
-      .field("from time the beginning of what is missing")
-      .field("to time its end")
-      .field("reason string why it is missing")
+      .field("from time the beginning of the gap")
+      .field("to time the end of the gap")
+      .field("reason string why the events are missing: expired or evicted")
       .example("mcds eventlog tail deploys")
       .example("mcds eventlog tail deploys -f -o value")
       .example("mcds eventlog tail deploys -f -n 0 --cursor ~/.deploys")
@@ -227,10 +242,15 @@ void declare_tail(Command& command, const EventlogOptionsPtr& options) {
       .argument("NAME", "the logs; events of several are merged by time and have the log's name",
                 &options->names)
       .option("-n,--lines", "N", "the number of events, of all logs together; default 10", &options->count)
-      .flag("-f,--follow", "continue with new events", options->follow)
-      .option("--every", "D", "how often -f looks for events; default 1s", &options->every)
-      .option("--until", "T", "only events at or before T; -f ends then", &options->until)
-      .option("--cursor", "FILE", "continue where this file's reader stopped", &options->cursor)
+      .flag("-f,--follow",
+            "continue with new events until a signal ends it (exit code 0) or the output is closed",
+            options->follow)
+      .option("--every", "D", "how often -f reads new events; default 1s", &options->every)
+      .option("--until", "T", "only events at or before T; with -f, end at T", &options->until)
+      .option("--cursor", "FILE",
+              "continue behind what was last printed with this file (to process events: fetch -- CMD); one "
+              "log, no --until",
+              &options->cursor)
       .option("-E,--busy-exit", "N", busy_help, &options->busy_status);
 }
 
@@ -238,9 +258,12 @@ void declare_tail(Command& command, const EventlogOptionsPtr& options) {
 
 void declare_eventlog(Command& command) {
   command.exits(
-      "1 info, drop: there is no such log|2 put: a part of the log was lost or dropped while events were "
-      "put; --give-up: an event has gone into the log of failed ones|65|66|69|73|75 the cursor is in use, "
-      "or others keep changing the log while it is dropped|76|80|126|127");
+      "1 info, drop, --must-exist: there is no such log|2 put: a part of the log was lost or dropped while "
+      "events were put; --give-up: an event has gone into the log of failed ones|65 a bad line of input, a "
+      "cursor that is damaged or not of this log, or another program's bytes in the log; all its events are "
+      "printed nevertheless|66 the cursor or a file cannot be read|69|73 the cursor cannot be written|75 the "
+      "cursor is in use, or others keep changing the log while it is dropped|76|80 the event may or may not "
+      "be stored|126|127");
   const auto options = std::make_shared<EventlogOptions>();
   declare_put(command, options);
   declare_fetch(command, options);
@@ -250,6 +273,7 @@ void declare_eventlog(Command& command) {
       .answer(
           "eventlog found chunk_s chunks kept_s events chunks_used parts size_bytes first_at? last_at? gaps "
           "shapes? copies?")
+      .field("size_bytes integer bytes in these items")
       .example("mcds eventlog info deploys")
       .argument("NAME", "the log", &options->name);
   command.verb("drop", "end the log: nothing of it remains on the servers", drop, options)
@@ -319,8 +343,8 @@ bool open_cursor(Session& session, const EventlogOptions& options, std::optional
 }
 
 void warn_of_no_trace(Session& session, const std::string& name) {
-  session.output().warning("there is no trace of an event log named " + name +
-                           "; it was never written, or all of it has expired");
+  session.output().warning("no event log named " + name +
+                           " exists; it was never written, or all its events expired");
 }
 
 bool EventPrinter::event(const EventLine& event) {
@@ -342,10 +366,10 @@ void EventPrinter::gap(const LogGap& gap) {
                             " to " + format_time(gap.to) + " are lost (" + name_of(gap.reason) + ")");
 }
 
-void DamageReport::tell(Session& session, const CorruptData& damage) {
+void DamageReport::report(Session& session, const CorruptData& damage) {
   constexpr std::size_t most = 20;
-  if (told_.size() > most || !told_.emplace(damage.what()).second) return;
-  if (told_.size() <= most) return session.output().error(damage);
+  if (reported_.size() > most || !reported_.emplace(damage.what()).second) return;
+  if (reported_.size() <= most) return session.output().error(damage);
   session.output().warning("only the first " + std::to_string(most) + " damaged places are shown");
 }
 
@@ -365,9 +389,9 @@ void ShapeFinder::warn_of_others(const LogSummary& summary) const {
   if (summary.declined || reads_all_) return;
   for (const RingShape& shape : summary.shapes) {
     if (shape == log_->shape()) continue;
-    session_.output().warning("these are the events of " + options_.name + " put with " +
-                              in_options(log_->shape()) + "; others are put with " + in_options(shape) +
-                              "; fetch and tail without --cursor read all");
+    session_.output().warning("only the events of " + options_.name + " put with " +
+                              in_options(log_->shape()) + " are shown; others were put with " +
+                              in_options(shape) + ", and fetch and tail without --cursor read all");
     return;
   }
 }

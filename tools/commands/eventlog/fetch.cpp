@@ -1,5 +1,4 @@
-// mcds eventlog fetch: a range, or what a cursor has not delivered; to standard output or to a command's
-// input.
+// Implements mcds eventlog fetch: a range, or a cursor's new events, to standard output or a command's input.
 
 #include "tools/commands/eventlog/options.hpp"
 #include "tools/commands/run_report.hpp"
@@ -25,9 +24,9 @@ LogRange range_of(Session& session, const EventlogOptions& options) {
   return range;
 }
 
-// What became of the events that were read.
+// The outcome of passing events on.
 struct Handed {
-  bool damage = false;  // in the log
+  bool damage = false;  // the log is damaged
   ChildResult child = {};
 
   ExitStatus status() const {
@@ -36,7 +35,7 @@ struct Handed {
   }
 };
 
-// Reads by `read` into what is printed, or into the child's standard input if there is anything for it.
+// Reads events with `read` and prints them, or passes them to the child's standard input if there are any.
 template <typename Read>
 Handed hand_over(Session& session, const EventlogOptions& options, const Read& read) {
   std::string lines;
@@ -52,11 +51,11 @@ Handed hand_over(Session& session, const EventlogOptions& options, const Read& r
   ChildOptions child{.command = options.child};
   child.input = std::move(lines);
   handed.child = run_alone(session, child);
-  tell_failure(session.output(), handed.child);
+  report_failure(session.output(), handed.child);
   return handed;
 }
 
-// Of a log that is written with another shape than the usual one, or with several.
+// Fetches a log that is written with a shape other than the usual one, or with several.
 void fetch_shapes(Session& session, const EventlogOptions& options, LogRange range, const LogSummary& known,
                   EventPrinter& printer) {
   printer.drop_held();
@@ -89,7 +88,7 @@ ExitStatus fetch_range(Session& session, const EventlogOptions& options) {
   return missing && options.must_exist ? worse(handed.status(), ExitStatus::no) : handed.status();
 }
 
-// The events on their way to the printer: which they were, and what the last one holds.
+// Records the events on their way to the printer: their number, and the contents of the last one.
 class NotedEvents final : public LogSink {
  public:
   explicit NotedEvents(EventPrinter& to) : to_(to) {}
@@ -112,7 +111,7 @@ class NotedEvents final : public LogSink {
   EventPrinter& to_;
 };
 
-// What a cursor has not delivered yet. With --give-up, events that fail again and again go into another log.
+// Delivers a cursor's new events. With --give-up, events that fail repeatedly move to another log.
 class CursorFetch {
  public:
   CursorFetch(Session& session, const EventlogOptions& options, CursorFile& file)
@@ -120,7 +119,7 @@ class CursorFetch {
     if (options.give_up) failed_.emplace(log_context(session), options.name + ".failed", shape_of_failed);
   }
 
-  // A batch that failed is delivered one by one until past its end.
+  // Delivers the events. A batch that failed is delivered one event at a time until its end is passed.
   ExitStatus run() {
     if (!options_.give_up || !saved_.until) return deliver(options_.limit);
     ExitStatus status = ExitStatus::ok;
@@ -129,9 +128,9 @@ class CursorFetch {
   }
 
  private:
-  // For a week: somebody has to look at them.
+  // Keeps failed events for a week, so that somebody can inspect them.
   static constexpr RingShape shape_of_failed{.chunk_s = 3600, .chunks = 168};
-  // With an older id it would soon expire.
+  // The maximum age of an id in that log. An event with an older id would soon expire.
   static constexpr auto oldest_id = std::chrono::hours(6 * 24);
 
   ExitStatus deliver(std::optional<std::uint64_t> limit) {
@@ -147,7 +146,7 @@ class CursorFetch {
                                          printer.drop_held();
                                          events.emplace(printer);
                                        });
-      // A log that no one has written to yet: with which parameters will show.
+      // If no client has written to the log yet, its parameters are still unknown.
       known = !saved_.ring.empty() || !summary.found_nothing();
       return !is_given_up(*events);
     });
@@ -159,7 +158,7 @@ class CursorFetch {
     return handed.status();
   }
 
-  // Whether an earlier run had begun to put it into the other log.
+  // Returns true if an earlier run had begun to move the event to the other log.
   bool is_given_up(const NotedEvents& events) const {
     return options_.give_up && events.count == 1 && saved_.failing && saved_.failing->moved_to &&
            saved_.failing->event == events.last;
@@ -174,7 +173,7 @@ class CursorFetch {
     save(state);
   }
 
-  // Only the command's own failure counts: not that it is missing, nor that it was told to end.
+  // Counts a failure of the command itself. A missing command, or one that a signal ended, does not count.
   ExitStatus note_failure(CursorState& state, const NotedEvents& events, const Handed& handed) {
     stopped_ = true;
     const int signal = handed.child.signal;
@@ -194,7 +193,8 @@ class CursorFetch {
     return give_up(state, events);
   }
 
-  // Its id there is saved before it is put, so that a repetition puts the same.
+  // Moves the event to the other log. Its id there is saved before it is put: if a crash follows, the next
+  // run puts the same event again, under the same id.
   ExitStatus give_up(CursorState& state, const NotedEvents& events) {
     const WallTime now = session_.clock().wall();
     auto& id = saved_.failing->moved_to;
@@ -228,7 +228,7 @@ class CursorFetch {
 ExitStatus fetch_cursor(Session& session, const EventlogOptions& options) {
   if (options.first || options.last || options.after) {
     throw InvalidInput(
-        "--cursor reads what was not delivered yet, not a range of time; omit --first, --last and --after");
+        "--cursor cannot be combined with --first, --last or --after: it reads what was not delivered yet");
   }
   const ExitStatus busy = busy_exit(options.busy_status);
   std::optional<CursorFile> file;
@@ -264,8 +264,8 @@ void MergedLogs::fetch(Session& session, const std::string& name, std::span<cons
   };
   const RingShape longest = *std::ranges::max_element(shapes, keeps_less);
   for (const RingShape& shape : shapes) {
-    // What one ring keeps no more, another may.
-    tells_expired_ = shape == longest;
+    // An event that has expired in one ring may still be in another.
+    reports_expired_ = shape == longest;
     of(log_);
     LogReader(log_context(session), name, shape).fetch(range, *this);
   }
@@ -279,7 +279,7 @@ bool MergedLogs::event(const EventLine& event) {
 }
 
 void MergedLogs::gap(const LogGap& gap) {
-  if (gap.reason == LogGap::Reason::expired && !tells_expired_) return;
+  if (gap.reason == LogGap::Reason::expired && !reports_expired_) return;
   ring_.push_back({log_, gap.from, std::nullopt, {}, false, false, gap});
 }
 

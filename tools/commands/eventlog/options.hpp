@@ -1,4 +1,4 @@
-// What the eventlog verbs share: their options, which ring they mean, and how they print what a read finds.
+// Options that the eventlog verbs share, the choice of the ring to read, and the printing of events.
 #pragma once
 
 #include "common/structures/eventlog/cursor.hpp"
@@ -9,7 +9,7 @@ namespace mcds {
 
 struct EventlogOptions {
   std::string name;
-  std::vector<std::string> names;  // of tail
+  std::vector<std::string> names;  // for tail
   std::optional<std::string> data, at, first, last, until, after, cursor;
   std::optional<Duration> chunk;
   std::optional<std::uint64_t> chunks, limit, busy_status, give_up;
@@ -19,34 +19,33 @@ struct EventlogOptions {
   std::vector<std::string> child;
 };
 
-// Returns the context of what has one copy, whatever is configured. Throws InvalidInput if the command line
-// asks for several.
+// Returns a context with one copy. Throws InvalidInput if the command line asks for several.
 Context log_context(Session& session);
 
 // Reports each damage once, up to a limit.
 class DamageReport {
  public:
-  void tell(Session& session, const CorruptData& damage);
-  bool any() const { return !told_.empty(); }
+  void report(Session& session, const CorruptData& damage);
+  bool any() const { return !reported_.empty(); }
 
  private:
-  std::set<std::string> told_;
+  std::set<std::string> reported_;
 };
 
-// Prints events and gaps as they come, or collects the lines for a child. Gaps that come before any event are
+// Prints events and gaps as they arrive, or collects the lines for a child. Gaps that precede any event are
 // held until it is certain that this is the ring to read.
 class EventPrinter final : public LogSink {
  public:
-  // `progress`: counts the events, if they are not awaited.
+  // `progress` counts the events unless the reader waits for new ones.
   explicit EventPrinter(Session& session, std::string* lines = nullptr, Progress* progress = nullptr)
       : session_(session), lines_(lines), progress_(progress) {}
 
-  // What comes from now on is of this log, and is printed with its name; empty: without one.
+  // Sets the log that later events belong to. They are printed with its name unless it is empty.
   void of(const std::string& log) { log_ = log; }
   bool event(const EventLine& event) override;
   void gap(const LogGap& gap) override;
-  void damaged(const CorruptData& damage) override { damages_.tell(session_, damage); }
-  // No event will come that decides about held gaps.
+  void damaged(const CorruptData& damage) override { damages_.report(session_, damage); }
+  // Prints the held gaps: no event will come that decides about them.
   void release();
   void drop_held() { held_.clear(); }
   bool saw_damage() const { return damages_.any(); }
@@ -65,17 +64,17 @@ class EventPrinter final : public LogSink {
 
 JsonObject gap_object(const LogGap& gap, const std::string& log = {});
 
-// False: another run holds it, which was said unless -E says 0.
+// Returns false if another run holds the cursor, which is reported unless -E says 0.
 bool open_cursor(Session& session, const EventlogOptions& options, std::optional<CursorFile>& file);
 
 void warn_of_no_trace(Session& session, const std::string& name);
 
-// Reads with the shape of a cursor; without one, with the usual one, or where that finds nothing with the one
-// that the log's conf key names. `read` is called once or twice and returns its summary. Warns of writers
-// that use another.
+// Chooses the shape to read with: the cursor's or, without a cursor, the usual shape, and if that finds
+// nothing, the shape that the log's conf key names. `read` is called once or twice and returns its summary.
+// Warns of writers that use another shape.
 class ShapeFinder {
  public:
-  // `reads_all`: the caller reads the other shapes too.
+  // If `reads_all` is true, the caller reads the other shapes too.
   ShapeFinder(Session& session, const EventlogOptions& options, const std::optional<RingShape>& known,
               bool reads_all = false)
       : session_(session), options_(options), fixed_(known), reads_all_(reads_all) {
@@ -101,7 +100,7 @@ class ShapeFinder {
 
   Session& session_;
   const EventlogOptions& options_;
-  const bool fixed_;  // the shape is not a guess
+  const bool fixed_;  // the shape is given, not guessed
   const bool reads_all_;
   std::optional<LogReader> log_;
 };
@@ -109,29 +108,27 @@ class ShapeFinder {
 ExitStatus eventlog_fetch(Session& session, const EventlogOptions& options);
 ExitStatus eventlog_tail(Session& session, const EventlogOptions& options);
 
-// The shape of the ring that a cursor belongs to; nullopt for a new one.
+// Returns the shape of the ring that a cursor belongs to, or nullopt for a new cursor.
 std::optional<RingShape> shape_of(const CursorState& state);
 
-// Events of several rings in the order of their times: of one log whose writers use different shapes, or of
-// several logs.
-
-// Keeps what reads find, until it is printed: with `most`, the last so many events of each ring.
+// Merges the events of several rings by time: a log's rings of different shapes, or those of several logs.
+// Keeps all events until they are printed, or with `most` the last `most` of each ring.
 class MergedLogs final : public LogSink {
  public:
   explicit MergedLogs(EventPrinter& printer, std::uint64_t most = UINT64_MAX)
       : printer_(printer), most_(most) {}
 
-  // What comes from now on is of this log.
+  // Sets the log that later events belong to.
   void of(const std::string& log);
-  // Forgets what came since of(): the ring is read again.
+  // Drops the events since of(), because the ring is read again.
   void drop_ring();
 
-  // What these rings of the log have within the range.
+  // Reads the events of these rings of the log within the range.
   void fetch(Session& session, const std::string& name, std::span<const RingShape> shapes,
              const LogRange& range);
-  // The oldest `most` events, and the gaps before them. The same event of two rings once.
+  // Prints the oldest `most` events and the gaps before them. An event that is in two rings is printed once.
   void print_first(std::uint64_t most);
-  // The newest `most` events, and the gaps between and behind them.
+  // Prints the newest `most` events and the gaps between and after them.
   void print_last(std::uint64_t most);
 
   bool event(const EventLine& event) override;
@@ -142,7 +139,7 @@ class MergedLogs final : public LogSink {
   struct Item {
     std::string log;
     WallTime at;
-    std::optional<EventId> id;  // else a gap
+    std::optional<EventId> id;  // empty for a gap
     std::string data;
     bool base64 = false, foreign = false;
     LogGap gap{};
@@ -154,10 +151,10 @@ class MergedLogs final : public LogSink {
   EventPrinter& printer_;
   std::uint64_t most_;
   std::vector<Item> items_;
-  std::deque<Item> ring_;  // of the present one
+  std::deque<Item> ring_;  // of the ring being read
   std::uint64_t events_ = 0;
   std::string log_;
-  bool tells_expired_ = true;
+  bool reports_expired_ = true;
 };
 
 }  // namespace mcds

@@ -1,4 +1,4 @@
-// mcds eventlog tail: the last events, and with -f those that come.
+// Implements mcds eventlog tail: prints the last events, and with -f new ones.
 #include "tools/commands/eventlog/options.hpp"
 
 namespace mcds {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr auto save_at_least_every = std::chrono::seconds(30);
 
-// What was put until then, of the sink behind it.
+// Passes on the events that were put until the given time.
 class UntilSink final : public LogSink {
  public:
   UntilSink(LogSink& sink, const std::optional<WallTime>& until) : sink_(sink), until_(until) {}
@@ -27,7 +27,7 @@ class UntilSink final : public LogSink {
 // One ring of one log.
 class Ring {
  public:
-  // With a shape: that one only.
+  // Reads only `shape` if one is given.
   Ring(Session& session, EventlogOptions options, CursorState state, const std::optional<RingShape>& shape,
        bool reads_all)
       : session_(session),
@@ -48,14 +48,14 @@ class Ring {
                        state_ = before;
                        merged.drop_ring();
                      });
-    outage_.tell(session_, summary.unreachable);
+    reporter_.report(session_, summary.unreachable);
     return summary;
   }
 
   LogSummary poll(LogSink& to, const std::optional<WallTime>& until) {
     UntilSink sink(to, until);
     const LogSummary summary = finder_.log().poll(state_, sink);
-    outage_.tell(session_, summary.unreachable);
+    reporter_.report(session_, summary.unreachable);
     return summary;
   }
 
@@ -63,11 +63,11 @@ class Ring {
   Session& session_;
   EventlogOptions options_;
   CursorState state_;
-  Outage outage_;
+  OutageReporter reporter_;
   ShapeFinder finder_;
 };
 
-// A log that is written with several shapes has a ring of each; a cursor counts in one.
+// Reads logs. A log that is written with several shapes has a ring of each; a cursor is for one ring.
 class Tail {
  public:
   Tail(Session& session, const EventlogOptions& options)
@@ -77,7 +77,7 @@ class Tail {
     if (options.cursor && several_)
       throw InvalidInput("--cursor belongs to one log; run one tail for each log");
     if (options.cursor && until_)
-      throw InvalidInput("--cursor and --until exclude each other: the cursor would skip what comes later");
+      throw InvalidInput("--cursor and --until cannot be combined: the cursor would skip later events");
     reads_all_ = !options.cursor;
   }
 
@@ -97,7 +97,7 @@ class Tail {
   }
 
  private:
-  // A used cursor continues where it was; everything else begins with the last events.
+  // Starts reading where a used cursor stopped, or otherwise with the last events.
   void start() {
     const CursorState state = file_ ? file_->load() : CursorState();
     saved_ = state;
@@ -136,7 +136,7 @@ class Tail {
     merged.print_last(UINT64_MAX);
   }
 
-  // Those of the log's shapes in use that are not read yet.
+  // Adds the rings of the log's shapes in use that are not read yet.
   void add_rings(const std::string& name, const LogSummary& summary, MergedLogs& merged) {
     for (const RingShape& shape : summary.shapes) {
       const auto is_read = [&](const auto& ring) { return ring->log() == name && ring->shape() == shape; };
@@ -149,7 +149,7 @@ class Tail {
     }
   }
 
-  // False: it is time to end.
+  // Waits for the next poll. Returns false if it is time to end.
   bool wait(Pause& pause) {
     if (!until_) return pause.wait(options_.every);
     const auto left = std::chrono::duration_cast<Duration>(*until_ - session_.clock().wall());

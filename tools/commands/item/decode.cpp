@@ -8,19 +8,19 @@ namespace {
 
 // Returns the JSON with one member or element a line, indented by two spaces for each container.
 std::string indented_json(std::string_view json) {
+  using enum JsonPart::Kind;
   std::string out;
-  JsonReader reader(json);
-  const auto new_line = [&](std::size_t depth) { out.append(1, '\n').append(depth * 2, ' '); };
-  char before = '\0';
-  while (const auto token = reader.next()) {
-    const char mark = token->text.front();
-    const bool closes = mark == '}' || mark == ']';
-    const bool opened = before == '{' || before == '[';
-    if (closes ? !opened : opened || before == ',') new_line(token->depth);
-    append_visible_json(out, token->text);
-    if (mark == ':') out += ' ';
-    before = mark;
-  }
+  auto before = string;
+  json_fault(json, [&](JsonPart part) {
+    if (std::exchange(part.comma, false)) out += ',';
+    const bool continues = part.kind == close ? before == open : part.depth == 0 || before == name;
+    if (!continues) out.append(1, '\n').append(part.depth * 2, ' ');
+    const std::size_t start = out.size();
+    append_json_part(out, part);
+    make_json_visible(out, start);
+    if (part.kind == name) out += ' ';
+    before = part.kind;
+  });
   return out;
 }
 
@@ -31,7 +31,7 @@ const ValueFormat* format_of(Session& session, const ItemOptions& options) {
     if (const ValueFormat* format = value_format_named(*options.decode)) return format;
     std::vector<std::string> names;
     for (const ValueFormat& format : value_formats()) names.emplace_back(format.name);
-    throw InvalidInput("--decode: there is no format \"" + *options.decode + '"' +
+    throw InvalidInput("--decode: no format '" + *options.decode + "' exists" +
                        did_you_mean(*options.decode, names, "; mcds item formats lists them"));
   }
   if (const ValueFormat* format = value_format_of(session.profile_name())) return format;

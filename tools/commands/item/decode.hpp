@@ -1,4 +1,4 @@
-// Shows values as their clients read them: mcds item get --decode, mcds item formats.
+// Shows values as their clients read them, for mcds item get --decode and mcds item formats.
 #pragma once
 
 #include "common/values/values.hpp"
@@ -6,11 +6,11 @@
 
 namespace mcds {
 
-// Returns the format of --decode, or the usual one of the profile's client; nullptr: values stay undecoded.
-// Throws InvalidInput if --decode names none.
+// Returns the format that --decode gives, or the usual format of the profile's client. Returns nullptr if
+// values stay undecoded. Throws InvalidInput if --decode names no format.
 const ValueFormat* format_of(Session& session, const ItemOptions& options);
 
-// Adds "encoding", "decoded" and what else is to say about them.
+// Adds "encoding", "decoded" and remarks about them.
 void add_decoded(JsonObject& line, const DecodedValue& decoded);
 
 // Returns a heading and the indented value, for -o text.

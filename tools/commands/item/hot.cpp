@@ -1,4 +1,4 @@
-// mcds item hot: which keys are asked for, missed, stored and evicted now.
+// Implements mcds item hot: shows which keys are read, missed, stored and evicted now.
 
 #include "tools/commands/item/hot.hpp"
 
@@ -10,12 +10,12 @@ namespace mcds {
 namespace {
 
 constexpr std::uint64_t usual_count = 20;
-constexpr auto shortest_watch = std::chrono::milliseconds(100);
+constexpr auto min_watch = std::chrono::milliseconds(100);
 constexpr double poor_coverage = 0.9;
 
 void check(Session& session, const ItemOptions& options) {
   if (options.count == 0) throw InvalidInput("-n must be at least 1");
-  if (options.watched < shortest_watch) throw InvalidInput("--for must be at least 100ms");
+  if (options.watched < min_watch) throw InvalidInput("--for must be at least 100ms");
   if (session.clock().steady() + options.watched > session.deadline())
     throw InvalidInput("--for must be shorter than --deadline");
 }
@@ -30,7 +30,7 @@ class HotWatch {
     }
     counts_.resize(pool.size());
     seconds_.resize(pool.size());
-    tells_deletes_.resize(pool.size());
+    reports_deletes_.resize(pool.size());
     proxies_.resize(pool.size());
   }
 
@@ -41,7 +41,7 @@ class HotWatch {
     const auto after = dropped();
     for (std::size_t i = 0; i < results.size(); ++i) {
       seconds_[servers_[i]] = std::chrono::duration<double>(results[i].watched).count();
-      tells_deletes_[servers_[i]] = results[i].deletions;
+      reports_deletes_[servers_[i]] = results[i].deletions;
     }
     print_keys();
     ExitStatus status = ExitStatus::ok;
@@ -51,8 +51,8 @@ class HotWatch {
       status = worse(status, print_server(servers_[i], results[i], lost));
     }
     if (keys_.uncounted() > 0) {
-      session_.output().warning("there were more keys than are counted at a time; a key may have had up to " +
-                                std::to_string(keys_.uncounted()) + " events more than are shown");
+      session_.output().warning("more keys were used than can be counted; a key may have had up to " +
+                                std::to_string(keys_.uncounted()) + " more events than shown");
     }
     return status;
   }
@@ -92,7 +92,7 @@ class HotWatch {
     keys_.add(placed, name);
   }
 
-  // How many events each server has lost so far, of all who watch it; nullopt: it does not say.
+  // Returns how many events each server has dropped so far for all its watchers; nullopt: not reported.
   std::vector<std::optional<std::uint64_t>> dropped() {
     std::vector<std::optional<std::uint64_t>> result(counts_.size());
     std::vector<Request> requests;
@@ -109,11 +109,11 @@ class HotWatch {
 
   void add_rates(JsonObject& line, const KeyCounts& counts, std::size_t server) const {
     const double seconds = seconds_[server];
-    for (std::size_t i = 0; i < key_figures.size(); ++i) {
-      const auto figure = static_cast<KeyFigure>(i);
-      const double rate = seconds > 0 ? static_cast<double>(counts.of(figure)) / seconds : 0;
-      const bool known = figure != KeyFigure::deletes || tells_deletes_[server];
-      line.raw(std::string(key_figures[i]) + "_per_s", known ? format_fixed(rate, 1) : "null");
+    for (std::size_t i = 0; i < key_metrics.size(); ++i) {
+      const auto metric = static_cast<KeyMetric>(i);
+      const double rate = seconds > 0 ? static_cast<double>(counts.of(metric)) / seconds : 0;
+      const bool known = metric != KeyMetric::deletes || reports_deletes_[server];
+      line.raw(std::string(key_metrics[i]) + "_per_s", known ? format_fixed(rate, 1) : "null");
     }
     if (counts.refused() == 0) return;
     JsonObject causes;
@@ -123,8 +123,9 @@ class HotWatch {
   }
 
   void print_keys() {
-    const auto order = std::ranges::find(key_figures, options_.sort.value_or("events"));
-    for (const HotKey& hot : keys_.hottest(static_cast<KeyFigure>(order - key_figures.begin()),
+    const auto order = std::ranges::find(key_metrics, options_.sort.value_or("events"));
+    session_.output().keep_column(std::string(*order) + "_per_s");
+    for (const HotKey& hot : keys_.hottest(static_cast<KeyMetric>(order - key_metrics.begin()),
                                            options_.count.value_or(usual_count))) {
       JsonObject line("key", hot.key);
       add_rates(line, hot.counts, hot.server);
@@ -140,12 +141,12 @@ class HotWatch {
     if (result.failure == nullptr && result.events == 0 && proxies_[server]) {
       session_.output().error(Failure(
           ErrorCode::refused,
-          "it is a proxy, which does not log the keys of the servers behind it; give those", address));
+          "the server is a proxy, which does not log the keys of its servers; give those servers", address));
       return ExitStatus::refused;
     }
     if (result.failure != nullptr) {
       const Failure failure(error_code_of_silence(*result.failure),
-                            "its keys cannot be watched: " + result.failure->message, address);
+                            "the server's keys cannot be watched: " + result.failure->message, address);
       session_.output().error(failure);
       status = status_of(failure.code());
       if (result.watched == Duration::zero()) return status;
@@ -153,8 +154,9 @@ class HotWatch {
     const std::uint64_t dropped = lost.value_or(result.skipped);
     const double seen = static_cast<double>(result.events), all = seen + static_cast<double>(dropped);
     if (all > 0 && seen / all < poor_coverage) {
-      session_.output().warning("only " + format_percent(seen / all) + " of the events of " + address +
-                                " were seen; it drops what its log has no room for");
+      session_.output().warning(address + " reported only " + format_percent(seen / all) +
+                                " of its events, because its log buffer was full; treat the counts as a "
+                                "sample, or raise -o worker_logbuf_size and watcher_logbuf_size there");
     }
     JsonObject line("server", address);
     add_rates(line, counts_[server], server);
@@ -166,13 +168,13 @@ class HotWatch {
 
   Session& session_;
   const ItemOptions& options_;
-  std::vector<std::size_t> servers_;  // that are watched
+  std::vector<std::size_t> servers_;  // the watched servers
   HotKeys keys_;
-  // Of each server of the pool.
+  // Values per server of the pool.
   std::vector<KeyCounts> counts_;
   std::vector<double> seconds_;
-  std::vector<bool> tells_deletes_;
-  std::vector<bool> proxies_;  // memcached's own
+  std::vector<bool> reports_deletes_;
+  std::vector<bool> proxies_;  // servers that are memcached's own proxy
 };
 
 }  // namespace
@@ -205,7 +207,7 @@ void HotKeys::add(const KeyEvent& event, std::string_view name) {
     found = activities_.emplace(id_, Activity{}).first;
   }
   found->second.counts.add(event.what);
-  // A key that is not there has a size of 0, and so has one that was refused.
+  // The event of a missing or refused key has a size of 0.
   const bool has_size =
       event.what != What::missed && event.what != What::too_large && event.what != What::no_memory;
   if (has_size && event.size_bytes) found->second.size_bytes = event.size_bytes;
@@ -217,7 +219,7 @@ void HotKeys::forget_the_least() {
   for (const auto& [id, activity] : activities_) totals.push_back(activity.counts.events());
   const auto middle = totals.begin() + static_cast<std::ptrdiff_t>(totals.size() - kept_);
   std::nth_element(totals.begin(), middle, totals.end());
-  // Of those with as many as the last that is kept, some go too.
+  // Some of the keys with the lowest kept count must be dropped too.
   std::size_t surplus = activities_.size() - kept_;
   const std::uint64_t least = *middle;
   std::erase_if(activities_, [&](const auto& entry) {
@@ -228,9 +230,9 @@ void HotKeys::forget_the_least() {
   uncounted_ += least;
 }
 
-std::vector<HotKey> HotKeys::hottest(KeyFigure order, std::size_t count) const {
+std::vector<HotKey> HotKeys::hottest(KeyMetric order, std::size_t count) const {
   struct Ranked {
-    std::uint64_t figure;
+    std::uint64_t metric;
     const std::string* id;
     const Activity* activity;
   };
@@ -240,7 +242,7 @@ std::vector<HotKey> HotKeys::hottest(KeyFigure order, std::size_t count) const {
   }
   const auto end = ranked.begin() + static_cast<std::ptrdiff_t>(std::min(count, ranked.size()));
   std::partial_sort(ranked.begin(), end, ranked.end(), [](const Ranked& one, const Ranked& other) {
-    return one.figure != other.figure ? one.figure > other.figure : *one.id < *other.id;
+    return one.metric != other.metric ? one.metric > other.metric : *one.id < *other.id;
   });
   std::vector<HotKey> keys;
   for (auto at = ranked.begin(); at != end; ++at) {

@@ -1,4 +1,4 @@
-// How often each key of each server is read and written, counted in bounded memory.
+// Counts how often each key of each server is read and written, in bounded memory.
 #pragma once
 
 #include <array>
@@ -9,22 +9,22 @@
 
 namespace mcds {
 
-enum class KeyFigure { events, gets, misses, stores, refused, deletes, evictions };
-inline constexpr std::array key_figures{"events",  "gets",    "misses",   "stores",
+enum class KeyMetric { events, gets, misses, stores, refused, deletes, evictions };
+inline constexpr std::array key_metrics{"events",  "gets",    "misses",   "stores",
                                         "refused", "deletes", "evictions"};
 
 struct KeyCounts {
   std::uint64_t gets = 0;    // found or not
   std::uint64_t misses = 0;  // not found
-  std::uint64_t stores = 0;  // whether stored or not, but for those that the server refused
+  std::uint64_t stores = 0;  // all stores except those that the server refused
   std::uint64_t too_large = 0, no_memory = 0;
   std::uint64_t deletes = 0;
   std::uint64_t evictions = 0;
   std::uint64_t refused() const { return too_large + no_memory; }
   std::uint64_t events() const { return gets + stores + refused() + deletes + evictions; }
-  std::uint64_t of(KeyFigure figure) const {
+  std::uint64_t of(KeyMetric metric) const {
     return std::array{
-        events(), gets, misses, stores, refused(), deletes, evictions}[static_cast<std::size_t>(figure)];
+        events(), gets, misses, stores, refused(), deletes, evictions}[static_cast<std::size_t>(metric)];
   }
   void add(KeyEvent::What what);
 };
@@ -33,20 +33,20 @@ struct HotKey {
   std::string key;
   std::size_t server = 0;
   KeyCounts counts;
-  std::optional<std::uint64_t> size_bytes;  // of the value, as last seen
+  std::optional<std::uint64_t> size_bytes;  // size of the value when last seen
 };
 
-// Up to twice `kept` keys are counted exactly. When there are more, those with the fewest events are
-// forgotten, and their counts with them: no key has had more events than it shows and uncounted() together.
+// Counts the events of up to twice `kept` keys exactly. If there are more keys, those with the fewest events
+// are dropped with their counts. No key has had more events than its own count plus uncounted().
 class HotKeys {
  public:
   explicit HotKeys(std::size_t kept = 1 << 16) : kept_(kept) {}
 
-  // `name`: the event's key as it is to be shown.
+  // Adds an event. `name` is the event's key as it will be shown.
   void add(const KeyEvent& event, std::string_view name);
 
-  // Those with the most; keys without any are left out.
-  std::vector<HotKey> hottest(KeyFigure order, std::size_t count) const;
+  // Returns the keys with the highest counts; keys with a count of 0 are left out.
+  std::vector<HotKey> hottest(KeyMetric order, std::size_t count) const;
   std::uint64_t uncounted() const { return uncounted_; }
 
  private:
@@ -61,7 +61,7 @@ class HotKeys {
   void forget_the_least();
 
   std::size_t kept_;
-  // By the server's index in 4 bytes and the key.
+  // The key of this map is the server's index in 4 bytes, followed by the item's key.
   std::unordered_map<std::string, Activity, Hash, std::equal_to<>> activities_;
   std::string id_;
   std::uint64_t uncounted_ = 0;

@@ -1,4 +1,4 @@
-// mcds item: an application's own items. Parsing; what the verbs do stands in the files of their names.
+// Implements mcds item: an application's own items. Parsing only; larger verbs have a file of their own.
 
 #include "common/base/bounds.hpp"
 #include "common/base/units.hpp"
@@ -12,8 +12,8 @@ namespace mcds {
 
 namespace {
 
-// mcds item get and show.
-constexpr std::size_t most_sought = 16;
+// Implements mcds item get and show.
+constexpr std::size_t max_sought = 16;
 
 class Reader {
  public:
@@ -22,7 +22,7 @@ class Reader {
         values_(values),
         alone_(options.keys.size() == 1 && options.keys.front() != "-"),
         format_(values ? format_of(session, options) : nullptr),
-        max_bytes_(options.max_bytes ? parse_size(*options.max_bytes, "--max-bytes") : largest_value) {}
+        max_bytes_(options.max_bytes ? parse_size(*options.max_bytes, "--max-bytes") : max_item_value_size) {}
 
   void read(const Window<std::string>& names) {
     const std::vector<Item> items = items_of(session_, names.items);
@@ -32,15 +32,14 @@ class Reader {
         return names.fail(i, failure_of(session_.cluster(), *reply));
       const ItemPlace& place = items[i].places.front();
       names.note(answer_missing(session_, JsonObject("key", items[i].key), {place.server}));
-      if (missing_.size() < most_sought) missing_.push_back(place.wire_key);
+      if (missing_.size() < max_sought) missing_.push_back(place.wire_key);
     });
-    seek();
+    locate();
   }
 
  private:
-  // Whether the first keys that are missing are where another client would look: then the profile is probably
-  // wrong.
-  void seek() {
+  // Checks whether the first missing keys are on other servers: then the profile is probably wrong.
+  void locate() {
     const Placement& placement = *session_.placement();
     if (missing_.empty() || std::exchange(sought_, true) || placement.pool().size() == 1) return;
     const std::vector<KeyCopies> found = probe_keys(session_.cluster(), missing_);
@@ -48,9 +47,9 @@ class Reader {
       const auto copy = std::ranges::find_if(found[i], &KeyCopy::found);
       if (copy == found[i].end()) continue;
       return session_.output().warning(
-          missing_[i] + " is on " + session_.server_address(copy->server) + ", where " +
+          missing_[i] + " is on " + session_.server_address(copy->server) + ", which is not where " +
           std::string(placement.profile()) +
-          " does not look; find the client for --as with: " + printed_command(session_, "where --guess"));
+          " places it; find the client for --as with: " + printed_command(session_, "where --guess"));
     }
   }
 
@@ -91,8 +90,7 @@ ExitStatus item_show(Session& session, const ItemOptions& options) {
   return read(session, options, false);
 }
 
-// mcds item set and touch.
-// `now` for --ttl; without a ttl the item does not expire.
+// Implements mcds item set and touch.
 Exptime exptime_of(Session& session, const std::optional<Duration>& ttl) {
   if (!ttl) return Exptime::never();
   if (*ttl <= Duration::zero())
@@ -100,7 +98,7 @@ Exptime exptime_of(Session& session, const std::optional<Duration>& ttl) {
   return Exptime::after(*ttl, session.clock().wall());
 }
 
-// What is larger than the server takes is not sent.
+// Throws if the request is larger than the server accepts, before it is sent.
 void check_size(Session& session, const Request& request) {
   const std::size_t size = request.key.size() + request.value.size() + item_overhead;
   if (request.value.size() <= max_value_size) return;
@@ -126,7 +124,7 @@ const char* reason_of(Outcome outcome, Op op) {
 void check_set(const ItemOptions& options) {
   const int conditions =
       (options.if_absent ? 1 : 0) + (options.if_present ? 1 : 0) + (options.if_cas ? 1 : 0);
-  if (conditions > 1) throw InvalidInput("give one of --if-absent, --if-present and --if-cas, not several");
+  if (conditions > 1) throw InvalidInput("--if-absent, --if-present and --if-cas cannot be combined");
   if (options.if_cas == 0) throw InvalidInput("--if-cas: 0 is not a cas unique; item show prints the item's");
   if (options.flags && *options.flags > UINT32_MAX) throw InvalidInput("--flags must be at most 4294967295");
 }
@@ -193,6 +191,56 @@ ExitStatus item_touch(Session& session, const ItemOptions& options) {
 
 constexpr const char* keys_help = "whole memcached keys; - reads one per line";
 
+void declare_reads_and_writes(Command& command, const ItemOptionsPtr& options) {
+  command.verb("get", "print items with their values, flags and ttl", item_get, options)
+      .example("mcds item get session:44 --as php-memcached")
+      .answer("key found value:bytes flags size_bytes encoding? decoded? guessed? problem? @age cas server")
+      .field(
+          "ttl_s number seconds until it expires; null: it does not expire, or the server does not report it")
+      .answer("key found server")
+      .field("value bytes the value")
+      .example("mcds item get page:1 -o value")
+      .example("mcds item get session:44 --decode auto -o text")
+      .argument("KEY", keys_help, dash(&options->keys))
+      .option("--decode", "FORMAT",
+              "show what the value holds, in a format that item formats lists; auto: guess from the bytes; "
+              "default: the format of the client of --as",
+              &options->decode)
+      .option("--max-bytes", "SIZE", "decode values up to this size, decompressed; default 64M",
+              &options->max_bytes);
+  command
+      .verb("formats", "list the value formats of clients, and what their flags mean", item_formats, options)
+      .example("mcds item formats -o text")
+      .answer("format clients compressions? forms");
+  command.verb("show", "the same without the values", item_show, options)
+      .example("mcds item show page:1 page:2 -o text")
+      .answer("key found flags size_bytes @age cas server")
+      .field(
+          "ttl_s number seconds until it expires; null: it does not expire, or the server does not report it")
+      .answer("key found server")
+      .argument("KEY", keys_help, dash(&options->keys));
+  command.verb("set", "store an item where its client looks for it", item_set, options)
+      .example("mcds item set motd 'back at noon' --ttl 1h")
+      .answer("key stored flags size_bytes server")
+      .answer("key stored reason server")
+      .example("mcds item set logo @logo.png --flags 2 --if-absent")
+      .argument("KEY", "the whole key", &options->key)
+      .argument("VALUE", "any bytes; - reads standard input, @FILE a file", dash(&options->value))
+      .option("--ttl", "D", "the ttl; default: no expiry", &options->ttl)
+      .option("--flags", "N", "the flags, a number that clients store with the value; default 0",
+              &options->flags)
+      .flag("--if-absent", "only if there is no such item; otherwise exit with 1", options->if_absent)
+      .flag("--if-present", "only if there is such an item; otherwise exit with 1", options->if_present)
+      .option("--if-cas", "U",
+              "only if the item still has this cas unique; otherwise exit with 1; not with the two above",
+              &options->if_cas);
+  command.verb("touch", "set a new ttl for items", item_touch, options)
+      .example("mcds item touch session:44 --ttl 30m")
+      .answer("key touched server")
+      .argument("KEY", keys_help, dash(&options->keys))
+      .option("--ttl", "D", "the ttl from now; required", &options->ttl);
+}
+
 void declare_list(Command& command, const ItemOptionsPtr& options) {
   command
       .verb("list", "print the keys that the servers hold now, with size, ttl and idle time", item_list,
@@ -205,11 +253,20 @@ void declare_list(Command& command, const ItemOptionsPtr& options) {
       .answer("prefix:null rest @sum")
       .answer("chunk_bytes keys size_bytes share wasted_bytes wasted_share free_bytes")
       .answer("lock? counter? visitors? eventlog? array? table? hash? cache? copies:integer? server")
+      .field("hash bytes the hash")
+      .field("size_bytes integer memory that the item, or all of them, use")
+      .field("expires_at time when it expires, by the server's clock; absent: it does not")
+      .field("copies integer number of its copies")
+      .field("prefix bytes text before the first colon; null: the keys of all other prefixes")
+      .field("share number share of the memory")
+      .field(
+          "ttl_s number seconds until it expires; null: it does not expire, or the server does not report it")
       .example("mcds item list --sort size -n 10")
       .example("mcds item list --by-prefix -o text")
       .example("mcds item list --histogram --prefix page: -o text")
       .example("mcds item list --names lock -o value")
-      .option("--older-than", "D", "only keys that were neither read nor written for so long",
+      .option("--older-than", "D",
+              "only keys that were neither read nor written for D, which servers note once a minute",
               &options->older_than)
       .option("--larger-than", "SIZE", "only items that take more memory than this: 64k, 1M",
               &options->larger_than)
@@ -217,14 +274,18 @@ void declare_list(Command& command, const ItemOptionsPtr& options) {
       .option("--on", "SERVER", "only keys of this server", &options->on)
       .choice("--sort", "size|idle|ttl", "sort: largest first, longest unused first, or expiring first",
               &options->sort)
-      .option("-n,--count", "N", "at most N lines; default 20 with --sort", &options->count)
-      .flag("--by-prefix", "sum keys, memory, sizes and idle times by the text before the first colon",
-            options->by_prefix)
+      .option("-n,--count", "N", "at most N lines; with --sort default 20", &options->count)
+      .flag(
+          "--by-prefix",
+          "sum keys, memory, sizes and idle times by the text before the first colon, the largest sum first",
+          options->by_prefix)
       .flag("--histogram", "sum keys and memory by slab class, with what each class wastes",
             options->histogram)
       .choice("--names", "lock|counter|visitors|eventlog|array|table|hash|cache",
               "print the names of these structures instead of keys", &options->names)
-      .flag("--digest", "read the values and print their digests, by which item remove - tells changes",
+      .flag("--digest",
+            "read the values and print their digests, flags and expiry, by which item remove - recognizes "
+            "changes",
             options->digest);
 }
 
@@ -234,6 +295,12 @@ void declare_remove(Command& command, const ItemOptionsPtr& options) {
       .answer("key would_remove reason? server servers?")
       .answer("keys? size_bytes? removed:integer @removal")
       .answer("keys? size_bytes? would_remove:integer @removal")
+      .field("removed boolean whether it was removed, or how many were")
+      .field("would_remove boolean the same with --dry-run")
+      .field("size_bytes integer memory of the removed items")
+      .field("servers string[] the servers that it was removed from")
+      .field("kept counts how many were not removed, by reason: changed, held, used, gone, missing, failed")
+      .field("keys integer number of keys that were found")
       .answer("begins selection")
       .example("mcds item remove page:1 page:2")
       .example("mcds item remove --prefix page: --dry-run")
@@ -241,14 +308,17 @@ void declare_remove(Command& command, const ItemOptionsPtr& options) {
       .optional_argument("KEY", "whole keys; - reads one per line, or lines of item list",
                          dash(&options->keys))
       .with(declare_selected_keys, options->selected)
-      .option("--older-than", "D", "only keys that were neither read nor written for so long",
+      .option("--older-than", "D",
+              "only keys that were neither read nor written for D, which servers note once a minute",
               &options->older_than)
-      .option("--rate", "N/s", "with a selection: at most N keys per second; default 20000", &options->rate)
-      .option("--on", "SERVER", "from this server, wherever the client places the keys", &options->on)
-      .flag("--everywhere", "from all servers", options->everywhere)
-      .flag("--dry-run", "show what would be removed", options->dry_run)
+      .option("--rate", "N/s",
+              "with a selection: at most N keys per second; default 20000, no limit for a dry run",
+              &options->rate)
+      .option("--on", "SERVER", "remove from this server, wherever the client places the keys", &options->on)
+      .flag("--everywhere", "remove from all servers", options->everywhere)
+      .flag("--dry-run", "print what would be removed", options->dry_run)
       .flag("-y,--yes", "remove the selection, or the items that item list printed", options->yes)
-      .option("--audit", "FILE", "append to this file who removed what, and how much", &options->audit);
+      .option("--audit", "FILE", "append to this file who removed what, when and how much", &options->audit);
 }
 
 constexpr const char* rate_help = "at most N items per second";
@@ -256,17 +326,24 @@ constexpr const char* rate_help = "at most N items per second";
 void declare_save(Command& command, const ItemOptionsPtr& options) {
   command.verb("save", "save items to a file, from which item load puts them back", item_save, options)
       .answer("server @saved complete")
-      .field("expired integer items whose time had ended when they were read")
-      .answer("structure saved reason")
+      .field("expired integer items that expired before they were read")
+      .answer("structure saved:boolean reason")
       .answer("file @saved structures torn passed_over bytes @speed")
+      .field("complete boolean whether the server listed all its keys")
+      .field("keys integer keys that the server listed")
+      .field("saved integer items that were saved; false: this structure was not")
+      .field("failed integer items that the server did not give")
+      .field("reason string why the structure was not saved: changed")
       .example("mcds item save cache.saved")
       .example("mcds item save pages.zst --prefix page:")
-      .argument("FILE", "is replaced when all is written, compressed if named .zst; - writes standard output",
+      .argument("FILE",
+                "the file, which is replaced when all is written, compressed if named .zst; - writes "
+                "standard output",
                 dash(&options->file))
       .with(declare_selected_keys, options->selected)
-      .option("--on", "SERVER", "only what this server has", &options->on)
+      .option("--on", "SERVER", "only the items of this server", &options->on)
       .option("--rate", "N/s", rate_help, &options->rate)
-      .flag("--structures", "also arrays, tables, hashes, logs, visitors and counters of one copy",
+      .flag("--structures", "also save arrays, tables, hashes, logs, visitors and counters of one copy",
             options->structures);
 }
 
@@ -280,17 +357,31 @@ void declare_load(Command& command, const ItemOptionsPtr& options) {
       .answer("server would_load")
       .answer("file items would_load expired:integer astray passed_over whole @speed unfinished?")
       .answer("file items bytes whole about?")
+      .field("unknown integer items that may or may not be stored, because no reply came")
+      .field("failed integer items that the server refused or did not answer")
+      .field("loaded integer items that were stored; false: this structure was not")
+      .field("items integer items in the file")
+      .field(
+          "about object what the file says of itself: when the save began and ended, servers, items, and "
+          "xxh3, its checksum")
+      .field(
+          "astray integer items that are not where this client places them, and whose server is not in the "
+          "list")
+      .field("reason string why the structure was not loaded: there")
       .example("mcds item load cache.saved --dry-run")
       .example("memcached-tool 10.0.0.1:11211 dump | mcds item load - --max-ttl 1h")
-      .argument("FILE", "what was saved; - reads standard input", dash(&options->file))
+      .argument("FILE", "the saved file; - reads standard input", dash(&options->file))
       .with(declare_selected_keys, options->selected)
-      .flag("--overwrite", "also what is there already", options->overwrite)
-      .option("--max-ttl", "D", "nothing lives longer than this from now", &options->max_ttl)
+      .flag("--overwrite", "also replace what exists already", options->overwrite)
+      .option("--max-ttl", "D", "let nothing live longer than D from now", &options->max_ttl)
       .option("--rate", "N/s", rate_help, &options->rate)
-      .flag("--dry-run", "count what would be loaded, and where", options->dry_run)
-      .flag("--verify", "only read the file, and say whether it is whole", options->verify)
-      .flag("--even-astray", "even if --as does not explain where the items were", options->even_astray)
-      .flag("--strict", "load nothing from a file that is not known to be whole", options->strict);
+      .flag("--dry-run", "count what would be loaded, for each server; nothing is sent", options->dry_run)
+      .flag("--verify", "only read the file, and print the number of items and whether it is whole",
+            options->verify)
+      .flag("--even-astray", "load even if --as does not explain where the items were",
+            options->even_misplaced)
+      .flag("--strict", "load nothing from a file that is not known to be whole; reads it twice",
+            options->strict);
 }
 
 void declare_keep(Command& command, const ItemOptionsPtr& options) {
@@ -301,17 +392,23 @@ void declare_keep(Command& command, const ItemOptionsPtr& options) {
       .answer(
           "server before:integer saved torn passed_over restarted away_s loaded written_meanwhile "
           "united structures_there expired:integer failed no_room after file?")
+      .field("file string the saved file, if it stays")
+      .field("failed integer items that the server refused or did not answer")
+      .field("server string the server that was restarted")
+      .field("restarted boolean whether another process answers")
       .field("before integer items on the server before")
       .example("mcds item keep --on 10.0.0.1:11211 --file kept.saved -- sh upgrade")
-      .option("--on", "SERVER", "the server that the command restarts", &options->on)
-      .option("--max-ttl", "D", "nothing that is loaded lives longer than this; default 10m",
+      .option("--on", "SERVER", "the server that the command restarts; required", &options->on)
+      .option("--max-ttl", "D", "let nothing that is loaded live longer than D; default 10m",
               &options->max_ttl)
-      .flag("--full-ttl", "everything lives as long as it would have", options->full_ttl)
-      .option("--file", "FILE", "save here, and leave it; default: a file that goes when all is loaded",
+      .flag("--full-ttl", "let everything live as long as it would have; not with --max-ttl",
+            options->full_ttl)
+      .option("--file", "FILE",
+              "save to this file, which stays; default: a file that is removed when all is loaded",
               &options->file)
       .option("--wait", "D", "how long to wait for the server after the command; default 1m", &options->wait)
       .option("--rate", "N/s", rate_help, &options->rate)
-      .flag("--structures", "also arrays, tables, hashes, logs, visitors and counters of one copy",
+      .flag("--structures", "also save arrays, tables, hashes, logs, visitors and counters of one copy",
             options->structures)
       .child(options->command, true);
 }
@@ -321,12 +418,14 @@ void declare_hot(Command& command, const ItemOptionsPtr& options) {
       .example("mcds item hot -n 5 -o text")
       .answer("key @events refused? size_bytes:integer|null server")
       .answer("server @events refused? coverage dropped:integer watched_s")
+      .field(
+          "size_bytes integer|null size of the value when it was last seen; null: the server does not log it")
       .field("dropped integer events that the server did not log")
       .example("mcds item hot --for 30s --sort misses --prefix page:")
       .option("--for", "D", "how long to watch; default 5s", &options->watched)
       .option("-n,--count", "N", "at most N keys; default 20", &options->count)
-      .option("--prefix", "P", "only keys that begin with this", &options->selected.prefix)
-      .option("--on", "SERVER", "only this server", &options->on)
+      .option("--prefix", "P", "only keys that begin with P", &options->selected.prefix)
+      .option("--on", "SERVER", "watch only this server", &options->on)
       .choice("--sort", "gets|misses|stores|refused|evictions",
               "the keys with the most of these; default: of all events", &options->sort);
 }
@@ -340,53 +439,17 @@ std::optional<std::size_t> server_of(Session& session, const ItemOptions& option
 
 void declare_item(Command& command) {
   command.exits(
-      "1 an item is missing or has changed, or was not stored because of its condition|2 not everything "
-      "was saved or loaded, the file is cut off or damaged, or keep found that the server was not "
-      "restarted|65|66|69|73|75 a server is busy with another list, or its hash table grows; try again|76|"
-      "77|78|80");
+      "1 an item is missing or has changed, or was not stored because of its condition|2 not everything was "
+      "saved or loaded, a server evicted items or was restarted or flushed during load, the file is cut off "
+      "or damaged, or keep found "
+      "that the server was not restarted|65 a "
+      "line of input is not a valid key, a listed name contains a line end, or load refuses the file or the "
+      "profile|66 a file cannot be read|69 a server cannot be reached, or keep did nothing because not all "
+      "could be saved|73 a file cannot be written, or a temporary file has no room|75 a server is busy with "
+      "another list, or its hash table grows; try again|76 a server refused: it cannot list its keys or be "
+      "watched, or a value is too large|77|78|80 the outcome of a change is unknown");
   const auto options = std::make_shared<ItemOptions>();
-  command.verb("get", "print items with their values, flags and ttl", item_get, options)
-      .example("mcds item get session:44 --as php-memcached")
-      .answer("key found value:bytes flags size_bytes encoding? decoded? guessed? problem? @age cas server")
-      .answer("key found server")
-      .field("value bytes the value")
-      .example("mcds item get page:1 -o value")
-      .example("mcds item get session:44 --decode auto -o text")
-      .argument("KEY", keys_help, dash(&options->keys))
-      .option(
-          "--decode", "FORMAT",
-          "show what the value holds, in a format that item formats lists; auto: guess; default: that of the "
-          "client of --as",
-          &options->decode)
-      .option("--max-bytes", "SIZE", "decode values up to this size, decompressed; default 64M",
-              &options->max_bytes);
-  command
-      .verb("formats", "list the value formats of clients, and what their flags mean", item_formats, options)
-      .example("mcds item formats -o text")
-      .answer("format clients compressions? forms");
-  command.verb("show", "the same without the values", item_show, options)
-      .example("mcds item show page:1 page:2 -o text")
-      .answer("key found flags size_bytes @age cas server")
-      .answer("key found server")
-      .argument("KEY", keys_help, dash(&options->keys));
-  command.verb("set", "store an item where its client looks for it", item_set, options)
-      .example("mcds item set motd 'back at noon' --ttl 1h")
-      .answer("key stored flags size_bytes server")
-      .answer("key stored reason server")
-      .example("mcds item set logo @logo.png --flags 2 --if-absent")
-      .argument("KEY", "the whole key", &options->key)
-      .argument("VALUE", "any bytes; - reads standard input, @FILE a file", dash(&options->value))
-      .option("--ttl", "D", "the ttl; default: no expiry", &options->ttl)
-      .option("--flags", "N", "the flags, a number that clients store with the value; default 0",
-              &options->flags)
-      .flag("--if-absent", "only if there is no such item; otherwise exit 1", options->if_absent)
-      .flag("--if-present", "only if there is such an item; otherwise exit 1", options->if_present)
-      .option("--if-cas", "U", "only if the item still has this cas unique", &options->if_cas);
-  command.verb("touch", "set a new ttl for items", item_touch, options)
-      .example("mcds item touch session:44 --ttl 30m")
-      .answer("key touched server")
-      .argument("KEY", keys_help, dash(&options->keys))
-      .option("--ttl", "D", "the ttl from now", &options->ttl);
+  declare_reads_and_writes(command, options);
   declare_remove(command, options);
   declare_list(command, options);
   declare_save(command, options);

@@ -1,4 +1,4 @@
-// mcds item keep: what a server holds is saved, a command restarts it, and it is loaded again.
+// Implements mcds item keep: saves what a server holds, runs a command that restarts it, and loads it again.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,42 +14,43 @@ namespace {
 
 constexpr Duration usual_ttl = std::chrono::minutes(10);
 constexpr Duration usual_wait = std::chrono::minutes(1);
-constexpr Duration between_looks = std::chrono::milliseconds(100);
-// A command may end before the server that it stops does.
+constexpr Duration poll_interval = std::chrono::milliseconds(100);
+// The command may end before the server that it stops has ended.
 constexpr Duration may_linger = std::chrono::seconds(2);
 
-// Where what must outlive us goes, and nobody else reads: not the temporary folder, which a restart may
-// empty.
+// Returns the folder for files that must outlive this process and that only this user may read. It is not the
+// temporary folder, which a restart may empty.
 std::string state_folder() {
   std::string folder = users_file("XDG_STATE_HOME", "/.local/state", "/mcds");
-  if (folder.empty() || folder.starts_with("//")) folder = "/var/lib/mcds";  // a service may be at home in /
+  if (folder.empty() || folder.starts_with("//")) folder = "/var/lib/mcds";  // a service's home may be /
   for (std::size_t slash = folder.find('/', 1); slash != std::string::npos;
        slash = folder.find('/', slash + 1))
     static_cast<void>(mkdir(folder.substr(0, slash).c_str(), 0700));
-  static_cast<void>(mkdir(folder.c_str(), 0700));  // what is wrong with it, the file in it says
+  static_cast<void>(mkdir(folder.c_str(), 0700));  // opening the file reports what is wrong with it
   return folder;
 }
 
-// What tells a server from the one that it was before.
+// Identifies a server start.
 struct Process {
-  ServerLife life{};
+  ServerStart start{};
   std::uint64_t items = 0, flushes = 0;
   static std::optional<Process> of(const Reply& statistics) {
     if (statistics.failed()) return std::nullopt;
-    const auto life = ServerLife::of(statistics.value);
+    const auto start = ServerStart::of(statistics.value);
     const auto items = statistic_number(statistics.value, "curr_items");
-    if (!life || !items) return std::nullopt;
-    return Process{*life, *items, statistic_number(statistics.value, "cmd_flush").value_or(0)};
+    if (!start || !items) return std::nullopt;
+    return Process{*start, *items, statistic_number(statistics.value, "cmd_flush").value_or(0)};
   }
-  // Also within a second of its start: it has less than it had then.
+  // Returns true if this is the same server start. If the restart took place within a second of the start
+  // before, only the lower number of items shows it.
   bool is(const Process& before) const {
-    return life.is(before.life) && (life.start <= before.life.start || items >= before.items);
+    return start.is(before.start) && (start.start <= before.start.start || items >= before.items);
   }
 };
 
-class Keeper {
+class ItemKeeper {
  public:
-  Keeper(Session& session, const ItemOptions& options)
+  ItemKeeper(Session& session, const ItemOptions& options)
       : session_(session),
         options_(options),
         on_(*server_of(session, options)),
@@ -66,22 +67,22 @@ class Keeper {
   ExitStatus run() {
     save();
     const SteadyTime stopped = session_.clock().steady();
-    session_.end_by_signals();  // but while the command runs: then they are passed on
+    session_.end_by_signals();  // not while the command runs: then signals are passed on to it
     const ChildResult child = run_alone(session_, {.command = options_.command, .may_go_on = true});
-    if (child.exit_code() != 0) return tell_kept(child);
+    if (child.exit_code() != 0) return report_kept(child);
     try {
       return restore(stopped);
     } catch (const Failure& failure) {
-      return tell_left(failure);
+      return report_left(failure);
     }
   }
 
  private:
-  ExitStatus tell_left(const Failure& failure) {
-    session_.output().error(
-        Failure(failure.code(),
-                std::string(failure.what()) + "; what was not loaded is in " + file_ + ": " + load_command(),
-                session_.server_address(on_)));
+  ExitStatus report_left(const Failure& failure) {
+    session_.output().error(Failure(
+        failure.code(),
+        std::string(failure.what()) + "; the items not loaded are in " + file_ + ": " + load_command(),
+        session_.server_address(on_)));
     return status_of(failure.code());
   }
 
@@ -90,8 +91,8 @@ class Keeper {
     if (!after) {
       session_.output().error(
           Failure(ErrorCode::unavailable,
-                  "it does not answer " + format_duration(options_.wait.value_or(usual_wait)) +
-                      " after the command ended; what it had is in " + file_ + ": " + load_command(),
+                  "the server does not answer " + format_duration(options_.wait.value_or(usual_wait)) +
+                      " after the command ended; its saved items are in " + file_ + ": " + load_command(),
                   session_.server_address(on_)));
       return ExitStatus::unavailable;
     }
@@ -107,55 +108,55 @@ class Keeper {
     const auto refuse = [&](const std::string& why) {
       throw Failure(ErrorCode::unavailable, "nothing was done: " + why, session_.server_address(on_));
     };
-    if (!before) refuse("it does not answer, or shows no statistics");
+    if (!before) refuse("the server does not answer, or reports no statistics");
     before_ = *before;
     SavingFile file(file_);
     const SaveDone done = save_items(
         session_, options_, [&](std::string_view bytes) { file.write(bytes); }, &file);
     const SavedServer all = done.report.sum();
-    if (!done.report.dumps[on_].complete) refuse("not all of its keys could be listed");
+    if (!done.report.dumps[on_].complete) refuse("not all keys of the server could be listed");
     if (all.failed != 0) refuse(std::to_string(all.failed) + " items could not be saved");
     file.keep();
     line_.number("before", before_.items).number("saved", all.saved).number("torn", done.report.torn.size());
-    add_passed_over(line_, done.report.passed_over);
-    tell_lacking(done.report);
+    add_skipped(line_, done.report.skipped);
+    report_lacking(done.report);
   }
 
-  // Locks and votes must go with the server. All else that is not in the file is lost with it.
-  void tell_lacking(const SaveReport& report) {
+  // Reports what the file lacks and the server will lose. Locks and votes must be lost with the server.
+  void report_lacking(const SaveReport& report) {
     std::string lacking;
     const auto add = [&](std::uint64_t count, const std::string& what) {
       append_all(lacking, {lacking.empty() ? "" : ", ", std::to_string(count), " ", what});
     };
-    for (const auto& [why, count] : report.passed_over) {
+    for (const auto& [why, count] : report.skipped) {
       if (why != "locks" && why != "votes") add(count, "keys (" + why + ")");
     }
     if (!report.torn.empty()) add(report.torn.size(), "structures that changed while they were read");
     lacks_ = !lacking.empty();
-    if (lacks_) session_.output().warning("what the server has and " + file_ + " lacks: " + lacking);
+    if (lacks_) session_.output().warning("not saved in " + file_ + ", but on the server: " + lacking);
   }
 
-  ExitStatus tell_kept(const ChildResult& child) {
+  ExitStatus report_kept(const ChildResult& child) {
     session_.output().error(
         Failure(child.message.empty() ? ErrorCode::system : ErrorCode::usage,
                 (child.message.empty() ? "the command failed with " + std::to_string(child.exit_code())
                                        : child.message) +
-                    "; nothing was loaded, and what the server had is in " + file_ + ": " + load_command()));
+                    "; nothing was loaded, and the saved items are in " + file_ + ": " + load_command()));
     return static_cast<ExitStatus>(child.exit_code());
   }
 
-  // Until it answers again. nullopt: it did not in time.
+  // Waits until the server answers again. Returns nullopt if it does not in time.
   std::optional<Process> wait() {
     session_.try_always();
     const SteadyTime began = session_.clock().steady();
     for (;;) {
-      // By a new connection each time: an old one may be that of the server that was.
+      // Each attempt opens a new connection: an old one may still lead to the old process.
       cluster_ = session_.connect_to(session_.placement());
       const auto now = Process::of(cluster_->execute(Request::stats(on_)));
       const Duration waited = session_.clock().steady() - began;
       if (now && (!now->is(before_) || waited > may_linger)) return now;
       if (!now && waited > options_.wait.value_or(usual_wait)) return std::nullopt;
-      session_.clock().sleep_for(between_looks);
+      session_.clock().sleep_for(poll_interval);
     }
   }
 
@@ -163,7 +164,7 @@ class Keeper {
     LoadDone done;
     if (lost) {
       const auto loaded = attempt([&] { load_items(session_, *cluster_, load_, file_, done); });
-      if (const auto& failure = loaded.failure()) return tell_left(*failure);
+      if (const auto& failure = loaded.failure()) return report_left(*failure);
     } else {
       done.status = ExitStatus::problem;
       session_.output().warning(
@@ -179,7 +180,7 @@ class Keeper {
     if (done.report.no_room != 0)
       session_.output().warning(std::to_string(done.report.no_room) + " items had no room; they are in " +
                                 file_ + ": " + load_command());
-    tell_there(done.report.other_structures);
+    report_there(done.report.other_structures);
     if (lacks_) done.status = worse(done.status, ExitStatus::problem);
     const bool kept = !options_.file.empty() || done.status != ExitStatus::ok || done.report.no_room != 0;
     if (kept) line_.bytes("file", file_);
@@ -188,18 +189,17 @@ class Keeper {
     return done.status;
   }
 
-  void tell_there(const std::set<std::string>& structures) {
-    constexpr std::size_t most_named = 20;
+  void report_there(const std::set<std::string>& structures) {
+    constexpr std::size_t max_named = 20;
     if (structures.empty()) return;
-    const auto count = static_cast<std::ptrdiff_t>(std::min(structures.size(), most_named));
+    const auto count = static_cast<std::ptrdiff_t>(std::min(structures.size(), max_named));
     const auto end = std::next(structures.begin(), count);
     std::string names = joined(std::ranges::subrange(structures.begin(), end), ", ");
-    if (structures.size() > most_named) names += ", ...";
-    session_.output().warning(
-        std::to_string(structures.size()) +
-        " structures were written to before they could be loaded, and stay as they are; "
-        "what they had is in " +
-        file_ + ": " + names);
+    if (structures.size() > max_named) names += ", ...";
+    session_.output().warning(std::to_string(structures.size()) +
+                              " structures were written to before they could be loaded and were left as they "
+                              "are; their saved contents are in " +
+                              file_ + ": " + names);
   }
 
   std::string load_command() const {
@@ -215,7 +215,7 @@ class Keeper {
   const std::string file_;
   LoadOptions load_;
   Process before_;
-  bool lacks_ = false;  // the file, what is lost with the server
+  bool lacks_ = false;  // the file lacks something that is lost with the server
   std::unique_ptr<Cluster> cluster_;
   JsonObject line_;
 };
@@ -224,11 +224,10 @@ class Keeper {
 
 ExitStatus item_keep(Session& session, const ItemOptions& options) {
   if (!options.on) throw InvalidInput("--on: name the server that the command restarts");
-  if (options.full_ttl && options.max_ttl)
-    throw InvalidInput("give either --max-ttl or --full-ttl, not both");
+  if (options.full_ttl && options.max_ttl) throw InvalidInput("--max-ttl and --full-ttl cannot be combined");
   if (options.max_ttl && *options.max_ttl <= Duration::zero())
     throw InvalidInput("--max-ttl must be longer than 0");
-  return Keeper(session, options).run();
+  return ItemKeeper(session, options).run();
 }
 
 }  // namespace mcds

@@ -1,4 +1,4 @@
-// mcds item list: every key that the servers of the pool hold now.
+// Implements mcds item list: every key that the servers of the pool hold now.
 #include <bit>
 
 #include "common/base/units.hpp"
@@ -17,24 +17,24 @@ namespace {
 
 constexpr std::uint64_t usual_first = 20;
 constexpr std::size_t keys_per_trip = 256;
-// That have a sum of their own: the first ones that are listed. Servers list keys in the order of hashes, so
-// a prefix of one key in a thousand is among them.
-constexpr std::size_t most_prefixes = 10'000;
-// That are printed as soon as they are listed.
-constexpr std::size_t most_names = 20'000;
-constexpr int bar_width = 20;
+// Prefixes that have a sum of their own: the first ones that are listed. Servers list keys in hash order, so
+// a prefix that one key in a thousand has is among them.
+constexpr std::size_t max_prefixes = 10'000;
+// Names that are printed as soon as they are listed.
+constexpr std::size_t max_names = 20'000;
+constexpr std::size_t bar_width = 20;
 
-// A LiveKey that may be kept.
+// A copy of a LiveKey.
 struct ListedKey {
   std::string key;  // without the namespace
   LiveKey about;    // its `key` is not valid
 };
 
-// Counts of numbers, exact below 64, else by classes that are 1/32 of their number wide.
+// Counts numbers, exactly below 64, otherwise in classes whose width is 1/32 of the number.
 class Distribution {
  public:
   void add(std::uint64_t number) { ++counts_[class_of(number)]; }
-  // Returns the middle of the class that holds the number which so many of all are not above.
+  // Returns the middle of the class that contains the quantile.
   std::uint64_t quantile(double share) const {
     std::uint64_t all = 0, seen = 0;
     for (const auto& [place, count] : counts_) all += count;
@@ -57,7 +57,7 @@ class Distribution {
   std::map<std::uint16_t, std::uint64_t> counts_;
 };
 
-// Of keys with one prefix.
+// The sums over items whose keys have one prefix.
 struct Sum {
   std::uint64_t keys = 0, bytes = 0, largest = 0, never_expire = 0;
   Distribution sizes = {}, idle_seconds = {};
@@ -72,13 +72,13 @@ struct Sum {
   }
 };
 
-// Of items in chunks of one size.
+// The sums over items whose chunks have one size.
 struct SlabSum {
   std::uint64_t keys = 0, bytes = 0, chunk = 0, free = 0;
 };
 constexpr std::uint64_t several_chunks = UINT64_MAX;
 
-// Of `order` size, idle or ttl the largest, the longest unused, those that end first come first.
+// Returns the rank of an item: the largest first, the longest unused first, or the first to expire.
 std::int64_t rank_of(std::string_view order, const LiveKey& about) {
   if (order == "size") return -static_cast<std::int64_t>(about.size_bytes);
   if (order == "idle") return about.last_accessed_at;
@@ -89,7 +89,7 @@ void check_listing(const ItemOptions& options) {
   const bool sums = options.by_prefix || options.histogram;
   const int forms =
       options.sort.has_value() + options.by_prefix + options.histogram + options.names.has_value();
-  if (forms > 1) throw InvalidInput("give one of --sort, --by-prefix, --histogram and --names, not several");
+  if (forms > 1) throw InvalidInput("--sort, --by-prefix, --histogram and --names cannot be combined");
   options.selected.check();
   if (options.older_than && *options.older_than <= Duration::zero())
     throw InvalidInput("--older-than must be longer than 0");
@@ -112,10 +112,12 @@ class Lister {
     times_ = server_times(session_.cluster(), session_.clock(), on_);
     if (options_.histogram) read_slab_classes();
     session_.output().buffered(true);
+    if (options_.sort)
+      session_.output().keep_column(*options_.sort + (options_.sort == "size" ? "_bytes" : "_s"));
     const auto results = list_keys_on(session_, on_, [this](const LiveKey& key) { return take(key); });
     const ExitStatus status = report_unlisted(session_, pool_, results);
     print_rest();
-    session_.output().tell_errors();
+    session_.output().report_errors();
     return worse(status, status_);
   }
 
@@ -127,7 +129,7 @@ class Lister {
             std::chrono::seconds(times_[key.server].now - key.last_accessed_at) >= *options_.older_than);
   }
 
-  // False: no more is wanted.
+  // Takes a key. Returns false if no more keys are wanted.
   bool take(const LiveKey& key) {
     const std::string& prefix = session_.key_prefix();
     if (done_) return false;
@@ -154,11 +156,11 @@ class Lister {
   Sum& sum_of(std::string_view key) {
     const std::string_view prefix = key.substr(0, key.find(':') + 1);  // empty if there is no colon
     auto found = sums_.find(prefix);
-    if (found == sums_.end() && sums_.size() < most_prefixes) found = sums_.emplace(prefix, Sum()).first;
+    if (found == sums_.end() && sums_.size() < max_prefixes) found = sums_.emplace(prefix, Sum()).first;
     return found == sums_.end() ? rest_ : found->second;
   }
 
-  // Reads which sizes of chunks each server has, and how many chunks are free: `1:chunk_size 96`.
+  // Reads the chunk sizes of each server and the numbers of free chunks: `1:chunk_size 96`.
   void read_slab_classes() {
     std::vector<Request> requests;
     for (std::size_t i = 0; i < pool_.size(); ++i) {
@@ -166,21 +168,22 @@ class Lister {
     }
     chunks_.resize(pool_.size());
     for (const Reply& reply : session_.cluster().execute(requests)) {
-      if (reply.failed()) continue;  // its keys cannot be listed either, which is reported
+      if (reply.failed()) continue;  // its keys, if it lists them, belong to no class
       std::map<std::string, std::uint64_t, std::less<>> sizes;
       for_each_statistic(reply.value, [&](std::string_view name, std::string_view value) {
         const std::string_view number = name.substr(0, name.find(':') + 1);
         const std::string_view about = name.substr(number.size());
-        const std::uint64_t figure = parse_u64(value).value_or(0);
-        if (about == "chunk_size") chunks_[reply.server].insert(sizes[std::string(number)] = figure);
+        const std::uint64_t metric = parse_u64(value).value_or(0);
+        if (about == "chunk_size") chunks_[reply.server].insert(sizes[std::string(number)] = metric);
         if (about == "free_chunks")
-          classes_[sizes[std::string(number)]].free += figure * sizes[std::string(number)];
+          classes_[sizes[std::string(number)]].free += metric * sizes[std::string(number)];
       });
     }
   }
 
   void add_to_class(const LiveKey& key) {
     const std::set<std::uint64_t>& chunks = chunks_[key.server];
+    if (chunks.empty()) without_classes_.insert(key.server);
     const auto chunk = chunks.lower_bound(key.size_bytes);
     SlabSum& sum = classes_[chunk == chunks.end() ? several_chunks : *chunk];
     ++sum.keys;
@@ -196,7 +199,7 @@ class Lister {
     if (first_.size() > most) first_.erase(std::prev(first_.end()));
   }
 
-  // Those that are still there, with what was read of them.
+  // Reads the items that are listed but unread, and prints those that still exist.
   void read_values() {
     std::vector<Request> probes;
     for (const ListedKey& listed : unread_)
@@ -225,7 +228,7 @@ class Lister {
     if (!name || name->structure != *options_.names || !name->is_root) return true;
     std::string id = std::to_string(name->copies) + ':' + std::string(name->name);
     if (names_.contains(id)) return true;
-    if (names_.size() == most_names) {
+    if (names_.size() == max_names) {
       more_names_.add({.hash = key_hash::xxh3(id), .server = static_cast<std::uint32_t>(server)}, key);
       return true;
     }
@@ -255,8 +258,8 @@ class Lister {
       if (about.expires_at >= 0) line_.time("expires_at", WallTime(std::chrono::seconds(about.expires_at)));
     }
     line_.bytes("cas", std::to_string(about.cas)).bytes("server", session_.server_address(about.server));
-    if (const auto& life = times_[about.server].life)
-      line_.number("server_pid", life->process).time("server_started_at", life->started_at());
+    if (const auto& start = times_[about.server].start)
+      line_.number("server_pid", start->process).time("server_started_at", start->started_at());
     session_.output().answer_key(line_, key);
   }
 
@@ -279,9 +282,7 @@ class Lister {
   void add_share(JsonObject& line, std::uint64_t bytes, std::uint64_t all) const {
     const double share = all == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(all);
     line.raw("share", format_fixed(share, 4));
-    std::string bar;
-    for (int i = 0; i < static_cast<int>(share * bar_width + 0.5); ++i) bar += "█";
-    if (session_.output().mode() == OutputMode::text) line.bytes("bar", bar);
+    if (session_.output().mode() == OutputMode::text) line.bytes("bar", bar(share, bar_width));
   }
 
   void add_sum(JsonObject& line, const Sum& sum, std::uint64_t all) const {
@@ -311,12 +312,16 @@ class Lister {
     line.raw("prefix", "null").boolean("rest", true);
     add_sum(line, rest_, all);
     session_.output().detail(line);
-    session_.output().warning("only the first " + std::to_string(most_prefixes) +
+    session_.output().warning("only the first " + std::to_string(max_prefixes) +
                               " prefixes have sums of their own; the keys of all others are one sum; "
                               "--prefix narrows the list");
   }
 
   void print_classes() {
+    for (const std::size_t server : without_classes_)
+      session_.output().warning(
+          session_.server_address(server) +
+          " does not report its slab classes; its items are among those of several chunks");
     std::uint64_t all = 0;
     for (const auto& [chunk, sum] : classes_) all += sum.bytes;
     for (const auto& [chunk, sum] : classes_) {
@@ -344,12 +349,13 @@ class Lister {
   std::vector<ServerTime> times_;
   std::multimap<std::int64_t, ListedKey> first_;  // with --sort, by rank
   std::map<std::string, Sum, std::less<>> sums_;  // by the text up to the first colon
-  Sum rest_;                                      // of those that have none there
-  std::vector<std::set<std::uint64_t>> chunks_;   // with --histogram: of each server, by size
-  std::map<std::uint64_t, SlabSum> classes_;      // by the size of their chunks
-  std::unordered_set<std::string> names_;         // that were printed
-  Listings more_names_;                           // the keys of others
-  std::vector<ListedKey> unread_;                 // of --digest
+  Sum rest_;                                      // over items without a prefix of their own
+  std::vector<std::set<std::uint64_t>> chunks_;   // with --histogram: chunk sizes of each server
+  std::map<std::uint64_t, SlabSum> classes_;      // by chunk size
+  std::set<std::size_t> without_classes_;         // servers that list keys but not their classes
+  std::unordered_set<std::string> names_;         // names already printed
+  Listings more_names_;                           // names found later
+  std::vector<ListedKey> unread_;                 // keys to read for --digest
   std::uint64_t printed_ = 0;
   ExitStatus status_ = ExitStatus::ok;
   bool done_ = false;

@@ -1,4 +1,5 @@
-// mcds item load: parsing and printing; what is loaded, and how, stands in common/operations/load.hpp.
+// Implements mcds item load: parsing and printing. The algorithm is in common/operations/load.hpp.
+#include "common/operations/move/server_starts.hpp"
 #include "common/placement/guess.hpp"
 #include "tools/cli/printed_command.hpp"
 #include "tools/commands/item/saving.hpp"
@@ -7,7 +8,7 @@ namespace mcds {
 
 namespace {
 
-// Of a file that is cut off or damaged: named once, with where.
+// Reports once where a file is truncated or damaged. Returns the status.
 ExitStatus judge(Session& session, const SavedReader::End& end, const std::string& given) {
   const std::string file = given == "-" ? "standard input" : given;
   if (!end.problem.empty()) {
@@ -15,8 +16,8 @@ ExitStatus judge(Session& session, const SavedReader::End& end, const std::strin
     return ExitStatus::problem;
   }
   if (!end.ours)
-    session.output().warning(file +
-                             ": it has no last record, as item save writes it, so it may have been cut off");
+    session.output().warning(
+        file + ": the last record that item save writes is missing, so the file may have been cut off");
   return ExitStatus::ok;
 }
 
@@ -40,7 +41,7 @@ ExitStatus verify(Session& session, const std::string& file) {
   return status;
 }
 
-// Throws Failure(bad_data) if anything is wrong with it.
+// Throws Failure(bad_data) if the file is truncated or damaged.
 void expect_whole(const std::string& file) {
   SavedFile reader(file);
   while (reader.next()) {
@@ -50,7 +51,7 @@ void expect_whole(const std::string& file) {
   throw Failure(
       ErrorCode::bad_data,
       "nothing was loaded: " + file + ": " +
-          (end.problem.empty() ? "it does not end with a record that says that it is whole" : end.problem));
+          (end.problem.empty() ? "the last record, which marks a complete file, is missing" : end.problem));
 }
 
 LoadOptions options_of(Session& session, const ItemOptions& options) {
@@ -61,23 +62,24 @@ LoadOptions options_of(Session& session, const ItemOptions& options) {
     if (*load.max_ttl <= Duration::zero()) throw InvalidInput("--max-ttl must be longer than 0");
   }
   load.overwrite = options.overwrite;
-  load.even_astray = options.even_astray;
+  load.even_misplaced = options.even_misplaced;
   load.dry_run = options.dry_run;
   return load;
 }
 
-// The servers of a key follow each other.
-void add_sighting(std::vector<Sighting>& sample, const std::string& key, std::size_t server) {
+// Adds the server of a key. The servers of one key must be added one after the other.
+void add_location(std::vector<KeyLocation>& sample, const std::string& key, std::size_t server) {
   if (sample.empty() || sample.back().key != key) sample.push_back({key, {}});
   sample.back().servers.push_back(server);
 }
 
-// Where the items were, by the file's first record; nullopt: it does not say, or nothing is to be placed.
-// Throws Failure(bad_data) if the profile does not explain it.
+// Returns where the items were, according to the file's first record. Returns nullopt if the record does not
+// say so, or if items need no placement. Throws Failure(bad_data) if the profile does not explain the places.
 std::optional<SavedPlaces> places_of(Session& session, const std::string& head, const LoadOptions& load,
                                      const std::string& file) {
   const Pool& pool = session.placement()->pool();
-  if (load.on || pool.size() < 2) return std::nullopt;
+  if (load.on) return std::nullopt;
+  const bool is_one = pool.size() < 2;  // which every client uses alike, whatever its profile
   const auto words = [&](const char* name) {
     std::vector<std::string> all;
     for (const std::string& word :
@@ -87,25 +89,27 @@ std::optional<SavedPlaces> places_of(Session& session, const std::string& head, 
   };
   const PlacementOptions placing = session.placement_options();
   SavedPlaces places;
-  std::vector<Sighting> sample;
+  std::vector<KeyLocation> sample;
   const auto read = attempt([&] {
     Pool before;
     for (const std::string& server : words("list")) before.push_back(parse_pool(server).front());
-    if (before.empty()) throw InvalidInput("it has no list");
-    // Whoever loads for another client than it was saved for says so with --even-astray.
-    const auto saved_as = load.even_astray ? json_bytes(head, "profile") : std::nullopt;
+    if (before.empty()) throw InvalidInput("the file has no server list");
+    // Loading for another client than the file was saved for needs --even-astray.
+    const auto saved_as = load.even_misplaced ? json_bytes(head, "profile") : std::nullopt;
     places.before = make_placement(saved_as.value_or(session.profile_name()), before, placing);
     const auto keys = words("sample"), on = words("sample_on");
     for (std::size_t i = 0; i < keys.size() && i < on.size(); ++i)
-      add_sighting(sample, keys[i], std::min<std::size_t>(parse_u64(on[i]).value_or(0), before.size() - 1));
+      add_location(sample, keys[i], std::min<std::size_t>(parse_u64(on[i]).value_or(0), before.size() - 1));
   });
+  if (read.failure() && is_one) return std::nullopt;
   if (read.failure()) {
     session.output().warning((file == "-" ? "standard input" : file) +
-                             " does not say where its items were, so " +
+                             " does not record where its items were, so " +
                              std::string(session.placement()->profile()) + " cannot be checked");
     return std::nullopt;
   }
-  const auto objection = load.even_astray ? std::nullopt : objection_to(*places.before, placing, sample);
+  const auto objection = load.even_misplaced ? std::nullopt : objection_to(*places.before, placing, sample);
+  if (objection && is_one) return std::nullopt;
   if (objection)
     throw Failure(ErrorCode::bad_data,
                   "nothing was loaded: " + *objection + "; find the client that wrote them with: " +
@@ -115,6 +119,26 @@ std::optional<SavedPlaces> places_of(Session& session, const std::string& head, 
     places.now.push_back(same == pool.end() ? std::nullopt : std::optional<std::size_t>(same - pool.begin()));
   }
   return places;
+}
+
+// Warns of servers that may have lost loaded items meanwhile. The items used most are loaded first, and are
+// evicted first.
+void warn_of_losses(Session& session, const moving::ServerRestarts& since, LoadDone& done) {
+  const auto events = since.look();
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (!events[i]) continue;
+    const auto& [evicted, restarted, flushed] = *events[i];
+    if (evicted == 0 && !restarted && !flushed) continue;
+    session.output().warning(
+        session.server_address(i) + ": the server " +
+        (restarted ? "was restarted"
+         : flushed ? "was flushed"
+                   : "evicted " + std::to_string(evicted) + (evicted == 1 ? " item" : " items")) +
+        " while the file was loaded, so loaded items may be gone; " +
+        (restarted || flushed ? "load the file again"
+                              : "give it more memory (-m), or load fewer items with --prefix"));
+    done.status = worse(done.status, ExitStatus::problem);
+  }
 }
 
 void print(Session& session, const ItemOptions& options, const LoadDone& done) {
@@ -135,8 +159,8 @@ void print(Session& session, const ItemOptions& options, const LoadDone& done) {
   const LoadedServer all = done.report.sum();
   add(line, all);
   if (!options.dry_run) add_structures(line, done.report);
-  line.number("expired", done.report.expired).number("astray", done.report.astray);
-  add_passed_over(line, done.report.passed_over);
+  line.number("expired", done.report.expired).number("astray", done.report.misplaced);
+  add_skipped(line, done.report.skipped);
   add_whole(line, done.file);
   add_speed(line, done.took, done.report.items);
   session.add_unfinished(line);
@@ -175,6 +199,8 @@ void load_items(Session& session, Cluster& cluster, const LoadOptions& options, 
   std::optional<SavedItem> first = reader.next();
   LoadOptions placing = options;
   if (first) placing.places = places_of(session, reader.head(), options, file);
+  std::optional<moving::ServerRestarts> watched;
+  if (!options.dry_run && !options.on) watched.emplace(cluster);  // item keep ends before a server evicts
   session.output().buffered(true);
   session.end_by_signals();
   Progress progress(session.clock(), "items", reader.size());
@@ -196,10 +222,11 @@ void load_items(Session& session, Cluster& cluster, const LoadOptions& options, 
     throw;
   }
   done.took = session.clock().steady() - started;
-  session.output().tell_errors();
+  session.output().report_errors();
   done.file = reader.end();
   done.status = worse(done.status, judge(session, done.file, file));
   if (!done.report.other_structures.empty()) done.status = worse(done.status, ExitStatus::problem);
+  if (watched) warn_of_losses(session, *watched, done);
 }
 
 ExitStatus item_load(Session& session, const ItemOptions& options) {

@@ -1,4 +1,4 @@
-// The verbs of mcds item.
+// Options and helpers that the verbs of mcds item share.
 #pragma once
 
 #include "common/cluster/cluster.hpp"
@@ -19,13 +19,13 @@ struct ItemOptions {
   SelectedKeys selected;
   bool if_absent = false, if_present = false, everywhere = false, dry_run = false, yes = false,
        by_prefix = false, histogram = false, never_expires = false, digest = false, structures = false,
-       overwrite = false, verify = false, strict = false, even_astray = false, full_ttl = false;
+       overwrite = false, verify = false, strict = false, even_misplaced = false, full_ttl = false;
 };
-// The server of --on; unset: all. Throws InvalidInput for one that is not in the list.
+// Returns the server of --on, or nullopt for all. Throws InvalidInput if it is not in the list.
 std::optional<std::size_t> server_of(Session& session, const ItemOptions& options);
 using ItemOptionsPtr = std::shared_ptr<ItemOptions>;
 
-// Each in the file of its name; the others in item.cpp.
+// Verbs with a file of their own; the others are in item.cpp.
 ExitStatus item_remove(Session& session, const ItemOptions& options);
 ExitStatus item_list(Session& session, const ItemOptions& options);
 ExitStatus item_save(Session& session, const ItemOptions& options);
@@ -33,43 +33,43 @@ ExitStatus item_load(Session& session, const ItemOptions& options);
 ExitStatus item_keep(Session& session, const ItemOptions& options);
 ExitStatus item_hot(Session& session, const ItemOptions& options);
 
-// Where an application's client keeps an item, and what asking there said.
+// The places where an application's client keeps an item, and the replies from them.
 
 struct ItemPlace {
   std::size_t server;
-  std::string wire_key;  // what this server knows it by
-  bool must = true;      // a write goes there, too
+  std::string wire_key;  // the key that this server knows the item by
+  bool must = true;      // writes must go there too
 };
 
 struct Item {
   std::string key;                // without the namespace
-  std::vector<ItemPlace> places;  // never empty; the first is asked first
+  std::vector<ItemPlace> places;  // never empty; the first is read first
 };
 
-// One for each name. Throws InvalidInput if one is not a valid key.
+// Returns one item per name. Throws InvalidInput if a name is not a valid key.
 std::vector<Item> items_of(Session& session, std::span<const std::string> names);
 
-// Answers for the names of `options.keys`, or of standard input. What is `also` taken need be no key.
+// Answers for the names of `options.keys`, or of standard input: valid keys, or names that `also` accepts.
 using AlsoTaken = std::function<bool(const std::string& name)>;
 ExitStatus for_items(Session& session, const ItemOptions& options, const AnswerNames& answer,
                      const AlsoTaken& also = {});
 
-// What the places of one item said, in the order of Item::places.
+// The replies for one item, in the order of Item::places.
 using ItemReplies = std::span<const Reply>;
-// The first with this outcome; nullptr: none.
+// Returns the first reply with this outcome, or nullptr.
 const Reply* first_with(Outcome outcome, ItemReplies replies);
-// Of a place that gave no answer.
+// Returns the first reply that is a failure, or nullptr.
 const Reply* first_failed(ItemReplies replies);
 
-// One trip to all places; `each` is called in order.
+// Sends one request to each place in one round trip. `each` is called in the order of the items.
 using RequestTo = std::function<Request(const ItemPlace& place)>;
 using AskedItem = std::function<void(std::size_t i, ItemReplies replies)>;
 void ask_items(Session& session, std::span<const Item> items, const RequestTo& request,
                const AskedItem& each);
-// The items themselves: one trip, or some where values are large.
+// Reads the items themselves in one round trip, or in several if values are large.
 void probe_items(Session& session, std::span<const Item> items, const AskedItem& each);
 
-// "ttl_s", "expires" and "idle_s", null where the server does not say.
+// Adds "ttl_s", "expires" and "idle_s", null if the server does not report them.
 void add_age(JsonObject& line, const ItemAge& age);
 
 }  // namespace mcds

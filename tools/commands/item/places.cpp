@@ -5,9 +5,9 @@ namespace mcds {
 
 namespace {
 
-// Values that are held at a time: as many as the last ones' sizes let fit.
+// The number of values read in one trip. It is adapted to the sizes of the last ones.
 constexpr std::size_t first_trip = 32;
-constexpr std::size_t longest_trip = 1024;
+constexpr std::size_t max_trip = 1024;
 constexpr std::size_t bytes_per_trip = std::size_t{4} << 20;
 
 Item item_of(Session& session, const Placement& placement, const std::string& name, std::string whole) {
@@ -82,8 +82,7 @@ void probe_items(Session& session, std::span<const Item> items, const AskedItem&
       each(from + i, of_item);
     });
     from += window.size();
-    trip =
-        std::clamp(bytes_per_trip * window.size() / bytes, std::size_t{1}, std::min(trip * 4, longest_trip));
+    trip = std::clamp(bytes_per_trip * window.size() / bytes, std::size_t{1}, std::min(trip * 4, max_trip));
   }
 }
 

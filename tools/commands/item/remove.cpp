@@ -1,58 +1,58 @@
-// mcds item remove: keys that are typed, and lines as item list prints them.
+// Implements mcds item remove for typed keys, and for lines as item list prints them.
 
 #include <unistd.h>
 
 #include <cstdio>
 
+#include "common/base/text.hpp"
 #include "common/operations/removal.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "tools/cli/changed_pool.hpp"
 #include "tools/cli/live_dump.hpp"
-#include "tools/cli/removal.hpp"
 #include "tools/commands/item/options.hpp"
 
 namespace mcds {
 
 namespace {
 
-// What item list saw of an item, but for its cas.
+// An item as item list saw it, except for its cas.
 struct Listed {
   std::size_t server;
-  std::optional<ServerLife> life = {};  // of the server
+  std::optional<ServerStart> start = {};  // the server start at that time
   std::optional<std::string> digest = {};
-  // With a digest:
+  // Set only with a digest:
   std::uint64_t flags = 0;
-  std::optional<WallTime> end = {};  // by its server's clock; unset: never
+  std::optional<WallTime> end = {};  // expiry by the server's clock; unset: never
 };
 
-// One key, and what is sent for it and answered.
+// One key, with the requests for it and the replies.
 struct Target {
   std::string key;
   std::vector<Request> requests;
   std::optional<Listed> listed = {};
   std::vector<Reply> replies = {};
-  bool changed = false;  // or another item, as far as can be told
+  bool changed = false;  // it is another item than the listed one, as far as this can be determined
 };
-constexpr int most_looks = 4;
+constexpr int max_checks = 4;
 
-// By which two ends may differ that are the same: a server's clock shows whole seconds.
+// The difference up to which two expiries are equal, because a server's clock shows whole seconds.
 constexpr auto tick = std::chrono::seconds(2);
 
-// A line as list prints it: the item it saw, and no other. nullopt: it is a key.
+// Parses a line of item list, for which only the listed item may be removed. Returns nullopt for a key.
 std::optional<Target> listed(Session& session, const std::string& line) {
   if (!line.starts_with("{\"key")) return std::nullopt;
   const auto key = json_bytes(line, "key");
   const auto server = json_bytes(line, "server");
   const auto cas = json_bytes(line, "cas");
   if (!key || !server || !cas) return std::nullopt;
-  Listed seen{server_named(session.placement()->pool(), *server, "\"server\"")};
+  Listed seen{server_named(session.placement()->pool(), *server, "'server'")};
   const auto time = [&](std::string_view name) -> std::optional<WallTime> {
     const auto text = json_bytes(line, name);
-    return text ? std::optional(parse_time(*text, {}, '"' + std::string(name) + '"')) : std::nullopt;
+    return text ? std::optional(parse_time(*text, {}, in_quotes(name))) : std::nullopt;
   };
   const auto started = time("server_started_at");
   const auto process = parse_u64(json_field(line, "server_pid").value_or(""));
-  if (started && process) seen.life = ServerLife::of(*process, *started);
+  if (started && process) seen.start = ServerStart::of(*process, *started);
   seen.digest = json_bytes(line, "digest");
   if (seen.digest) {
     seen.flags = parse_u64(json_field(line, "flags").value_or("")).value_or(0);
@@ -62,7 +62,7 @@ std::optional<Target> listed(Session& session, const std::string& line) {
   return Target{*key, {removal_of(session.key_prefix() + *key, unique).on(seen.server)}, std::move(seen)};
 }
 
-// Whether what a server holds now is what was listed, whatever its cas.
+// Returns true if the server still holds the listed item, whatever its cas.
 bool is_same(const Listed& seen, const Reply& now, WallTime server_time) {
   if (now.flags != seen.flags || md5_hex(now.value) != seen.digest) return false;
   if (!now.age.ttl) return true;
@@ -77,8 +77,8 @@ class Remover {
   Remover(Session& session, const ItemOptions& options)
       : session_(session), options_(options), summary_(session, options.audit, options.dry_run) {
     if (options.rate) throw InvalidInput("--rate needs a selection: --prefix, --match or --older-than");
-    if (options.on && options.everywhere) throw InvalidInput("give either --on or --everywhere, not both");
-    if (options.yes && options.dry_run) throw InvalidInput("give either --yes or --dry-run, not both");
+    if (options.on && options.everywhere) throw InvalidInput("--on and --everywhere cannot be combined");
+    if (options.yes && options.dry_run) throw InvalidInput("--yes and --dry-run cannot be combined");
     on_ = server_of(session, options);
   }
 
@@ -102,9 +102,8 @@ class Remover {
     std::vector<Target> targets = targets_of(names.items);
     std::vector<Target*> open;
     for (Target& target : targets) open.push_back(&target);
-    // A server that moves items in its memory gives them another cas, perhaps once more before they can be
-    // removed by that.
-    for (int look = 0; look < most_looks && !open.empty(); ++look) {
+    // A server that moves items in its memory changes their cas, possibly again before the removal.
+    for (int look = 0; look < max_checks && !open.empty(); ++look) {
       look_at(open);
       send(open);
       std::erase_if(open, [](const Target* one) { return !one->changed || !one->listed->digest; });
@@ -119,10 +118,11 @@ class Remover {
     }
   }
 
-  // Whether the line is one of item list.
+  // Returns true if `mcds item list` printed the line.
   bool is_listed(const std::string& line) const { return listed(session_, line).has_value(); }
 
-  // Of lines of standard input; of typed keys the answers say it all, and only the audit file has it.
+  // Reports what was removed and kept for lines of standard input. For typed keys the answers say so already,
+  // and only the audit file is written.
   void finish() {
     RemovalSummary::Removed removed{removed_};
     for (const auto& [reason, count] : kept_) removed.kept.number(reason, count);
@@ -133,10 +133,10 @@ class Remover {
                                 "; lines of item list --digest tell these apart");
     };
     warn(undecided_ - restarted_,
-         " of these have another cas than when they were listed, and stay: they were written, or their "
-         "server moved them in its memory");
+         " of these have another cas than when they were listed and were kept: they were written since, or "
+         "their server moved them in memory");
     warn(restarted_,
-         " of these were listed before their server was restarted, and stay: they may have been written "
+         " of these were listed before their server was restarted and were kept: they may have been written "
          "since");
     summary_.print({}, removed, {});
   }
@@ -147,16 +147,16 @@ class Remover {
     return of_lines() ? JsonObject("keys", "-") : JsonObject().strings("keys", options_.keys);
   }
 
-  // Whether what was listed has another cas now.
+  // Returns true if the listed item has another cas now.
   static bool has_changed(const Request& request, const Reply& reply) {
     const bool other =
         reply.outcome == Outcome::hit && request.op == Op::remove_if && reply.cas != request.cas;
     return other || reply.outcome == Outcome::exists;
   }
 
-  // Leaves those that may be removed. A cas number proves nothing behind a restart, as the server begins anew
-  // to count: of an item with a digest the value, the flags and the end prove it, of another that the server
-  // was started before the list.
+  // Keeps only the targets that may be removed. A cas token proves nothing after a restart, because the
+  // server counts from scratch. An item with a digest is identified by value, flags and expiry; an item
+  // without one may be removed only if the server was started before the list was made.
   void look_at(std::vector<Target*>& open) {
     std::map<std::size_t, Reply> servers;
     std::vector<Item> items;
@@ -176,7 +176,7 @@ class Remover {
       compare(*digested[i], servers[digested[i]->listed->server], now.front());
     });
     for (Target* target : open) {
-      if (target->listed && target->listed->life && !target->listed->digest)
+      if (target->listed && target->listed->start && !target->listed->digest)
         expect_same_life(*target, servers[target->listed->server]);
     }
     std::erase_if(open, [](const Target* one) { return !one->replies.empty(); });
@@ -191,8 +191,8 @@ class Remover {
   }
 
   void expect_same_life(Target& target, const Reply& server) {
-    const auto life = server_time(server, session_.clock()).life;
-    target.changed = !server.failed() && !(life && life->is(*target.listed->life));
+    const auto start = server_time(server, session_.clock()).start;
+    target.changed = !server.failed() && !(start && start->is(*target.listed->start));
     if (target.changed || server.failed()) target.replies = {server};
     restarted_ += target.changed ? 1 : 0;
   }
@@ -269,11 +269,11 @@ class Remover {
   RemovalSummary summary_;
   std::optional<std::size_t> on_;
   std::uint64_t removed_ = 0;
-  std::uint64_t undecided_ = 0, restarted_ = 0;  // stay, as their lines have no digest; of these, that way
+  std::uint64_t undecided_ = 0, restarted_ = 0;  // kept items without a digest; of these, after a restart
   std::map<std::string, std::uint64_t> kept_;    // by reason
 };
 
-// mcds item remove by selection: what is removed, and how, stands in common/operations/removal.hpp.
+// Implements mcds item remove by selection. The algorithm is in common/operations/removal.hpp.
 constexpr std::uint64_t usual_rate = 20'000;
 
 class SelectionRemover {
@@ -309,7 +309,7 @@ class SelectionRemover {
     removal_.finish();
     const RemovalReport& report = removal_.report();
     if (report.failed > 0) session_.expect_time();
-    session_.output().tell_errors();
+    session_.output().report_errors();
     if (report.changed > 0) status_ = worse(status_, ExitStatus::no);
     print(report);
     return status_;
@@ -360,13 +360,13 @@ class SelectionRemover {
 void check_selection(const ItemOptions& options) {
   options.selected.check();
   if (!options.keys.empty())
-    throw InvalidInput("give either KEY or a selection (--prefix, --match, --older-than), not both");
-  if (options.everywhere) throw InvalidInput("a selection is removed everywhere; omit --everywhere");
+    throw InvalidInput("KEY and a selection (--prefix, --match, --older-than) cannot be combined");
+  if (options.everywhere) throw InvalidInput("a selection is always removed everywhere; omit --everywhere");
   if (options.older_than && *options.older_than <= Duration::zero())
     throw InvalidInput("--older-than must be longer than 0");
 }
 
-// A person at a terminal is asked; a script says it itself.
+// Asks a person at a terminal for confirmation. A script must give --yes.
 bool confirmed(const ItemOptions& options) {
   if (options.yes || options.dry_run) return true;
   if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0)

@@ -1,4 +1,4 @@
-// mcds item save: parsing and printing; what is saved, and how, stands in common/operations/save.hpp.
+// Implements mcds item save: parsing and printing. The algorithm is in common/operations/save.hpp.
 #include <unistd.h>
 
 #include "common/cluster/statistics.hpp"
@@ -9,7 +9,7 @@ namespace mcds {
 
 namespace {
 
-// All items may be as large as the memory that they use. A selection may be anything.
+// Checks that all memory in use would fit into the file. The size of a selection is unknown.
 void check_room(Session& session, const ItemOptions& options, const SavingFile& file) {
   if (options.selected.any()) return;
   std::vector<Request> requests;
@@ -31,7 +31,7 @@ void check_room(Session& session, const ItemOptions& options, const SavingFile& 
 }
 
 void print(Session& session, const SaveDone& done, const std::string& file) {
-  // What is in standard output then is the file.
+  // If the file is standard output, the answer goes to stderr.
   const auto answer = [&](const JsonObject& line, std::string_view bare) {
     file == "-" ? session.output().note(line.text()) : session.output().answer(line, bare);
   };
@@ -52,7 +52,7 @@ void print(Session& session, const SaveDone& done, const std::string& file) {
   const SavedServer all = report.sum();
   JsonObject line("file", file);
   add(line, all).number("structures", report.structures).number("torn", report.torn.size());
-  add_passed_over(line, report.passed_over);
+  add_skipped(line, report.skipped);
   line.number("bytes", report.bytes);
   add_speed(line, done.took, all.saved);
   answer(line, std::to_string(all.saved));
@@ -70,12 +70,12 @@ void SavingFile::keep() {
 }
 
 void add_structures(JsonObject& line, const LoadReport& report) {
-  line.number("united", report.united).number("structures_there", report.other_structures.size());
+  line.number("united", report.merged).number("structures_there", report.other_structures.size());
 }
 
-void add_passed_over(JsonObject& line, const std::map<std::string, std::uint64_t>& passed_over) {
+void add_skipped(JsonObject& line, const std::map<std::string, std::uint64_t>& skipped) {
   JsonObject reasons;
-  for (const auto& [why, count] : passed_over) reasons.number(why, count);
+  for (const auto& [why, count] : skipped) reasons.number(why, count);
   line.object("passed_over", reasons);
 }
 
@@ -97,7 +97,7 @@ SaveDone save_items(Session& session, const ItemOptions& options, const SavedWri
                            },
                            [&](std::uint64_t count) { progress->reach(count, count); }});
   done.took = session.clock().steady() - started;
-  session.output().tell_errors();
+  session.output().report_errors();
   done.status = worse(done.status, report_unlisted(session, session.placement()->pool(), done.report.dumps));
   const auto lacks = [](const SavedServer& server) { return server.vanished > 0; };
   if (!done.report.torn.empty() || std::ranges::any_of(done.report.servers, lacks))
@@ -119,7 +119,7 @@ ExitStatus item_save(Session& session, const ItemOptions& options) {
   SavingFile file(options.file);
   const SaveDone done = save_items(
       session, options, [&](std::string_view bytes) { file.write(bytes); }, &file);
-  // An older file is worth more than one of nothing.
+  // An empty file must not replace an older one.
   if (std::ranges::any_of(done.report.dumps, &LiveKeysOfServer::complete)) file.keep();
   print(session, done, options.file);
   return done.status;

@@ -1,5 +1,4 @@
-// What item save, load and keep have in common: a save or a load that reports what fails, shows its progress,
-// and says at the end what became of it.
+// Parts that item save, load and keep share: saving and loading with failures, progress and a report.
 #pragma once
 
 #include "common/base/compression.hpp"
@@ -15,15 +14,15 @@ inline bool is_compressed(const std::string& path) {
   return path.ends_with(".zst");
 }
 
-// A file that is being saved. Names that end with .zst mean: compressed.
+// A file that is being saved. It is compressed if its name ends with .zst.
 class SavingFile {
  public:
   // Throws Failure(cannot_write).
   explicit SavingFile(const std::string& path);
   void write(std::string_view bytes) { compressor_ ? compressor_->write(bytes) : file_.write(bytes); }
-  // It is whole, and there.
+  // Completes the file and puts it in place.
   void keep();
-  // How many bytes of items it takes at least; what compressed ones will take is not known before.
+  // Returns how many bytes of items fit at least; unknown for a compressed file.
   std::uint64_t room() const { return compressor_ ? UINT64_MAX : file_.room(); }
   const std::string& path() const { return file_.path(); }
 
@@ -32,18 +31,18 @@ class SavingFile {
   std::optional<Compressor> compressor_;
 };
 
-// A file that was saved; `-`: standard input, never compressed.
+// A saved file that is being read. `-` is standard input, which is never compressed.
 class SavedFile {
  public:
   // Throws Failure(cannot_read).
   explicit SavedFile(const std::string& path);
   std::optional<SavedItem> next() { return reader_.next(); }
   const std::string& head() const { return reader_.head(); }
-  // After next() returned nullopt.
+  // Returns how the file ended. Valid after next() returned nullopt.
   SavedReader::End end() const;
   std::uint64_t items() const { return reader_.items(); }
   std::uint64_t offset() const { return reader_.offset(); }
-  std::uint64_t bytes_read() const { return bytes_read_; }  // of size()
+  std::uint64_t bytes_read() const { return bytes_read_; }  // out of size()
   std::optional<std::uint64_t> size() const { return input_.size(); }
 
  private:
@@ -55,11 +54,11 @@ class SavedFile {
 };
 
 struct SaveDone {
-  ExitStatus status = ExitStatus::ok;  // 2 for what is missing from the file
+  ExitStatus status = ExitStatus::ok;  // 2 if items are missing from the file
   SaveReport report;
   Duration took{};
 };
-// `file`: whose room is looked at first; nullptr: it goes elsewhere.
+// Saves the items. If `file` is not nullptr, its free space is checked first.
 SaveDone save_items(Session& session, const ItemOptions& options, const SavedWriter::Sink& sink,
                     const SavingFile* file);
 
@@ -70,11 +69,11 @@ struct LoadDone {
   SavedReader::End file;
   Duration took{};
 };
-// Throws Failure(try_again) between two batches when the run is over, by its deadline or a signal.
+// Loads the items. Throws Failure(try_again) between two batches if a deadline or a signal ends the run.
 void load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file,
                 LoadDone& done);
 
 void add_structures(JsonObject& line, const LoadReport& report);
-void add_passed_over(JsonObject& line, const std::map<std::string, std::uint64_t>& passed_over);
+void add_skipped(JsonObject& line, const std::map<std::string, std::uint64_t>& skipped);
 
 }  // namespace mcds

@@ -9,10 +9,10 @@ namespace mcds {
 
 namespace {
 
-// Should we be frozen: later than our own KILL, earlier than the lease's end.
+// If we are frozen, the cleanup process kills the child: later than we would, but before the lease ends.
 constexpr Duration guardian_margin = LeaseKeeper::margin / 2;
-// So that a machine that slept looks at its clock soon after it wakes.
-constexpr Duration longest_pause = std::chrono::seconds(1);
+// Limits each wait, so that a passed deadline is noticed soon after the machine wakes from sleep.
+constexpr Duration max_pause = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -36,12 +36,12 @@ std::string describe_holder(const std::string& holder, const char* why_kept) {
   return text;
 }
 
-LeaseKeeper::LeaseKeeper(Lock& lock, Lease lease, Plan plan, Clock& clock, const Guardian& guardian)
+LeaseKeeper::LeaseKeeper(Lock& lock, Lease lease, Plan plan, Clock& clock, const CleanupProcess& cleanup)
     : lock_(lock),
       lease_(std::move(lease)),
       plan_(std::move(plan)),
       clock_(clock),
-      guardian_(guardian),
+      cleanup_(cleanup),
       changed_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       deadline_(lease_.deadline.time_since_epoch().count()) {
   if (changed_ < 0) throw Failure(ErrorCode::system, "cannot make an event descriptor; too many open files?");
@@ -71,7 +71,7 @@ Lease LeaseKeeper::finish() {
 
 void LeaseKeeper::publish() {
   deadline_ = lease_.deadline.time_since_epoch().count();
-  if (plan_.stop_child) guardian_.set_deadline(lease_.deadline - guardian_margin);
+  if (plan_.stop_child) cleanup_.set_deadline(lease_.deadline - guardian_margin);
   const std::uint64_t one = 1;
   static_cast<void>(!write(changed_, &one, sizeof one));
 }
@@ -81,21 +81,21 @@ void LeaseKeeper::keep() {
   while (next != SteadyTime::max() && pause_until(next)) next = renew_once();
 }
 
-// False: ended meanwhile.
+// Waits until `when`. Returns false if the keeper was ended meanwhile.
 bool LeaseKeeper::pause_until(SteadyTime when) {
   std::unique_lock guard(mutex_);
   while (!ended_) {
     const Duration left = when - clock_.steady();
     if (left <= Duration::zero()) return true;
-    ended_changed_.wait_for(guard, std::min(left, longest_pause));
+    ended_changed_.wait_for(guard, std::min(left, max_pause));
   }
   return false;
 }
 
 SteadyTime LeaseKeeper::renew_once() {
-  // We stood still: the guardian may have ended the child already.
+  // This process may have been paused until the cleanup process has ended the child.
   if (clock_.steady() >= stop_at()) {
-    lose("it was not renewed in time");
+    lose("the renewal came too late");
     return SteadyTime::max();
   }
   try {
@@ -105,9 +105,9 @@ SteadyTime LeaseKeeper::renew_once() {
         publish();
         if (plan_.renewed) plan_.renewed();
         return lease_.deadline - plan_.ttl + plan_.ttl / 3;
-      case Lock::Renewal::not_owner: lose("another process has taken it (after a release --force?)"); break;
+      case Lock::Renewal::not_owner: lose("another process took the lock (after a release --force?)"); break;
       case Lock::Renewal::not_held:
-        lose("the server no longer has it (release --force, or restarted, flushed, evicted?)");
+        lose("the server no longer has the lock (after a release --force, restart, flush or eviction?)");
         break;
     }
     return SteadyTime::max();

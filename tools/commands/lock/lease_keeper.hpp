@@ -1,8 +1,8 @@
-// Renews a lease every third of its ttl while a child runs, and knows when the child must have stopped.
+// Renews a lease every third of its ttl while a child runs, and determines when the child must have stopped.
 //
-// Renewals happen in a thread of their own: a frozen server may hold one as long as its timeouts allow, the
-// loop that watches the child never waits for it. The times are those of the last renewal that succeeded,
-// counted from before it was sent.
+// Renewals run in a thread of their own: a frozen server may block a renewal for as long as its timeouts
+// allow, and the loop that watches the child must not wait for it. All times are relative to the last
+// successful renewal, counted from before its request was sent.
 #pragma once
 
 #include <condition_variable>
@@ -21,14 +21,14 @@ class LeaseKeeper final : public ChildWatch {
   struct Plan {
     Duration ttl;
     Duration grace;          // the child gets TERM at deadline - grace - margin, KILL at deadline - margin
-    bool stop_child = true;  // otherwise a lost lock is only reported
-    std::function<void(std::string_view)> warn;  // from the thread
-    std::function<void()> renewed = {};          // after each renewal, from the thread
+    bool stop_child = true;  // false: a lost lock is only reported
+    std::function<void(std::string_view)> warn;  // called in the thread
+    std::function<void()> renewed = {};          // called in the thread after each renewal
   };
-  // Between the child's last moment and the lease's.
+  // Time between the child's KILL and the end of the lease.
   static constexpr Duration margin = std::chrono::seconds(1);
 
-  LeaseKeeper(Lock& lock, Lease lease, Plan plan, Clock& clock, const Guardian& guardian);
+  LeaseKeeper(Lock& lock, Lease lease, Plan plan, Clock& clock, const CleanupProcess& cleanup);
   ~LeaseKeeper() override { finish(); }
 
   void started() override {
@@ -38,7 +38,7 @@ class LeaseKeeper final : public ChildWatch {
   SteadyTime kill_at() override;
   int descriptor() const override { return changed_; }
 
-  // Ends the thread, within the transport's timeouts; the lease as it is then.
+  // Ends the thread, within the timeouts of the transport. Returns the final lease.
   Lease finish();
   bool lost() const { return lost_; }
   std::uint64_t renewals() const { return renewals_; }
@@ -46,7 +46,7 @@ class LeaseKeeper final : public ChildWatch {
  private:
   void keep();
   bool pause_until(SteadyTime when);
-  // When to try next; SteadyTime::max() when it is lost.
+  // Renews the lease. Returns the time of the next attempt, SteadyTime::max() if the lease is lost.
   SteadyTime renew_once();
   void lose(std::string_view why);
   void publish();
@@ -55,9 +55,9 @@ class LeaseKeeper final : public ChildWatch {
   Lease lease_;
   Plan plan_;
   Clock& clock_;
-  const Guardian& guardian_;
+  const CleanupProcess& cleanup_;
   Descriptor changed_;
-  std::atomic<Duration::rep> deadline_;  // of the lease, in the clock's nanoseconds
+  std::atomic<Duration::rep> deadline_;  // end of the lease, in the clock's nanoseconds
   std::atomic<bool> lost_ = false;
   std::atomic<std::uint64_t> renewals_ = 0;
   std::mutex mutex_;
@@ -66,12 +66,12 @@ class LeaseKeeper final : public ChildWatch {
   std::thread thread_;
 };
 
-// The holder of a lock: written by every command that takes one, shown to every command that finds it taken.
+// The holder of a lock: stored by commands that acquire it, shown by commands that find it held.
 
-// This process.
+// Returns the holder for this process.
 LockHolder holder_here(std::string note = {});
 
-// `deploy@web3 (pid 4711) since 2026-…`, as far as it is known.
+// Returns `deploy@web3 (pid 4711) since 2026-…`, with the fields that the holder has.
 std::string describe_holder(const std::string& holder,
                             const char* why_kept = ", kept by --min-hold or --once-per");
 

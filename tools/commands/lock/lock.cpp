@@ -1,9 +1,7 @@
-// mcds lock: parsing and printing; the algorithm is in common/structures/lock/lock.hpp, `run` in
-// run.cpp.
+// Implements mcds lock: parsing and printing; the algorithm is in lock.hpp, `run` in run.cpp.
 #include <sys/types.h>
 
 #include "common/base/errors.hpp"
-#include "tools/cli/child.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/commands/lock/lease_keeper.hpp"
 #include "tools/commands/lock/options.hpp"
@@ -26,7 +24,7 @@ void add_lease(JsonObject& answer, const Lease& lease, Duration ttl) {
   if (lease.fence) answer.bytes("fence", std::to_string(*lease.fence));
 }
 
-// Returns when the holder took the lock, if it says so.
+// Returns when the holder acquired the lock, if it recorded that.
 std::optional<WallTime> acquired_at(const std::string& holder, WallTime now) {
   const auto since = json_field(holder, "acquired_at");
   const auto time = since ? json_unquote(*since) : std::nullopt;
@@ -34,29 +32,29 @@ std::optional<WallTime> acquired_at(const std::string& holder, WallTime now) {
   return began.failure() ? std::nullopt : std::optional(began.value());
 }
 
-// Of a holder whose time seems to be over: why its lock is busy all the same.
+// Explains why a lock whose holder's time seems to be over is still busy; empty if that does not apply.
 std::string if_over(const std::string& holder, WallTime now) {
   const auto ttl = parse_double(json_field(holder, "ttl_s").value_or(""));
   const auto began = acquired_at(holder, now);
   if (!ttl || !(*ttl < 1e9) || !began) return {};
   const WallTime end = *began + std::chrono::microseconds(static_cast<std::int64_t>(*ttl * 1e6));
   if (now < end || now > end + std::chrono::seconds(3)) return {};
-  return "unless it was renewed, it ended at " + format_time(end) +
-         ", and its key lives up to two seconds longer on purpose";
+  return "the lock ended at " + format_time(end) +
+         " unless it was renewed, and its key is kept up to two seconds longer";
 }
 
-Duration longest_ttl(Session& session) {
-  return session.longest_lock_ttl().value_or(default_longest_ttl);
+Duration max_ttl(Session& session) {
+  return session.longest_lock_ttl().value_or(default_max_ttl);
 }
 
 ExitStatus acquire(Session& session, const LockOptions& options) {
   const Duration ttl = options.ttl.value_or(usual_lock_ttl);
-  Lock::Wish wish = wish_of(options, ttl, options.fence);
-  wish.wait = std::min(wish.wait, time_left(session));
+  Lock::AcquireOptions acquire_options = acquire_options_of(options, ttl, options.fence);
+  acquire_options.wait = std::min(acquire_options.wait, time_left(session));
   HeldSignals held;
   InterruptibleClock clock(session.clock(), held);
   LockSlots slots = slots_of(session, options, clock);
-  const auto [answer, slot] = slots.acquire(wish);
+  const auto [answer, slot] = (Waiting(session, "waiting for the lock"), slots.acquire(acquire_options));
   JsonObject line("lock", options.name);
   line.boolean("acquired", answer.lease.has_value());
   add_slot(line, options, slot);
@@ -70,7 +68,7 @@ ExitStatus acquire(Session& session, const LockOptions& options) {
   if (!answer.lease) {
     if (session.output().mode() == OutputMode::value) {
       warn_of_copies(session, answer.copies);
-      return tell_busy(session, options, answer);
+      return report_busy(session, options, answer);
     }
     answer_from(session, line, from, {});
     return busy_exit(options.busy_status);
@@ -79,7 +77,7 @@ ExitStatus acquire(Session& session, const LockOptions& options) {
     held.check();
     answer_from(session, line, from, answer.lease->token);
   } catch (...) {
-    // The caller never saw the token, so release the lock instead of blocking others until it expires.
+    // The caller never sees the token, so release the lock instead of blocking others until it expires.
     give_up(slots.at(slot), *answer.lease);
     throw;
   }
@@ -110,11 +108,12 @@ ExitStatus renew(Session& session, const LockOptions& options) {
 }
 
 ExitStatus release(Session& session, const LockOptions& options) {
-  if (options.force == options.token.has_value()) throw InvalidInput("give either --token T or --force");
+  if (options.force == options.token.has_value())
+    throw InvalidInput("lock release needs --token or --force, which cannot be combined");
   if (!options.force && options.slot)
-    throw InvalidInput("--slot belongs to --force: a token says which slot it is of");
-  if (options.slot.value_or(0) >= most_lock_slots)
-    throw InvalidInput("--slot: give a number from 0 to " + std::to_string(most_lock_slots - 1));
+    throw InvalidInput("--slot needs --force: a token already names its slot");
+  if (options.slot.value_or(0) >= max_lock_slots)
+    throw InvalidInput("--slot: give a number from 0 to " + std::to_string(max_lock_slots - 1));
   const std::size_t slot = options.force ? options.slot.value_or(0) : slot_of(token_of(options));
   const HeldSignals held;
   Lock lock = lock_of(session, options, slot);
@@ -145,7 +144,7 @@ ExitStatus show_one(Session& session, const Lock::Shown& shown, std::optional<st
   return answer_yes_from(session, line, {server, shown.copies, "held"}, shown.held);
 }
 
-// A line per slot; held if any is.
+// Prints one line per slot. Returns ok if any slot is held.
 ExitStatus show_slots(Session& session, const LockOptions& options, const std::string& name) {
   const auto all = LockSlots(session.context_with_copies(), name, *options.slots).show();
   ExitStatus status = ExitStatus::no;
@@ -165,7 +164,7 @@ ExitStatus forget_one(Session& session, const std::string& name) {
   return answer_yes(session, line, yes);
 }
 
-// Each must be good for a lock.
+// Answers for several names. Each name must be valid for a lock.
 ExitStatus for_locks(Session& session, const LockOptions& options, const AnswerNames& answer) {
   const auto check = [&](const std::string& name) { Lock(session.context_with_copies(), name); };
   return for_names(session, options.names, check, answer);
@@ -177,7 +176,7 @@ ExitStatus forget(Session& session, const LockOptions& options) {
   });
 }
 
-// All that are held, as the servers list them.
+// Prints all locks that are held, as the servers list them.
 ExitStatus show_all(Session& session) {
   std::set<std::string> names;
   const auto take = [&](const LiveKey& key) {
@@ -193,12 +192,13 @@ ExitStatus show_all(Session& session) {
   for (std::size_t i = 0; i < all.size(); i += locks_per_window) {
     const std::span window = std::span(all).subspan(i, std::min(locks_per_window, all.size() - i));
     for (const auto& result : Lock::show(session.context_with_copies(), {window.begin(), window.end()})) {
-      if (result.failure) throw Failure(*result.failure);
+      if (result.failure) status = worse(status, session.output().failed(result.name, *result.failure));
       if (!result.held) continue;
       any = true;
       show_one(session, result);
     }
   }
+  session.output().report_errors();
   return any ? status : worse(status, ExitStatus::no);
 }
 
@@ -230,19 +230,21 @@ ExitStatus where(Session& session, const LockOptions& options) {
 void declare_taking(Verb& verb, const std::shared_ptr<LockOptions>& options, const char* ttl_help) {
   verb.argument("NAME", "the lock", &options->name)
       .option("--slots", "N",
-              "let up to N hold the lock at a time; all who use it must give the same N; default 1",
+              "let up to N callers, at most 256, hold the lock; all must give the same N; default 1",
               &options->slots)
       .option("--ttl", "D", ttl_help, &options->ttl)
       .option("-w,--wait", "D", "wait up to this long for the lock, or inf; default: do not wait",
               &options->wait)
-      .option("-E,--busy-exit", "N", "exit code if another process holds the lock; default 75",
+      .option("-E,--busy-exit", "N",
+              "exit code if another process holds the lock; default 75; with 0 nothing is printed either",
               &options->busy_status)
-      .option("--note", "TEXT", "shown to others with the holder", &options->note);
+      .option("--note", "TEXT", "a note of up to 1024 bytes, shown to others with the holder",
+              &options->note);
 }
 
 void declare_run(Command& command, const std::shared_ptr<LockOptions>& options) {
   command.verb("run", "run a command while holding a lock", run_locked, options)
-      .with(declare_taking, options, "how long the lock lives without a renewal; default 30s")
+      .with(declare_taking, options, "how long the lock lasts without a renewal; default 30s")
       .answer("lock acquired slot? slots? holder? server")
       .answer("lock acquired slot? slots? token fence server started_at renewals finished_at outcome @result")
       .answer("lock acquired without_lock @result")
@@ -256,8 +258,10 @@ void declare_run(Command& command, const std::shared_ptr<LockOptions>& options) 
       .option("--grace", "D", "time between TERM and KILL; default 5s, or a quarter of a ttl below 20s",
               &options->grace)
       .option("--max-run", "D", "stop the command after this long and exit with 124", &options->max_run)
-      .option("--min-hold", "D", "hold the lock for at least this long after the start", &options->min_hold)
-      .option("--once-per", "D", "after success, hold the lock until this long after the start",
+      .option("--min-hold", "D",
+              "hold the lock for at least this long after the start, even if the command ends sooner",
+              &options->min_hold)
+      .option("--once-per", "D", "after the command succeeds, hold the lock until this long after the start",
               &options->once_per)
       .choice("--if-down", "fail|run", "when no server answers: fail, or run without the lock; default fail",
               &options->if_down)
@@ -269,6 +273,10 @@ void declare_held(Command& command, const std::shared_ptr<LockOptions>& options)
   command.verb("acquire", "take a lock and print its token", acquire, options)
       .with(declare_taking, options, "time until the lock expires; default 60s")
       .answer("lock acquired slot? slots? @lease server @copies")
+      .field("ttl_s number the ttl in seconds")
+      .field(
+          "message string why a lock is busy whose time seems to be over: its key lives up to 2 seconds "
+          "longer")
       .answer("lock acquired slot? slots? holder? message? server @copies")
       .example("mcds lock acquire nightly --ttl 10m")
       .example("token=$(mcds lock acquire deploy -w 30s -o value) || exit")
@@ -278,17 +286,24 @@ void declare_held(Command& command, const std::shared_ptr<LockOptions>& options)
   command.verb("renew", "extend a lock you hold", renew, options)
       .answer("lock renewed @lease server")
       .answer("lock renewed reason server")
+      .field("ttl_s number the ttl in seconds")
+      .field("reason string why it was not renewed: not_owner or not_held")
       .example("mcds lock renew nightly --token \"$token\" --ttl 10m")
       .argument("NAME", "the lock", &options->name)
-      .option("--token", "T", "the token printed by acquire", &options->token)
-      .option("--ttl", "D", "the ttl from now; default: the ttl last used", &options->ttl);
+      .option("--token", "T", "the token printed by acquire; required", &options->token)
+      .option("--ttl", "D", "the ttl from now; default: the ttl last used, or 60s if it is not known",
+              &options->ttl);
   command.verb("release", "release a lock", release, options)
       .answer("lock released forced? holder? server @copies")
       .answer("lock released reason @copies")
+      .field("reason string why it was not released: not_owner or not_held")
+      .field(
+          "holder {host pid user note? acquired_at ttl_s? finished_at? slots?} who held the lock that "
+          "--force released")
       .example("mcds lock release nightly --token \"$token\"")
       .example("mcds lock release nightly --force")
       .argument("NAME", "the lock", &options->name)
-      .option("--token", "T", "the token printed by acquire", &options->token)
+      .option("--token", "T", "the token printed by acquire; required without --force", &options->token)
       .flag("--force", "release it regardless of its holder", options->force)
       .option("--slot", "K", "with --force: this slot of a lock with --slots; default 0", &options->slot);
 }
@@ -312,7 +327,7 @@ void give_up(Lock& lock, const Lease& lease) {
 
 Lock lock_of(Session& session, const LockOptions& options, std::size_t slot) {
   session.try_always();
-  return Lock::of_slot(session.context_with_copies(), options.name, slot, longest_ttl(session));
+  return Lock::of_slot(session.context_with_copies(), options.name, slot, max_ttl(session));
 }
 
 LockSlots slots_of(Session& session, const LockOptions& options, Clock& clock) {
@@ -321,10 +336,10 @@ LockSlots slots_of(Session& session, const LockOptions& options, Clock& clock) {
   return {{context.cluster, clock, context.random, context.key_prefix, context.copies},
           options.name,
           options.slots.value_or(1),
-          longest_ttl(session)};
+          max_ttl(session)};
 }
 
-ExitStatus tell_busy(Session& session, const LockOptions& options, const Lock::Answer& answer) {
+ExitStatus report_busy(Session& session, const LockOptions& options, const Lock::Answer& answer) {
   const ExitStatus status = busy_exit(options.busy_status);
   if (status == ExitStatus::ok) return status;
   const std::string holder = describe_holder(answer.holder);
@@ -345,28 +360,36 @@ void add_slot(JsonObject& object, const LockOptions& options, std::size_t slot) 
 
 void declare_lock(Command& command) {
   command.exits(
-      "1 not held, or not held by you|65 the lock is in use with another --slots, or the key of the "
-      "fencing token does not hold a number|69|71|73|75 another process holds the lock|76|79|80|124|126|127");
+      "1 not held, or not held by you|65 the lock is in use with another --slots, or the key of the fencing "
+      "token does not hold a number|69|71|73 the report cannot be written; a command that failed keeps its "
+      "own code|75 another process holds the lock|76|79 the lock was lost and the command was stopped|80 the "
+      "lock may or may not have been taken|124|126|127");
   const auto options = std::make_shared<LockOptions>();
   declare_run(command, options);
   declare_held(command, options);
   command.verb("show", "print who holds a lock, or all that are held; exit 1 if none is", show, options)
       .answer("lock held slot? holder? held_for_s? ttl_s? server? @copies")
+      .field(
+          "holder {host pid user note? acquired_at ttl_s? finished_at? slots?} who holds the lock; with "
+          "finished_at the holder has finished, and only the key is kept")
+      .field("ttl_s number seconds until the lock ends if it is not renewed; 0: only its key is still there")
       .example("mcds lock show nightly")
       .example("mcds lock show -o text")
       .optional_argument("NAME", "the locks; - reads one per line; default: all that are held",
                          dash(&options->names))
-      .option("--slots", "N", "a line for each slot of a lock that has several; exit 1 if none is held",
+      .option("--slots", "N",
+              "print a line for each slot of a lock that has several; exit with 1 if none is held",
               &options->slots);
   command.verb("forget", "remove the fences of locks that nobody holds", forget, options)
       .answer("lock forgotten reason?")
+      .field("reason string why not: held or missing")
       .example("mcds lock forget job-4711")
       .argument("NAME", "the locks; - reads one per line", dash(&options->names));
   command.verb("where", "print the key and server of a lock", where, options)
       .answer("@where")
       .example("mcds lock where nightly")
       .argument("NAME", "the locks; - reads one per line", dash(&options->names))
-      .option("--slots", "N", "a line for each slot of a lock that has several", &options->slots);
+      .option("--slots", "N", "print a line for each slot of a lock that has several", &options->slots);
 }
 
 }  // namespace mcds

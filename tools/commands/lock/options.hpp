@@ -1,4 +1,4 @@
-// What the two sources of `mcds lock` share.
+// Options and helpers that the sources of `mcds lock` share.
 #pragma once
 
 #include "common/structures/lock/slots.hpp"
@@ -24,20 +24,19 @@ struct LockOptions {
   std::vector<std::string> command;
 };
 
-// What is asked of the lock; throws InvalidInput.
-Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence);
+// Returns the parameters for acquiring the lock. Throws InvalidInput.
+Lock::AcquireOptions acquire_options_of(const LockOptions& options, Duration ttl, bool fence);
 Lock lock_of(Session& session, const LockOptions& options, std::size_t slot);
-// As many as --slots says, on a clock that signals interrupt.
+// Returns the number of slots that --slots gives, on a clock that signals interrupt.
 LockSlots slots_of(Session& session, const LockOptions& options, Clock& clock);
-// "slot" and "slots", where --slots was given.
+// Adds "slot" and "slots" if --slots was given.
 void add_slot(JsonObject& object, const LockOptions& options, std::size_t slot);
-// Until the command's deadline.
+// Returns the time until the command's deadline.
 Duration time_left(Session& session);
-// The lock must not stay taken: the command is interrupted. Throws UnknownOutcome, which names the token,
-// when that fails.
+// Releases the lock of an interrupted command. If that fails, throws UnknownOutcome with the token.
 void give_up(Lock& lock, const Lease& lease);
-// 75, or what -E says, with the holder on standard error.
-ExitStatus tell_busy(Session& session, const LockOptions& options, const Lock::Answer& answer);
+// Reports the holder on standard error. Returns 75 or the status that -E gives.
+ExitStatus report_busy(Session& session, const LockOptions& options, const Lock::Answer& answer);
 
 ExitStatus run_locked(Session& session, const LockOptions& options);
 

@@ -1,4 +1,4 @@
-// mcds lock run: hold a lock for the life of a child.
+// Implements mcds lock run: holds a lock while a child runs.
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -14,19 +14,24 @@ namespace {
 
 constexpr Duration default_ttl = std::chrono::seconds(30);
 constexpr Duration default_grace = std::chrono::seconds(5);
-constexpr Duration between_tries = std::chrono::milliseconds(100);
+constexpr Duration retry_delay = std::chrono::milliseconds(100);
 constexpr Duration time_to_renew = std::chrono::milliseconds(250);
 
 struct Times {
   Duration ttl, grace;
 };
 
-// The first renewal, at a third of the ttl, must be able to come before the child would have to be stopped.
+// Returns the times. The first renewal, at ttl / 3, must fit before the child would have to be stopped.
 Times times_of(const LockOptions& options) {
   const Duration ttl = options.ttl.value_or(default_ttl);
   const Duration grace = options.grace.value_or(std::min<Duration>(default_grace, ttl / 4));
-  const Duration needed = (grace + LeaseKeeper::margin + time_to_renew) * 3 / 2;
-  if (ttl < needed) {
+  const Duration unavoidable = LeaseKeeper::margin + time_to_renew;
+  if (ttl < (grace + unavoidable) * 3 / 2) {
+    // The usual grace is a quarter of the ttl until it reaches default_grace, so the bound is solved for the
+    // ttl: ttl = (ttl / 4 + unavoidable) * 3 / 2.
+    const Duration needed = options.grace
+                                ? (grace + unavoidable) * 3 / 2
+                                : std::min((default_grace + unavoidable) * 3 / 2, unavoidable * 12 / 5);
     throw InvalidInput("--ttl " + format_duration(ttl) + " is too short for --grace " +
                        format_duration(grace) +
                        ": the command must be stopped before the lock expires; at least " +
@@ -50,11 +55,11 @@ class LockedRun {
         options_(options),
         times_(times_of(options)),
         report_(report_in(options.report)),
-        wish_(wish_of(options, times_.ttl, true)) {
+        acquire_options_(acquire_options_of(options, times_.ttl, true)) {
     record_.bytes("lock", options.name);
-    // Those of a lock around us are not this one's.
+    // The variables of an outer lock do not belong to this one.
     for (const char* name : {"MCDS_LOCK_TOKEN", "MCDS_LOCK_FENCE", "MCDS_LOCK_SLOT"}) unsetenv(name);
-    // A name that is too long is reported before the command runs.
+    // A duration that is too long is reported before the command runs.
     for (const auto& hold : {options.min_hold, options.once_per}) {
       if (hold) Exptime::after(*hold + times_.ttl, session.clock().wall());
     }
@@ -62,14 +67,15 @@ class LockedRun {
 
   ExitStatus run() {
     try {
-      // Here, so that a wrong server list is reported as such.
+      // The lock is created here, so that a wrong server list is reported as such.
       lock_.emplace(lock_of(session_, options_, 0));
       for (const auto& hold : {options_.min_hold, options_.once_per}) {
         if (hold && *hold > Duration::zero()) lock_->check_ttl(*hold);
       }
       InterruptibleClock clock(session_.clock(), held_);
-      wish_.wait = std::min(wish_.wait, time_left(session_));
-      LockSlots::Answer taken = slots_of(session_, options_, clock).acquire(wish_);
+      acquire_options_.wait = std::min(acquire_options_.wait, time_left(session_));
+      LockSlots::Answer taken = (Waiting(session_, "waiting for the lock"),
+                                 slots_of(session_, options_, clock).acquire(acquire_options_));
       answer_ = std::move(taken.lock);
       slot_ = taken.slot;
       lock_.emplace(lock_of(session_, options_, slot_));
@@ -93,15 +99,15 @@ class LockedRun {
     if (!answer_.holder.empty()) record_.raw("holder", answer_.holder);
     record_.bytes("server", session_.server_address(answer_.server));
     report_.write(record_.text() + '\n');
-    return tell_busy(session_, options_, answer_);
+    return report_busy(session_, options_, answer_);
   }
 
   ExitStatus run_without_lock() {
-    const Guardian guardian;
+    const CleanupProcess cleanup;
     record_.boolean("acquired", false).boolean("without_lock", true);
     const ChildTime its_own(session_);
     const ChildResult result =
-        run_child(child_options(options_, times_.grace), session_.clock(), guardian, held_);
+        run_child(child_options(options_, times_.grace), session_.clock(), cleanup, held_);
     return finish(result);
   }
 
@@ -127,26 +133,26 @@ class LockedRun {
   }
 
   ChildResult run_child_under(const Lease& lease) {
-    const Guardian guardian;
+    const CleanupProcess cleanup;
     LeaseKeeper keeper(*lock_, lease,
                        {.ttl = times_.ttl,
                         .grace = times_.grace,
                         .stop_child = options_.on_lost == "term",
                         .warn = [this](std::string_view message) { session_.output().warning(message); }},
-                       session_.clock(), guardian);
+                       session_.clock(), cleanup);
     ChildOptions child = child_options(options_, times_.grace);
     child.environment.emplace_back("MCDS_LOCK_TOKEN", lease.token);
     child.environment.emplace_back("MCDS_LOCK_FENCE", std::to_string(*lease.fence));
     if (options_.slots) child.environment.emplace_back("MCDS_LOCK_SLOT", std::to_string(slot_));
     const ChildTime its_own(session_);
-    const ChildResult result = run_child(child, session_.clock(), guardian, held_, &keeper);
+    const ChildResult result = run_child(child, session_.clock(), cleanup, held_, &keeper);
     answer_.lease = keeper.finish();
     lost_ = keeper.lost() || result.reason == ChildResult::Reason::watch;
     record_.number("renewals", keeper.renewals());
     return result;
   }
 
-  // What becomes of the lock: given back, or left to expire by itself at the end of --min-hold or --once-per.
+  // Releases the lock, or lets it expire at the end of --min-hold or --once-per. Returns the outcome.
   std::string end_hold(const ChildResult& result, SteadyTime started) {
     if (lost_) return "lost";
     const bool success = result.reason == ChildResult::Reason::ended && result.exit_code() == 0;
@@ -161,21 +167,21 @@ class LockedRun {
           return lock_->leave(*answer_.lease, left()) == Lock::Renewal::renewed ? "kept" : "lost";
         return lock_->release(*answer_.lease).result == Lock::Freed::Result::released ? "released" : "lost";
       } catch (const Failure& failure) {
-        const bool is_to_stay = left() > Duration::zero();
-        if (is_to_stay && is_ours_a_while()) continue;
+        const bool must_keep = left() > Duration::zero();
+        if (must_keep && still_held_after_wait()) continue;
         session_.output().warning(
-            (is_to_stay ? "the lock could not be kept, and another run may begin when it expires: "
-                        : "the lock could not be released and will expire: ") +
+            (must_keep ? "the lock could not be extended; another run may start when it expires: "
+                       : "the lock could not be released; it expires after its ttl: ") +
             std::string(failure.what()));
         return "unknown";
       }
     }
   }
 
-  // Waits a little. False: the lock may have expired since, or we are to end.
-  bool is_ours_a_while() {
+  // Waits before a retry. Returns false if the lock may have expired since, or if the run must end.
+  bool still_held_after_wait() {
     try {
-      InterruptibleClock(session_.clock(), held_).sleep_for(between_tries);
+      InterruptibleClock(session_.clock(), held_).sleep_for(retry_delay);
     } catch (const Interrupted&) {
       return false;
     } catch (const Failure&) {
@@ -185,18 +191,18 @@ class LockedRun {
   }
 
   ExitStatus finish(const ChildResult& result) {
-    tell_failure(session_.output(), result);
+    report_failure(session_.output(), result);
     add_result(record_, result);
     return write_report(report_, record_, session_.output(), status_of(result));
   }
 
   Session& session_;
   const LockOptions& options_;
-  // From before anything is sent until the lock is given back.
+  // Held from before the first request until the lock is released.
   const HeldSignals held_;
   Times times_;
   OutputFile report_;
-  Lock::Wish wish_;
+  Lock::AcquireOptions acquire_options_;
   std::optional<Lock> lock_;
   Lock::Answer answer_;
   std::size_t slot_ = 0;
@@ -206,14 +212,14 @@ class LockedRun {
 
 }  // namespace
 
-Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence) {
+Lock::AcquireOptions acquire_options_of(const LockOptions& options, Duration ttl, bool fence) {
   static_cast<void>(busy_exit(options.busy_status));
-  Lock::Wish wish{.ttl = ttl, .holder = holder_here(options.note), .fence = fence};
-  // The holder of a lock taken by `acquire` is the script, beyond that command's end.
-  if (options.command.empty()) wish.holder.pid = static_cast<std::uint64_t>(getppid());
+  Lock::AcquireOptions acquire_options{.ttl = ttl, .holder = holder_here(options.note), .fence = fence};
+  // The holder of a lock taken by `acquire` is the script, which outlives that command.
+  if (options.command.empty()) acquire_options.holder.pid = static_cast<std::uint64_t>(getppid());
   if (options.wait)
-    wish.wait = *options.wait == "inf" ? Duration::max() : parse_duration(*options.wait, "-w");
-  return wish;
+    acquire_options.wait = *options.wait == "inf" ? Duration::max() : parse_duration(*options.wait, "-w");
+  return acquire_options;
 }
 
 ExitStatus run_locked(Session& session, const LockOptions& options) {

@@ -11,7 +11,7 @@ struct KeyAndBytes {
   std::optional<std::uint64_t> bytes;
 };
 
-// KEY, KEY<TAB>BYTES, or a JSON object as our commands print it.
+// Parses KEY, KEY<TAB>BYTES, or a JSON object as mcds prints it.
 KeyAndBytes of_key_line(std::string line) {
   std::optional<std::uint64_t> bytes;
   if (key_in_json(line)) {

@@ -1,4 +1,4 @@
-// mcds ring move: parsing and printing; what is copied, and how, stands in common/operations/move/move.hpp.
+// Implements mcds ring move: parsing and printing. The algorithm is in common/operations/move/move.hpp.
 #include "common/operations/move/move.hpp"
 
 #include "common/placement/guess.hpp"
@@ -17,7 +17,7 @@ struct RingMoveOptions {
   std::optional<std::string> rate;
   SelectedKeys selected;
   MoveOptions move;
-  bool list = false, even_astray = false;
+  bool list = false, even_misplaced = false;
 };
 
 MoveOptions options_of(Session& session, const RingMoveOptions& options) {
@@ -43,7 +43,7 @@ class Mover {
     session_.output().buffered(true);
     const std::uint64_t keys =
         move_.list([&](const TakeLiveKey& take) { return list_keys(session_, from_pool_, take); });
-    if (!options_.even_astray) expect_profile();
+    if (!options_.even_misplaced) expect_profile();
     warn();
     session_.end_by_signals();
     try {
@@ -58,24 +58,40 @@ class Mover {
   }
 
  private:
-  // A profile that is wrong copies about as many keys as the right one, to where no client looks.
+  // Throws if the profile does not fit the keys: a wrong profile would copy about as many keys as the right
+  // one, to places that no client reads.
   void expect_profile() {
     const auto objection = objection_to(*session_.placement(), session_.placement_options(), move_.sample());
-    if (objection)
+    if (!objection) return;
+    const auto moved =
+        std::ranges::count_if(move_.sample(), [this](const auto& one) { return is_moved(one); });
+    if (static_cast<std::size_t>(moved) * 20 >= move_.sample().size() * 19)
       throw Failure(ErrorCode::bad_data,
-                    "nothing is copied: " + *objection + "; find the client that wrote them with: " +
-                        printed_command(session_, "where --guess") + "; --even-astray moves anyway");
+                    "nothing is copied: the keys are already where --to places them, so this move is done");
+    throw Failure(ErrorCode::bad_data,
+                  "nothing is copied: " + *objection + "; find the client that wrote them with: " +
+                      printed_command(session_, "where --guess") + "; --even-astray moves anyway");
+  }
+
+  // Returns true if a client of the new list finds the key.
+  bool is_moved(const KeyLocation& key) const {
+    const Owners owners = other_.placement()->owners_of(key.key);
+    return std::ranges::any_of(owners.list, [&](const Owner& owner) {
+      return std::ranges::any_of(key.servers, [&](std::size_t server) {
+        return from_pool_[server].address() == to_pool_[owner.server].address();
+      });
+    });
   }
 
   void copy(std::uint64_t keys) {
     LeftItems left(session_, "items", keys, options_.list,
-                   [this](const LeftItem& item) { print_left(item); });
+                   [this](const KeptItem& item) { print_left(item); });
     began_copying_ = session_.clock().steady();
     move_.copy(left.watch());
     if (left.count() > 0) status_ = worse(status_, ExitStatus::problem);
     for (std::size_t i = 0; i < to_pool_.size(); ++i) {
-      if (is_target(i)) tell_incident(i);
-      tell_lost(i);
+      if (is_target(i)) report_event(i);
+      report_lost(i);
     }
   }
 
@@ -84,56 +100,57 @@ class Mover {
     return std::ranges::any_of(pairs, [&](const auto& pair) { return pair.first.second == server; });
   }
 
-  // What was copied may be gone since.
-  void tell_incident(std::size_t server) {
-    const auto& incident = move_.report().incidents[server];
-    if (!incident || (incident->evicted == 0 && !incident->restarted && !incident->flushed)) return;
-    JsonObject line = JsonObject("to", to_pool_[server].address()).number("evicted", incident->evicted);
-    line.boolean("restarted", incident->restarted).boolean("flushed", incident->flushed);
-    const std::string message =
-        incident->restarted ? "it was restarted during the move and lost what had been copied to it; move "
-                              "again without --again"
-        : incident->flushed
-            ? "it was flushed during the move and lost what had been copied to it; move again without --again"
-            : "it evicted " + std::to_string(incident->evicted) +
-                  (incident->evicted == 1 ? " item" : " items") +
-                  " during the move, copied ones or others; it needs more memory (-m)";
+  // Warns if items that were copied to the server may be gone since.
+  void report_event(std::size_t server) {
+    const auto& event = move_.report().restarts[server];
+    if (!event || (event->evicted == 0 && !event->restarted && !event->flushed)) return;
+    JsonObject line = JsonObject("to", to_pool_[server].address()).number("evicted", event->evicted);
+    line.boolean("restarted", event->restarted).boolean("flushed", event->flushed);
+    const std::string message = event->restarted ? "the server was restarted during the move and lost what "
+                                                   "had been copied to it; move again without --again"
+                                : event->flushed
+                                    ? "the server was flushed during the move and lost what had been copied "
+                                      "to it; move again without --again"
+                                    : "the server evicted " + std::to_string(event->evicted) +
+                                          (event->evicted == 1 ? " item" : " items") +
+                                          " during the move, copied ones or others; give it more memory (-m)";
     session_.output().answer(line.bytes("message", message), to_pool_[server].address());
     status_ = worse(status_, ExitStatus::problem);
   }
 
-  // By an earlier run.
-  void tell_lost(std::size_t server) {
+  // Warns of items that an earlier run copied and that are gone.
+  void report_lost(std::size_t server) {
     const std::uint64_t lost = move_.report().lost[server];
     if (lost == 0) return;
     JsonObject line = JsonObject("to", to_pool_[server].address()).number("lost", lost);
-    line.bytes("message", "it was restarted or flushed since " + std::to_string(lost) +
-                              " of these items were copied to it, or does not answer; to copy them again, "
-                              "move without --again, which brings back what clients of the new list removed");
+    line.bytes("message",
+               "the server was restarted or flushed since " + std::to_string(lost) +
+                   " of these items were copied to it, or does not answer; to copy them again, move without "
+                   "--again, which also restores what clients of the new list removed");
     session_.output().answer(line, to_pool_[server].address());
     status_ = worse(status_, ExitStatus::problem);
   }
 
-  // Of all servers that were copied to; nullopt: one does not tell.
+  // Returns the evictions of all servers that were copied to, or nullopt if one does not report them.
   std::optional<std::uint64_t> evicted() const {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < to_pool_.size(); ++i) {
       if (!is_target(i)) continue;
-      const auto& incident = move_.report().incidents[i];
-      if (!incident) return std::nullopt;
-      sum += incident->evicted;
+      const auto& event = move_.report().restarts[i];
+      if (!event) return std::nullopt;
+      sum += event->evicted;
     }
     return sum;
   }
 
-  // Servers whose keys are not known, or not for sure.
+  // Warns of servers whose keys are not known, or not reliably.
   void warn() {
     const MoveReport& report = move_.report();
     status_ = worse(status_, report_unlisted(session_, from_pool_, report.dumps));
-    std::uint64_t keys = 0, astray = 0, arrived = 0;
+    std::uint64_t keys = 0, misplaced = 0, arrived = 0;
     for (std::size_t i = 0; i < report.dumps.size(); ++i) {
       keys += report.servers[i].keys;
-      astray += report.servers[i].astray;
+      misplaced += report.servers[i].misplaced;
       arrived += report.servers[i].arrived;
       if (report.dumps[i].failure == nullptr && !report.dumps[i].by_table) {
         session_.output().warning(
@@ -144,15 +161,16 @@ class Mover {
     if (arrived > 0 && !options_.move.again && !move_.continues())
       session_.output().warning(
           std::to_string(arrived) +
-          " keys are already where only clients of the new list look, and are not overwritten; if an earlier "
-          "change of the pool left them, remove them first (mcds-ring(1), Procedure)");
-    if (astray * 2 > keys)
-      session_.output().warning("most keys are not where " + std::string(session_.placement()->profile()) +
-                                " places them, and stay; find the client that wrote them, for --as, with: " +
-                                printed_command(session_, "where --guess"));
+          " keys already exist on their new servers and were kept; if an earlier pool change left them "
+          "there, remove them with mcds where --prune --live --moved-from (mcds-ring-move(1), PROCEDURE)");
+    if (misplaced * 2 > keys)
+      session_.output().warning(
+          "most keys are not where " + std::string(session_.placement()->profile()) +
+          " places them and were not moved; find the client that wrote them, for --as, with: " +
+          printed_command(session_, "where --guess"));
   }
 
-  void print_left(const LeftItem& item) {
+  void print_left(const KeptItem& item) {
     JsonObject line = JsonObject("key", item.key).bytes("left", item.reason);
     line.bytes("from", from_pool_[item.from].address()).bytes("to", to_pool_[item.to].address());
     session_.output().answer_name(line.bytes("message", item.message), item.key);
@@ -168,7 +186,7 @@ class Mover {
     const MovedServer& server = move_.report().servers[index];
     JsonObject line = JsonObject("server", from_pool_[index].address()).number("keys", server.keys);
     line.number("stays", server.stays).number("moves", server.moves);
-    line.number("arrived", server.arrived).number("astray", server.astray).number("locks", server.locks);
+    line.number("arrived", server.arrived).number("astray", server.misplaced).number("locks", server.locks);
     session_.output().detail(line.boolean("complete", move_.report().dumps[index].complete));
   }
 
@@ -176,7 +194,7 @@ class Mover {
     line.number("keys", pair.keys).number("size_bytes", pair.size_bytes);
     if (options_.move.dry_run) return;
     line.number("copied", pair.copied).number("already", pair.already).number("updated", pair.updated);
-    line.number("united", pair.united).number("gone", pair.gone).number("left", pair.left);
+    line.number("united", pair.merged).number("gone", pair.gone).number("left", pair.left);
   }
 
   void print_pair(const std::pair<std::size_t, std::size_t>& servers, const MovedPair& pair) {
@@ -188,19 +206,19 @@ class Mover {
 
   void print_sum() {
     MovedPair all;
-    std::uint64_t astray = 0;
+    std::uint64_t misplaced = 0;
     for (const auto& [servers, pair] : move_.report().pairs) {
       all.keys += pair.keys, all.size_bytes += pair.size_bytes, all.copied += pair.copied;
-      all.already += pair.already, all.updated += pair.updated, all.united += pair.united;
+      all.already += pair.already, all.updated += pair.updated, all.merged += pair.merged;
       all.gone += pair.gone, all.left += pair.left, all.locks += pair.locks;
     }
     for (const MovedServer& server : move_.report().servers) {
-      astray += server.astray;
+      misplaced += server.misplaced;
       all.locks += server.locks;
     }
     JsonObject line;
     add(line, all);
-    line.number("astray", astray).number("locks", all.locks);
+    line.number("astray", misplaced).number("locks", all.locks);
     if (options_.move.dry_run) {
       line.boolean("dry_run", true);
       return session_.output().answer(line, std::to_string(all.keys));
@@ -211,7 +229,7 @@ class Mover {
     const Duration so_far = session_.clock().steady() - began_copying_;
     add_speed(line, cut ? so_far : move_.report().copying, move_.report().done);
     session_.add_unfinished(line);
-    session_.output().answer(line, std::to_string(all.copied + all.updated + all.united));
+    session_.output().answer(line, std::to_string(all.copied + all.updated + all.merged));
   }
 
   Session& session_;
@@ -247,19 +265,28 @@ void declare_ring_move(Verb& verb) {
       .answer("to evicted restarted flushed message")
       .answer("to lost:integer message")
       .answer("key left from to message")
+      .field("size_bytes integer size of these keys")
+      .field("complete boolean whether the server listed all its keys")
+      .field("lost integer items copied by an earlier run that this server has lost since")
+      .field("message string the loss, or why the item is left, in words")
+      .field("keys integer number of keys: listed by the server, or moving between these two")
+      .field("astray integer keys that neither list and profile place where they are, which are not copied")
+      .field("dry_run boolean true: nothing was moved")
+      .field("key bytes the key of an item that is left")
       .example("mcds ring move --to 10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4 --dry-run")
       .example("mcds ring move --to 10.0.0.1,10.0.0.2 --journal move.journal --rate 20000/s")
       .example("mcds ring move --as-to dalli --journal move.journal")
-      .option("--rate", "N/s", "copy at most N items per second", &options->rate)
-      .flag("--dry-run", "count what would be copied", options->move.dry_run)
+      .option("--rate", "N/s", "copy at most N items per second; default: no limit", &options->rate)
+      .flag("--dry-run", "count what would be copied, by pair of servers", options->move.dry_run)
       .option("--journal", "FILE",
-              "record in this file what was copied, to continue an ended run, and for --again",
+              "record the copied items in this file, to continue an ended run, and for --again",
               &options->move.journal)
-      .flag("--again", "copy what changed on the old servers since the run that wrote the journal",
+      .flag("--again", "copy the items that changed on the old servers since the run that wrote the journal",
             options->move.again)
-      .flag("--without-cas", "also between servers that run without cas (-C): stop the writers first",
+      .flag("--without-cas", "also move between servers that run without cas (-C); stop the writers first",
             options->move.without_cas)
-      .flag("--even-astray", "even if --as does not explain where the keys are", options->even_astray)
+      .flag("--even-astray", "move even if --as does not explain where the keys are; see mcds-pruning(7)",
+            options->even_misplaced)
       .flag("--list", "print a line for each key that is left; default: the first 20", options->list)
       .action(run_move, options);
 }

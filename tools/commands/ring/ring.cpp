@@ -1,10 +1,6 @@
-// mcds ring: how the keys divide over the servers. Asks no server but with --live.
+// Implements mcds ring: shows how the keys divide over the servers. Contacts servers only with --live.
 
-#include <array>
-
-#include "common/placement/ring/check.hpp"
-#include "common/placement/ring/shares.hpp"
-#include "tools/commands/commands.hpp"
+#include "common/cluster/libmemcached/configured.hpp"
 #include "tools/commands/ring/keys.hpp"
 #include "tools/commands/ring/svg.hpp"
 
@@ -12,23 +8,14 @@ namespace mcds {
 
 namespace {
 
-constexpr double bar_width = 40;
+constexpr std::size_t bar_width = 40;
 
 struct SharesOptions {
   std::optional<std::string> svg, keys;
   bool live = false;
 };
 
-// `share` of `full` as a bar of eighths of a character.
-std::string bar(double share, double full) {
-  static constexpr std::array eighths{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-  const auto length = static_cast<std::size_t>(share / full * bar_width * 8 + 0.5);
-  std::string text;
-  for (std::size_t i = 0; i < length / 8; ++i) text += "█";
-  return text + eighths[length % 8];
-}
-
-// The user's own keys per server; empty: none were asked for.
+// The user's own keys per server; empty if none were requested.
 struct OwnKeys {
   std::vector<std::uint64_t> counts;
   std::vector<bool> unlisted;
@@ -49,14 +36,14 @@ JsonObject describe(const Placement& placement, const RingShares& shares, const 
     line.number("weight", server.weight).real("share", share).real("fair", fair);
   }
   if (!shares.points.empty()) line.number("points", shares.points[index]);
-  // What a server has that did not list its keys is not known.
+  // The count of a server that did not list its keys is unknown.
   if (!keys.counts.empty())
     keys.unlisted[index] ? line.raw("keys", "null") : line.number("keys", keys.counts[index]);
-  if (for_people) return line.bytes("", bar(share, *std::ranges::max_element(shares.shares)));
+  if (for_people) return line.bytes("bar", bar(share / *std::ranges::max_element(shares.shares), bar_width));
   return line.bytes("method", shares.exact ? "arcs" : "counted").bytes("profile", placement.profile());
 }
 
-// The user's own keys, if there are any: counted, and dots of the drawing.
+// Counts the user's own keys, if any, and adds them to the drawing as dots.
 ExitStatus take_keys(Session& session, const SharesOptions& options, RingDrawing& drawing, OwnKeys& keys) {
   const Placement& placement = *session.placement();
   const TakeRingKey take = [&](const RingKey& key) {
@@ -67,7 +54,7 @@ ExitStatus take_keys(Session& session, const SharesOptions& options, RingDrawing
   return read_live_keys_of(session, take, &keys.unlisted);
 }
 
-// What `ring check` would find, in sentences.
+// Returns the findings of `ring check` as sentences.
 std::vector<std::string> problems_of(Session& session, const std::vector<std::uint64_t>& counts) {
   const Placement& placement = *session.placement();
   const PlacementOptions placing = session.placement_options();
@@ -81,7 +68,7 @@ std::vector<std::string> problems_of(Session& session, const std::vector<std::ui
   return problems;
 }
 
-// As the user named it: a pool of the config, or a file of another program.
+// Returns the pool's name as the user gave it: a pool of the config, or another program's file.
 std::string name_of_pool(Session& session) {
   const GlobalOptions& options = session.options();
   if (options.servers) return {};
@@ -95,7 +82,7 @@ std::string name_of_pool(Session& session) {
   return name.empty() ? name : "pool " + name;
 }
 
-// `2026-11-21 08:30 UTC`
+// Returns the time as `2026-11-21 08:30 UTC`.
 std::string date_now(Session& session) {
   std::string text = format_time(session.clock().wall()).substr(0, 16);
   text[10] = ' ';
@@ -103,10 +90,10 @@ std::string date_now(Session& session) {
 }
 
 ExitStatus show_shares(Session& session, const SharesOptions& options) {
-  if (options.keys && options.live) throw InvalidInput("give either --keys or --live, not both");
+  if (options.keys && options.live) throw InvalidInput("--keys and --live cannot be combined");
   const Placement& placement = *session.placement();
   const bool to_stdout = options.svg == "-";
-  // Opened before anything is computed, so that an unwritable file is reported early.
+  // The file is opened before anything is computed, so that an unwritable file is reported early.
   const OutputFile file(to_stdout ? std::nullopt : options.svg, "cannot write the drawing",
                         OutputFile::From::start);
   const RingShares shares = ring_shares(placement, session.key_prefix());
@@ -136,21 +123,31 @@ ExitStatus show_shares(Session& session, const SharesOptions& options) {
 void declare_ring_shares(Verb& verb) {
   const auto options = std::make_shared<SharesOptions>();
   verb.answer("server index name? weight share fair points? keys:integer|null? method profile")
+      .field("share number part of all keys that this server gets")
+      .field(
+          "keys integer|null how many of the counted keys are placed here; null: this server could not list "
+          "its keys")
+      .field(
+          "method string arcs: exact, from the ring; counted: from 100,000 sample keys, off by at most 0.5% "
+          "of all keys")
       .example("mcds ring")
       .example("mcds ring --as php-memcached -o text")
       .example("mcds ring --svg ring.svg --live")
       .option("--svg", "FILE", "draw the ring; -: print the drawing instead of the shares",
               dash(&options->svg))
-      .option("--keys", "FILE", "also count these keys per server, and draw them; -: standard input",
+      .option("--keys", "FILE", "also count these keys per server, and draw them; - reads standard input",
               dash(&options->keys))
-      .flag("--live", "the same for all keys that the servers hold now", options->live)
+      .flag("--live", "also count all keys that the servers hold now, and draw them", options->live)
       .action(show_shares, options);
 }
 
 void declare_ring(Command& command) {
   command.exits(
-      "2 mcds ring check found a problem, or more keys would move than --max-moved allows, or mcds ring "
-      "move left something, or a new server lost items meanwhile|65|66|69|73|75 the journal is in use|76|78");
+      "2 check found a problem, more keys would move than --max-moved allows, move left something, or a new "
+      "server lost items|65 a line is not a valid key, there are no keys to judge by, the journal is of "
+      "another move, or --as does not explain where the keys are|66 the keys cannot be read|69 a server does "
+      "not answer|73 the drawing or the journal cannot be written|75 the journal is in use|76 a server has "
+      "no command to list its keys, or move meets a server without cas|78");
   declare_ring_shares(command.itself());
   declare_ring_diff(command.verb("diff", "print which keys a change of pool or client would move"));
   declare_ring_move(
@@ -158,7 +155,7 @@ void declare_ring(Command& command) {
   declare_ring_check(command.verb("check", "check the pool for mistakes, as this client sees it"));
 }
 
-// mcds ring check: what is wrong with the pool as this client sees it.
+// Implements mcds ring check: finds faults of the pool as this client sees it.
 namespace {
 
 JsonObject describe(const Finding& finding, const Pool& pool) {
@@ -172,7 +169,7 @@ struct CheckOptions {
   bool live = false;
 };
 
-// Whether there are servers enough for the copies that structures are to have.
+// Reports if there are fewer servers than copies.
 std::vector<Finding> check_copies(Session& session) {
   try {
     static_cast<void>(session.copies());
@@ -182,7 +179,7 @@ std::vector<Finding> check_copies(Session& session) {
   return {};
 }
 
-// Per server: what it was found to hold, or what is placed on it.
+// Returns the number of keys per server: live keys that it holds, or given keys that are placed on it.
 std::vector<std::uint64_t> count_keys(Session& session, const CheckOptions& options,
                                       const Placement& placement, ExitStatus& status) {
   std::vector<std::uint64_t> counts(placement.pool().size());
@@ -194,24 +191,25 @@ std::vector<std::uint64_t> count_keys(Session& session, const CheckOptions& opti
 }
 
 ExitStatus run_check(Session& session, const CheckOptions& options) {
-  if (options.keys && options.live) throw InvalidInput("give either --keys or --live, not both");
+  if (options.keys && options.live) throw InvalidInput("--keys and --live cannot be combined");
   PlacementOptions placing = session.placement_options();
   placing.any_pool = true;
   const Pool& listed = session.pool().pool;
   const auto placement = make_placement(session.profile_name(), listed, placing);
   std::uint64_t problems = 0, notes = 0;
-  const auto tell = [&](const std::vector<Finding>& findings) {
+  const auto report = [&](const std::vector<Finding>& findings) {
     for (const Finding& finding : findings) {
       ++(finding.problem ? problems : notes);
       session.output().detail(describe(finding, placement->pool()));
     }
   };
-  tell(check_list(listed, *placement, placing));
-  tell(check_ring(*placement, placing));
-  tell(check_copies(session));
+  report(check_list(listed, *placement, placing));
+  report(check_ring(*placement, placing));
+  report(libmemcached::check_installed(listed, *placement));
+  report(check_copies(session));
   ExitStatus read = ExitStatus::ok;
   if (options.keys || options.live)
-    tell(check_counts(*placement, count_keys(session, options, *placement, read)));
+    report(check_counts(*placement, count_keys(session, options, *placement, read)));
   JsonObject summary =
       JsonObject().boolean("ok", problems == 0).number("problems", problems).number("notes", notes);
   summary.number("servers", placement->pool().size()).bytes("profile", placement->profile());
@@ -225,12 +223,15 @@ void declare_ring_check(Verb& verb) {
   const auto options = std::make_shared<CheckOptions>();
   verb.answer("check severity message servers")
       .answer("ok problems notes servers:integer profile")
+      .field("servers string[] the servers that it is about; of the summary, their number")
       .example("mcds ring check")
       .example("mcds --servers-from nutcracker:/etc/nutcracker.yml ring check -o text")
       .example("mcds -s 10.0.0.1/?3,10.0.0.2/?1 --as gomemcache ring check")
-      .option("--keys", "FILE", "also check whether these keys are distributed by weight; -: standard input",
+      .option("--keys", "FILE",
+              "also check whether these keys are distributed by weight; - reads standard input",
               dash(&options->keys))
-      .flag("--live", "the same for all keys that the servers hold now", options->live)
+      .flag("--live", "also check whether all keys that the servers hold now are distributed by weight",
+            options->live)
       .action(run_check, options);
 }
 

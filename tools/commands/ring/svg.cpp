@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "common/placement/ring/continuum.hpp"
-#include "tools/cli/cell_words.hpp"
+#include "tools/cli/cell_text.hpp"
 
 namespace mcds {
 
@@ -12,12 +12,12 @@ namespace {
 
 constexpr double pi = 3.14159265358979323846;
 
-// Sizes in the drawing's own pixels.
+// Sizes in pixels of the drawing.
 constexpr double centre_x = 390, centre_y = 475;
 constexpr double ring_radius = 262, ring_width = 62;          // the circle as it is
-constexpr double gathered_radius = 190, gathered_width = 46;  // each server's arcs side by side
+constexpr double gathered_radius = 190, gathered_width = 46;  // each server's arcs joined
 constexpr double dots_from = 302, dot_size = 2.3, dot_step = 5.6;
-constexpr std::size_t most_layers = 11;
+constexpr std::size_t max_layers = 11;
 constexpr double legend_x = 770, legend_width = 400, keys_width = 84;
 constexpr std::size_t label_length = 22;
 constexpr double rows_height = 700;
@@ -25,7 +25,7 @@ constexpr double picture_height = 880, problem_height = 22;
 
 using Colour = std::array<int, 3>;  // red, green and blue, 0…255
 
-// Evenly spaced hues of like strength, from blue over red, orange and green back to blue.
+// Evenly spaced hues of similar strength, from blue over red, orange and green back to blue.
 constexpr std::array<std::uint32_t, 24> wheel{0x3277c9, 0x546dc9, 0x6e65c5, 0x8560bf, 0x9b5db6, 0xb05daa,
                                               0xc3609c, 0xd4658c, 0xe26e7a, 0xeb7967, 0xef8553, 0xed933f,
                                               0xe4a02e, 0xd5ac28, 0xbfb532, 0xa3bb46, 0x81be5c, 0x56bd71,
@@ -41,7 +41,7 @@ Colour mixed(const Colour& a, const Colour& b, double part) {
   return result;
 }
 
-// Each server's own; of many servers, neighbours differ in brightness as well.
+// Returns the server's colour. With many servers, neighbours differ in brightness as well.
 Colour colour_of(std::size_t server, std::size_t servers) {
   const double place = static_cast<double>(server * wheel.size()) / static_cast<double>(servers);
   const auto below = static_cast<std::size_t>(place);
@@ -53,7 +53,7 @@ Colour colour_of(std::size_t server, std::size_t servers) {
   return shade < 0 ? mixed(pure, {0x14, 0x1c, 0x30}, -shade) : mixed(pure, {255, 255, 255}, shade);
 }
 
-// Whether what is written on it has to be dark.
+// Returns true if text on this colour must be dark.
 bool is_light(const Colour& colour) {
   return colour[0] * 3 + colour[1] * 6 + colour[2] > 1750;
 }
@@ -86,7 +86,7 @@ std::string point(double turn, double radius) {
   return px(centre_x + at.x * radius) + ' ' + px(centre_y + at.y * radius);
 }
 
-// Along the circle to `to`; in pieces, because SVG cannot draw more than half a circle unambiguously.
+// Adds an arc to `to`, in pieces: SVG cannot draw more than half a circle unambiguously.
 void add_curve(std::string& path, double from, double to, double radius) {
   const std::string size = px(radius);
   const int pieces = std::abs(to - from) > 0.45 ? 3 : 1;
@@ -96,8 +96,7 @@ void add_curve(std::string& path, double from, double to, double radius) {
   }
 }
 
-// A piece of a band of the circle. Filled, not stroked: the ends of a stroke of less than a pixel point
-// anywhere.
+// Returns a section of a ring, filled because the ends of a very short stroke have no defined direction.
 std::string band(double from, double to, double radius, double width) {
   const double outer = radius + width / 2, inner = radius - width / 2;
   std::string path = 'M' + point(from, outer);
@@ -114,13 +113,13 @@ std::string text_at(double x, double y, std::string_view style, std::string_view
          escaped(text) + "</text>\n";
 }
 
-// Of texts of one byte for each character.
+// Returns the text without its middle, if all of it is ASCII.
 std::string without_the_middle(const std::string& text, std::size_t most) {
   if (text.size() <= most || !std::ranges::all_of(text, [](char c) { return c > 0; })) return text;
   return text.substr(0, most / 2 - 1) + "…" + text.substr(text.size() - most / 2);
 }
 
-// How many characters all of these have in common at their ends, up to where a part of the name begins.
+// The number of characters that all labels have in common at either end, up to where a part of a name begins.
 struct CommonEnds {
   std::size_t head = 0, tail = 0;
 
@@ -237,7 +236,7 @@ class SvgWriter {
     double from = 0;
     for (std::size_t i = 0; i < servers_; ++i) {
       const double share = drawing_.shares.shares[i], to = from + share;
-      // A gap of the same width everywhere, but never more than half of a small share.
+      // Gaps have the same width everywhere, but take at most half of a small share.
       const double gap = share > 0.999 ? 0 : std::min(1.5 / (2 * pi * radius), share / 4);
       if (share > 0) svg_ += path(i, band(from + gap, to - gap, radius, width));
       if (servers_ <= 40 && share * 2 * pi * radius > 18) number((from + to) / 2, radius, i);
@@ -268,7 +267,7 @@ class SvgWriter {
     svg_ += text_at(centre_x, centre_y + 56, "head mid", "fullest: " + format_fixed(most, 2) + " × fair");
   }
 
-  // Keys in stacks outside the ring; one dot for several when the stacks would grow too high.
+  // Draws keys in stacks outside the ring. If they would grow too high, a dot stands for several keys.
   void dots() {
     if (drawing_.keys.empty()) return;
     const auto bins = static_cast<std::size_t>(2 * pi * dots_from / dot_step);
@@ -298,10 +297,10 @@ class SvgWriter {
     std::size_t per_dot = 1;
     for (const std::size_t factor : {1U, 2U, 5U}) {
       for (std::size_t size = factor; size < highest * 10; size *= 10) {
-        if ((highest + size - 1) / size <= most_layers && (per_dot == 1 || size < per_dot)) per_dot = size;
+        if ((highest + size - 1) / size <= max_layers && (per_dot == 1 || size < per_dot)) per_dot = size;
       }
     }
-    return highest <= most_layers ? 1 : per_dot;
+    return highest <= max_layers ? 1 : per_dot;
   }
 
   static void add_dot(std::string& circles, std::size_t bin, std::size_t layer, std::size_t bins) {
@@ -324,7 +323,7 @@ class SvgWriter {
     svg_ += "</g>\n";
   }
 
-  // Behind the key counts, if there are any.
+  // Returns the position after the key counts.
   double bar_x() const { return legend_width_ - 98; }
 
   void problems() {
@@ -349,7 +348,7 @@ class SvgWriter {
     bar(x + bar_x(), y, server, colour);
   }
 
-  // The share, and a line where the fair one would end.
+  // Draws the share, and a line where the fair share would end.
   void bar(double x, double y, std::size_t server, const Colour& colour) {
     const double width = 98, height = std::min(10.0, row_height_ * 0.4);
     const double most = std::max(*std::ranges::max_element(drawing_.shares.shares),
@@ -373,9 +372,9 @@ class SvgWriter {
   std::size_t servers_, columns_ = 1, rows_ = 1;
   double row_height_ = 0, legend_top_ = 0;
   double legend_width_ = legend_width;
-  std::vector<std::string> names_;     // the labels, short
-  std::vector<std::size_t> keys_;      // of each server
-  std::vector<std::string> problems_;  // in lines
+  std::vector<std::string> names_;     // the shortened labels
+  std::vector<std::size_t> keys_;      // keys of each server
+  std::vector<std::string> problems_;  // split into lines
   std::string svg_;
 };
 
@@ -388,8 +387,7 @@ std::string subtitle_of(const RingShares& shares) {
 
 }  // namespace
 
-// sin and cos of an eighth of a turn at most, by their series: libm is not linked, and every machine draws
-// the same.
+// Computes sine and cosine by their series: libm is not linked, and every machine must draw the same.
 UnitVector unit_vector(double turn) {
   turn -= static_cast<double>(static_cast<long long>(turn));
   const int quarter = static_cast<int>(turn * 4 + 0.5);  // the nearest axis
@@ -433,7 +431,8 @@ DrawnKey draw_key(const Placement& placement, const RingDrawing& drawing, std::s
   return {arc.from + (arc.to - arc.from) * (crc32(key) / 4294967296.0), server};
 }
 
-// First what all share is left out; then, of those that still read alike, what these share.
+// Parts that all labels share are removed first. Labels that still look the same are then shortened again
+// without the parts that these share.
 std::vector<std::string> short_labels(const std::vector<std::string>& labels, std::size_t most) {
   std::vector<const std::string*> all;
   for (const std::string& label : labels) all.push_back(&label);

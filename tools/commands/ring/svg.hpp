@@ -1,5 +1,5 @@
-// A ring as a drawing: the circle with its arcs outside, the same shares gathered inside, a legend, and keys
-// as dots. A pure function of its arguments: the same picture on every machine.
+// Draws a ring: the circle with its arcs outside, the shares gathered by server inside, a legend, and keys as
+// dots. The drawing depends only on the arguments: it is the same on every machine.
 #pragma once
 
 #include "common/placement/ring/shares.hpp"
@@ -8,7 +8,7 @@
 namespace mcds {
 
 struct DrawnKey {
-  double at;  // on the circle: 0…1, clockwise from the top
+  double at;  // position on the circle: 0…1, clockwise from the top
   std::size_t server;
 };
 
@@ -24,23 +24,23 @@ struct RingDrawing {
   RingShares shares;
   std::vector<DrawnArc> arcs;
   std::vector<DrawnKey> keys;
-  std::vector<std::string> problems;  // sentences, below the picture
-  std::string pool = {};              // its name, if it has one
-  std::string date = {};              // when it was drawn
+  std::vector<std::string> problems;  // sentences below the picture
+  std::string pool = {};              // its name, or empty
+  std::string date = {};              // date of the drawing
 };
 
-// Where the client has no circle, every server is one arc, in the order of the pool.
+// Returns the drawing. If the client has no circle, every server is one arc, in the order of the pool.
 RingDrawing draw_ring(const Placement& placement, const RingShares& shares);
-// Where a key stands in the drawing.
+// Returns the key's position in the drawing.
 DrawnKey draw_key(const Placement& placement, const RingDrawing& drawing, std::string_view key);
 
 std::string svg_of(const RingDrawing& drawing);
 
-// Labels of at most `most` characters: what all of them share at an end is left out before what tells them
-// apart.
+// Returns labels of at most `most` characters. The parts at either end that all labels share are removed
+// first, then parts that distinguish them.
 std::vector<std::string> short_labels(const std::vector<std::string>& labels, std::size_t most);
 
-// The point of the unit circle at `turn` (0…1, clockwise from the top; x to the right, y down).
+// Returns the point of the unit circle at `turn` (0…1, clockwise from the top; x to the right, y down).
 struct UnitVector {
   double x, y;
 };

@@ -1,4 +1,4 @@
-// mcds servers --clients: who has connections to the servers.
+// Implements mcds servers --clients: shows which clients are connected to the servers.
 #include "common/cluster/statistics.hpp"
 #include "tools/commands/servers/condition.hpp"
 
@@ -15,11 +15,12 @@ ExitStatus servers_clients(Session& session) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < pool.size(); ++i) {
     std::vector<ClientConnections> clients = clients_in(conditions[i].stats[0]);
-    if (clients.empty() && conditions[i].error.empty())  // not even ours
-      conditions[i].error = "it lists no connections", conditions[i].refused = true;
+    if (clients.empty() && conditions[i].error.empty())  // not even our own
+      conditions[i].error = "the server lists no connections", conditions[i].refused = true;
     for (ClientConnections& client : clients) rows.push_back({i, std::move(client)});
   }
   std::ranges::stable_sort(rows, std::greater{}, [](const Row& row) { return row.client.connections; });
+  session.output().keep_column("connections");
   for (const auto& [server, client] : rows) {
     JsonObject line("server", pool[server].address()), states;
     line.bytes("client", client.address).number("connections", client.connections);

@@ -23,7 +23,7 @@ std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::stri
       condition.error = replies[i].failure->message;
       condition.denied = replies[i].is(ReplyFailure::Kind::denied);
     }
-    // One that does not know `version` is up if it knows this.
+    // A server that does not know `version` is up if it answers this request.
     asked[i] = condition.error.empty() || replies[i].is(ReplyFailure::Kind::refused);
   }
   for (std::size_t argument = 0; argument < arguments.size(); ++argument) {

@@ -1,4 +1,4 @@
-// The forms of mcds servers, and what the servers of a pool say about themselves.
+// Declares the forms of mcds servers, and reads what the servers of a pool report about themselves.
 #pragma once
 
 #include <chrono>
@@ -12,23 +12,23 @@ namespace mcds {
 struct Condition {
   bool up = false;
   std::string version;
-  std::vector<std::string> stats;  // lines of `name value`, for each of the arguments asked for
-  std::optional<std::chrono::microseconds> round_trip;  // of its version; a new connection counts too
-  std::string error;                                    // why it is down, or gives no statistics
-  bool denied = false;                                  // it wants a login
-  bool refused = false;                                 // it is up and gives none of the statistics
+  std::vector<std::string> stats;                       // lines `name value`, for each requested argument
+  std::optional<std::chrono::microseconds> round_trip;  // of `version`, including any connect time
+  std::string error;                                    // why it is down, or has no statistics
+  bool denied = false;                                  // it requires a login
+  bool refused = false;                                 // it is up but refuses the statistics
 };
 
-// Versions and the statistics of all `arguments` ("": the general ones), each in one round trip to all
-// servers; who does not answer to the first is not asked for more. A proxy that closes the connection on
-// `stats` is up all the same; one that refused `before` is not asked again.
+// Returns the versions and the statistics of all `arguments` ("" for the general ones), each in one trip to
+// all servers. A server that does not answer the first request gets no more. A proxy that closes the
+// connection on `stats` still counts as up; one that refused in `before` is not queried again.
 std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::string>& arguments,
                                    const std::vector<Condition>& before = {});
 
-// Its address, position and name, and whether it is up.
+// Returns its address, position and name, and whether it is up.
 JsonObject server_line(const Server& server, std::size_t index, const Condition& condition);
 
-// 2: some are down; 69: all of them; 77: all of them want a login.
+// Returns 2 if some servers are down, 69 if all are, 77 if all require a login.
 ExitStatus status_of(const std::vector<Condition>& conditions);
 
 struct ServersOptions {
@@ -47,7 +47,7 @@ ExitStatus servers_clients(Session& session);
 // stats.cpp
 ExitStatus servers_stats(Session& session, const ServersOptions& options);
 
-// metrics.cpp: by the index of a server, when its certificate ends.
+// metrics.cpp. `certificate_ends` has the expiry of each server's certificate, by the server's index.
 std::string server_metrics(const Pool& pool, const std::vector<Condition>& conditions,
                            const std::map<std::size_t, WallTime>& certificate_ends);
 

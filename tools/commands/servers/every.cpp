@@ -1,12 +1,9 @@
-// mcds servers --every: rates of all servers and of the pool, again and again: one screen on a terminal,
-// lines elsewhere.
+// Implements mcds servers --every: repeats the rates of all servers and the pool, as a screen or as lines.
 #include <unistd.h>
-
-#include <array>
 
 #include "common/operations/doctor/checks.hpp"
 #include "common/operations/doctor/gather.hpp"
-#include "tools/cli/cell_words.hpp"
+#include "tools/cli/cell_text.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/text_table.hpp"
 #include "tools/commands/item/hot.hpp"
@@ -17,23 +14,23 @@ namespace mcds {
 
 namespace {
 
-constexpr auto shortest_interval = std::chrono::milliseconds(100);
+constexpr auto min_interval = std::chrono::milliseconds(100);
 constexpr std::size_t hottest_shown = 5, findings_shown = 5;
 
-// On a terminal, unless the user wants lines there, too.
+// Returns true on a terminal, unless the user wants lines there too.
 bool wants_screen(Session& session) {
   const bool chosen = session.options().output || environment("MCDS_OUTPUT") || session.config().output;
   if (isatty(STDOUT_FILENO) == 0 || session.options().quiet) return false;
   return session.output().mode() == OutputMode::text || !chosen;
 }
 
-// The hottest keys and prefixes of an interval.
+// The events of a key or a prefix in an interval.
 struct HotLine {
   std::string key;  // or a prefix
   bool is_prefix = false;
   std::uint64_t events = 0;
   double per_s = 0;
-  std::string server;  // of a key
+  std::string server;  // the server of a key
 };
 
 constexpr std::string_view prefix_ends = ":/.|";
@@ -43,8 +40,8 @@ std::string_view prefix_of(std::string_view key) {
   return end == std::string_view::npos ? std::string_view() : key.substr(0, end + 1);
 }
 
-// Watches all servers for so long, or until `goes_on` says false; keys first, then prefixes, the hottest
-// first. A prefix ends with the first of : / . | in a key. Servers that cannot be watched are left out.
+// Watches all servers for `longest`, or until `goes_on` returns false. Returns keys, then prefixes, each with
+// the hottest first. A prefix ends with the first of : / . | in a key. Omits servers that cannot be watched.
 std::vector<HotLine> watch_hottest(Session& session, Duration longest, std::size_t count,
                                    const std::function<bool()>& goes_on) {
   auto reading = LineStreamOptions::of(session.connect_options());
@@ -66,7 +63,7 @@ std::vector<HotLine> watch_hottest(Session& session, Duration longest, std::size
   const double seconds = std::chrono::duration<double>(session.clock().steady() - began).count();
   std::vector<HotLine> lines;
   const auto take = [&](const HotKeys& from, bool is_prefix) {
-    for (const HotKey& hot : from.hottest(KeyFigure::events, count)) {
+    for (const HotKey& hot : from.hottest(KeyMetric::events, count)) {
       const std::uint64_t events = hot.counts.events();
       lines.push_back({hot.key, is_prefix, events, seconds > 0 ? static_cast<double>(events) / seconds : 0,
                        is_prefix ? std::string() : visible(pool[hot.server].label())});
@@ -77,11 +74,11 @@ std::vector<HotLine> watch_hottest(Session& session, Duration longest, std::size
   return lines;
 }
 
-// One screen: servers as rows, columns by importance as far as the width goes.
+// The screen has one row per server, and as many columns as fit, the most important first.
 
 struct ServerRow {
   std::string name;  // never cut
-  JsonObject line;   // as `servers --every` has it
+  JsonObject line;   // as in `servers --every`
 };
 
 struct Column {
@@ -90,7 +87,7 @@ struct Column {
   enum class Form { number, bytes, share, time, used } form;
 };
 
-// The most important first.
+// The columns, the most important first.
 constexpr std::array columns_of_the_screen{
     Column{"get/s", "gets_per_s", Column::Form::number},
     Column{"hit", "hit_ratio", Column::Form::share},
@@ -108,69 +105,92 @@ constexpr std::array columns_of_the_screen{
     Column{"of conns", "max_connections", Column::Form::number},
     Column{"no conns", "listen_disabled", Column::Form::number},
 };
-constexpr std::size_t between = 2, indent_below = 4, least_columns = 3;
-
-// 3 or 4 digits and a letter: 950, 12.3k, 1.20M.
-std::string short_number(double value, double step) {
-  static constexpr std::array letters{"", "k", "M", "G", "T"};
-  std::size_t letter = 0;
-  for (; value >= step && letter + 1 < letters.size(); ++letter) value /= step;
-  const int digits =
-      letter == 0   ? (value < 10 && value != static_cast<double>(static_cast<std::uint64_t>(value)) ? 1 : 0)
-      : value < 10  ? 2
-      : value < 100 ? 1
-                    : 0;
-  return format_fixed(value, digits) + letters[letter];
-}
-
-std::string cell_of(const JsonObject& line, const Column& column) {
-  const std::string text = line.text();
-  const auto number = [&](const char* field) -> std::optional<double> {
-    const auto json = json_field(text, field);
-    return json ? parse_double(*json) : std::nullopt;
-  };
-  const auto value = number(column.field);
-  if (!value) return "-";
-  switch (column.form) {
-    case Column::Form::number: return short_number(*value, 1000);
-    case Column::Form::bytes: return short_number(*value, 1024);
-    case Column::Form::time:
-      return cell_words(column.field, std::to_string(static_cast<std::uint64_t>(*value)), {});
-    case Column::Form::share: return format_fixed(*value * 100, 1) + '%';
-    case Column::Form::used: break;
-  }
-  const auto limit = number("limit_bytes");
-  return limit && *limit > 0 ? format_fixed(*value / *limit * 100, 0) + '%' : short_number(*value, 1024);
-}
+constexpr std::size_t between = 2, indent_below = 4, min_columns = 3, used_bar = 8, bars_from = 80;
 
 std::string right(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, shown_width(text)), ' ') + text;
 }
 
-// Why there are no figures.
+std::string red(const std::string& text) {
+  return red_begins + text + red_ends;
+}
+
+std::optional<double> figure_in(const std::string& line, std::string_view field) {
+  const auto json = json_field(line, field);
+  return json ? parse_double(*json) : std::nullopt;
+}
+
+constexpr std::array trouble{"evictions_per_s", "out_of_memory", "listen_disabled"};
+
+std::string cell_of(const JsonObject& line, const Column& column, bool bars) {
+  const std::string text = line.text();
+  const auto value = figure_in(text, column.field);
+  if (!value) return "-";
+  const auto whole = static_cast<std::uint64_t>(*value + 0.5);
+  const auto bytes = [&] { return cell_text("used_bytes", std::to_string(whole), {}); };
+  switch (column.form) {
+    case Column::Form::number: {
+      const bool small = *value < 10 && *value != static_cast<double>(whole);
+      const std::string number = small ? format_fixed(*value, 1) : grouped(whole);
+      return *value > 0 && std::ranges::count(trouble, std::string_view(column.field)) > 0 ? red(number)
+                                                                                           : number;
+    }
+    case Column::Form::bytes: return bytes();
+    case Column::Form::time: return cell_text(column.field, std::to_string(whole), {});
+    case Column::Form::share: return format_fixed(*value * 100, 1) + '%';
+    case Column::Form::used: break;
+  }
+  const auto limit = figure_in(text, "limit_bytes");
+  if (!limit || *limit <= 0) return bytes();
+  const std::string share = right(format_fixed(*value / *limit * 100, 0) + '%', 4);
+  if (!bars) return share;
+  const std::string drawn = bar(*value / *limit, used_bar);
+  return drawn + std::string(used_bar - shown_width(drawn), ' ') + ' ' + share;
+}
+
+// The fields by which servers can be sorted, highest first. Servers that are down precede all others.
+struct Order {
+  const char* title;
+  const char* field;
+};
+constexpr std::array orders{Order{"trouble", ""}, Order{"get/s", "gets_per_s"}, Order{"set/s", "sets_per_s"},
+                            Order{"used", "used_bytes"}, Order{"rtt", "rtt_us"}};
+
+std::pair<bool, double> rank_of(const ServerRow& row, const Order& order) {
+  const std::string line = row.line.text();
+  double value = figure_in(line, order.field).value_or(0);
+  if (*order.field == '\0') {
+    for (const char* field : trouble) value += figure_in(line, field).value_or(0);
+  }
+  return {json_field(line, "up") == "false", value};
+}
+
+// Returns the reason why a server has no values.
 std::string state_of(const JsonObject& line) {
   const std::string text = line.text();
   const auto error = json_field(text, "error");
-  if (error) return (json_field(text, "up") == "false" ? "down: " : "") + json_unquote(*error).value_or("");
-  return json_field(text, "restarted") ? "restarted" : "";
+  if (error)
+    return red((json_field(text, "up") == "false" ? "down: " : "") +
+               visible(json_unquote(*error).value_or("")));
+  return json_field(text, "restarted") ? red("restarted") : "";
 }
 
 struct Cells {
-  std::vector<std::vector<std::string>> rows;  // of each server, by column
+  std::vector<std::vector<std::string>> rows;  // per server, by column
   std::vector<std::size_t> widths;
 
-  explicit Cells(const std::vector<ServerRow>& servers) {
+  Cells(const std::vector<ServerRow>& servers, bool bars) {
     for (const Column& column : columns_of_the_screen) widths.push_back(shown_width(column.title));
     for (const ServerRow& server : servers) {
       auto& row = rows.emplace_back();
       for (std::size_t i = 0; i < columns_of_the_screen.size(); ++i) {
-        row.push_back(cell_of(server.line, columns_of_the_screen[i]));
-        // Wide enough for what comes at the next look, so that columns stay where they are.
+        row.push_back(cell_of(server.line, columns_of_the_screen[i], bars));
+        // A column is wide enough for later values, so that columns do not move.
         widths[i] = std::max({widths[i], shown_width(row.back()), std::size_t{5}});
       }
     }
   }
-  // How many columns fit behind so many places.
+  // Returns how many columns fit after the position `from`.
   std::size_t fitting(std::size_t from, std::size_t width) const {
     std::size_t count = 0;
     for (; count < widths.size() && from + between + widths[count] <= width; ++count)
@@ -179,18 +199,18 @@ struct Cells {
   }
 };
 
-// The head and a row for each server, no line wider than `width` unless a name is; where a name leaves no
-// room for figures, they stand below it. At most `height` lines: the rows that do not fit are counted in the
-// last one.
+// Returns the header and a row for each server. No line is wider than `width`, except for a long name; if a
+// name leaves no room for values, they are printed below it. At most `height` lines are returned: the last
+// one counts the rows that do not fit.
 std::vector<std::string> server_lines(const std::vector<ServerRow>& rows, std::size_t width,
                                       std::size_t height) {
-  const Cells cells(rows);
+  const Cells cells(rows, width >= bars_from);
   std::size_t names = shown_width("server");
   for (const ServerRow& row : rows) names = std::max(names, shown_width(row.name));
   std::size_t start = names, count = cells.fitting(names, width);
-  const bool below = count < least_columns;
+  const bool below = count < min_columns;
   if (below) start = indent_below, count = cells.fitting(indent_below, width);
-  const auto figures = [&](auto text_of) {
+  const auto metrics = [&](auto text_of) {
     std::string text;
     for (std::size_t i = 0; i < count; ++i)
       text += std::string(between, ' ') + right(text_of(i), cells.widths[i]);
@@ -200,7 +220,7 @@ std::vector<std::string> server_lines(const std::vector<ServerRow>& rows, std::s
     return name + std::string(start - std::min(start, shown_width(name)), ' ');
   };
   std::vector<std::string> lines{padded("server") +
-                                 figures([](std::size_t i) { return columns_of_the_screen[i].title; })};
+                                 metrics([](std::size_t i) { return columns_of_the_screen[i].title; })};
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::size_t needed = below ? 2 : 1;
     if (i + 1 < rows.size() && lines.size() + needed + 1 > height) {
@@ -208,7 +228,7 @@ std::vector<std::string> server_lines(const std::vector<ServerRow>& rows, std::s
       break;
     }
     const std::string state = state_of(rows[i].line);
-    const std::string rest = state.empty() ? figures([&](std::size_t at) { return cells.rows[i][at]; })
+    const std::string rest = state.empty() ? metrics([&](std::size_t at) { return cells.rows[i][at]; })
                                            : std::string(between, ' ') + state;
     if (below) lines.push_back(rows[i].name);
     lines.push_back((below ? std::string(start, ' ') : padded(rows[i].name)) + rest);
@@ -221,16 +241,18 @@ class Observer {
   Observer(Session& session, const ServersOptions& options)
       : session_(session), options_(options), pool_(session.placement()->pool()), before_(pool_.size()) {
     if (wants_screen(session)) screen_.emplace();
-    pause_.watch_keys(screen_ ? screen_->keys() : -1);
+    pause_.watch_keys(screen_ ? screen_->keys() : -1, [this](char key) { return on_key(key); });
   }
 
-  // Whether to look again; waits until then, and looks at keys and for faults meanwhile if that is wanted.
+  // Waits until `next`, watching keys and checking for faults if requested. Returns false if it is time to
+  // end.
   bool wait(SteadyTime next) {
     const auto left = [&] { return std::max<Duration>(next - session_.clock().steady(), Duration::zero()); };
     bool goes_on = true;
-    // On a busy machine nothing may be left of the interval: what is watched is half of it at least.
+    // On a busy machine nothing may be left of the interval, so at least half an interval is watched.
     if (options_.hot) {
-      hottest_ = watch_hottest(session_, std::max<Duration>(left(), *options_.every / 2), hottest_shown,
+      hottest_ = watch_hottest(session_, std::max<Duration>(left(), *options_.every / 2),
+                               screen_ ? screen_size().height : hottest_shown,
                                [&] { return goes_on = pause_.wait(Duration::zero()); });
     }
     if (options_.find && goes_on) {
@@ -242,10 +264,12 @@ class Observer {
                               .interval = options_.hot ? *options_.every / 2 : left(),
                               .wait = [&](Duration time) { return goes_on = pause_.wait(time); }});
     }
-    return goes_on && pause_.wait(left());
+    goes_on = goes_on && pause_.wait(left());
+    while (goes_on && paused_) goes_on = pause_.wait(*options_.every);
+    return goes_on;
   }
 
-  // The worst that a server is in now.
+  // Reads all servers and prints them if `print` is true. Returns the worst status of a server.
   ExitStatus look(bool print) {
     std::vector<Condition> conditions = ask_servers(session_.cluster(), {"", "items"}, conditions_);
     const SteadyTime at = session_.clock().steady();
@@ -263,8 +287,14 @@ class Observer {
       before_[i] = now;
     }
     if (print) rows.push_back(row_of_pool(up, all));
-    if (print && screen_) show(rows, up);
     if (print && !screen_) print_lines(rows, conditions);
+    if (print && screen_) {
+      rows_ = std::move(rows);
+      title_ = format_time(session_.clock().wall()).substr(0, 19) + "Z  " + std::to_string(up) + " of " +
+               std::to_string(pool_.size()) + " up, every " + format_duration(*options_.every);
+      title_[10] = ' ';
+      show();
+    }
     conditions_ = std::move(conditions);
     return status;
   }
@@ -305,47 +335,109 @@ class Observer {
       if (!hot.is_prefix) line.bytes("server", hot.server);
       session_.output().detail(line);
     }
-    for (const doctor::Symptom& symptom : findings()) {
-      JsonObject line("finding", symptom.check->name);
-      line.bytes("severity", doctor::name_of(symptom.severity));
-      session_.output().detail(line.strings("servers", labels_of(pool_, symptom.servers)));
+    for (const doctor::CheckResult& check_result : findings()) {
+      JsonObject line("finding", check_result.check->name);
+      line.bytes("severity", doctor::name_of(check_result.severity));
+      session_.output().detail(line.strings("servers", labels_of(pool_, check_result.servers)));
     }
     session_.output().next_table();
   }
 
-  void show(const std::vector<ServerRow>& rows, std::size_t up) {
-    const ScreenSize size = screen_size();
-    std::string time = format_time(session_.clock().wall());
-    time[10] = ' ';
-    std::vector<std::string> below;
-    for (const HotLine& hot : hottest_)
-      below.push_back(format_fixed(hot.per_s, 0) + "/s  " + visible(hot.key) +
-                      (hot.is_prefix ? "*" : "  on " + hot.server));
-    if (!hottest_.empty()) below.insert(below.begin(), {"", "hottest keys, and prefixes*"});
-    const std::vector<doctor::Symptom> found = findings();
-    if (options_.find)
-      below.insert(below.end(), {"", !seen_ ? "looking …" : found.empty() ? "found: nothing" : "found"});
-    for (const doctor::Symptom& symptom : found) {
-      std::string servers;
-      for (const std::string& name : labels_of(pool_, symptom.servers, true)) servers += ' ' + name;
-      below.push_back(std::string(doctor::name_of(symptom.severity)) + ": " + symptom.check->name + servers);
+  // Returns the sum of all servers, followed by the servers that the filter accepts.
+  std::vector<ServerRow> arranged() const {
+    std::vector<ServerRow> rows{rows_.back()};
+    std::copy_if(rows_.begin(), rows_.end() - 1, std::back_inserter(rows),
+                 [&](const ServerRow& row) { return row.name.find(filter_) != std::string::npos; });
+    std::stable_sort(rows.begin() + 1, rows.end(), [&](const ServerRow& one, const ServerRow& other) {
+      return rank_of(one, orders[order_]) > rank_of(other, orders[order_]);
+    });
+    return rows;
+  }
+
+  // Returns at most `most` lines: as many keys as fit above the hottest prefixes.
+  std::vector<std::string> hot_lines(std::size_t most) const {
+    std::vector<HotLine> chosen, prefixes;
+    for (const HotLine& hot : hottest_) {
+      if ((hot.key + ' ' + hot.server).find(filter_) == std::string::npos) continue;
+      (hot.is_prefix ? prefixes : chosen).push_back(hot);
     }
-    std::vector<std::string> lines{time.substr(0, 19) + "Z  " + std::to_string(up) + " of " +
-                                   std::to_string(pool_.size()) + " up, every " +
-                                   format_duration(*options_.every) + "  (q ends it)"};
-    const std::size_t room =
-        size.height > below.size() + 4 ? size.height - below.size() - 1 : size.height - 1;
-    for (std::string& line : server_lines(rows, size.width, room)) lines.push_back(std::move(line));
+    prefixes.resize(std::min({prefixes.size(), hottest_shown, most / 2}));
+    chosen.resize(std::min(chosen.size(), most - prefixes.size()));
+    chosen.insert(chosen.end(), prefixes.begin(), prefixes.end());
+    const auto rate = [](const HotLine& hot) { return grouped(static_cast<std::uint64_t>(hot.per_s + 0.5)); };
+    std::size_t widest = 0;
+    for (const HotLine& hot : chosen) widest = std::max(widest, rate(hot).size());
+    std::vector<std::string> lines;
+    for (const HotLine& hot : chosen)
+      lines.push_back(right(rate(hot), widest) + "/s  " + visible(hot.key) +
+                      (hot.is_prefix ? "*" : "  on " + hot.server));
+    return lines;
+  }
+
+  std::vector<std::string> found_lines() const {
+    if (!options_.find) return {};
+    const std::vector<doctor::CheckResult> found = findings();
+    std::vector<std::string> lines{"", !seen_ ? "looking …" : found.empty() ? "found: nothing" : "found"};
+    for (const doctor::CheckResult& check_result : found) {
+      lines.push_back(std::string(doctor::name_of(check_result.severity)) + ": " + check_result.check->name);
+      for (const std::string& name : labels_of(pool_, check_result.servers, true)) lines.back() += ' ' + name;
+    }
+    return lines;
+  }
+
+  void show() {
+    const ScreenSize size = screen_size();
+    std::vector<std::string> lines{title_};
+    if (order_ != 0) lines[0] += std::string(", by ") + orders[order_].title;
+    if (edits_ || !filter_.empty()) lines[0] += "  /" + visible(filter_) + (edits_ ? "_" : "");
+    lines[0] += paused_ ? "  paused" : "  h: help, q: quit";
+    const std::vector<std::string> below =
+        helps_ ? std::vector<
+                     std::string>{"",
+                                  "s  sort by trouble, get/s, set/s, used, rtt in turn",
+                                  "/  show servers and keys with this text; Enter ends it, Esc clears it",
+                                  "p  pause, and go on",
+                                  "h  this help",
+                                  "q  quit"}
+               : found_lines();
+    const std::size_t hot = helps_ ? 0 : hot_lines(hottest_shown + 2).size();
+    const std::size_t taken = below.size() + (hot == 0 ? 0 : hot + 2);
+    const std::size_t room = size.height > taken + 4 ? size.height - taken - 1 : size.height - 1;
+    for (std::string& line : server_lines(arranged(), size.width, room)) lines.push_back(std::move(line));
+    const std::size_t used = lines.size() + below.size() + 2;
+    if (hot > 0 && used < size.height) {
+      lines.insert(lines.end(), {"", "hottest keys, and prefixes*"});
+      for (std::string& line : hot_lines(size.height - used)) lines.push_back(std::move(line));
+    }
     lines.insert(lines.end(), below.begin(), below.end());
     screen_->show(lines);
   }
 
-  // Only what is worse than a note.
-  std::vector<doctor::Symptom> findings() const {
+  // Returns false if the key ends the command.
+  bool on_key(char key) {
+    if (edits_) {
+      if (key == '\n' || key == '\033') edits_ = false;
+      if (key == '\033') filter_.clear();
+      if (key == '\x7f' && !filter_.empty()) filter_.pop_back();
+      if (key != '\x7f' && static_cast<unsigned char>(key) >= ' ') filter_ += key;
+    } else {
+      if (key == 'q' || key == 'Q') return false;
+      if (key == 's') order_ = (order_ + 1) % orders.size();
+      if (key == 'p') paused_ = !paused_;
+      if (key == 'h' || key == '?') helps_ = !helps_;
+      if (key == '/') edits_ = true, filter_.clear();
+    }
+    if (!rows_.empty()) show();
+    return true;
+  }
+
+  // Returns the findings that are worse than a note.
+  std::vector<doctor::CheckResult> findings() const {
     if (!seen_) return {};
     auto all = doctor::diagnose(*seen_, [](const doctor::Check&) { return true; });
-    std::erase_if(all,
-                  [](const doctor::Symptom& symptom) { return symptom.severity == doctor::Severity::note; });
+    std::erase_if(all, [](const doctor::CheckResult& check_result) {
+      return check_result.severity == doctor::Severity::note;
+    });
     if (all.size() > findings_shown) all.resize(findings_shown);
     return all;
   }
@@ -355,23 +447,28 @@ class Observer {
   const Pool& pool_;
   Pause pause_{session_.deadline()};
   std::optional<Screen> screen_;
-  std::vector<Condition> conditions_;  // at the last look
+  std::vector<Condition> conditions_;  // of the last reading
   std::vector<std::optional<Sample>> before_;
   std::vector<HotLine> hottest_;
   std::optional<doctor::Examination> seen_;
+  // The state of the screen, which keys can change.
+  std::vector<ServerRow> rows_;
+  std::string title_, filter_;
+  std::size_t order_ = 0;
+  bool edits_ = false, helps_ = false, paused_ = false;
 };
 
 }  // namespace
 
 ExitStatus servers_every(Session& session, const ServersOptions& options) {
-  if (*options.every < shortest_interval) throw InvalidInput("--every must be at least 100ms");
+  if (*options.every < min_interval) throw InvalidInput("--every must be at least 100ms");
   if (options.count == 0) throw InvalidInput("-n must be at least 1");
   session.try_always();
   Observer observer(session, options);
   ExitStatus status = observer.look(false);
   SteadyTime next = session.clock().steady();
   for (std::uint64_t looks = 0; !options.count || looks < *options.count; ++looks) {
-    // A look that takes longer than an interval is followed by the next whole one.
+    // If a reading takes longer than an interval, the missed intervals are skipped.
     next = std::max(next + *options.every, session.clock().steady());
     if (!observer.wait(next)) break;
     status = observer.look(true);

@@ -6,15 +6,15 @@ namespace mcds {
 
 namespace {
 
-// A field of the answer and memcached's name for its figure. What counts up from the server's start is shown
-// as a rate, by how much more it is, or as its share of the figure before it; the rest as it is now.
+// A field of the answer and memcached's name for it. A value that counts from the server's start is shown as
+// a rate, as its increase, or as its share of the previous value; others are shown as they are.
 enum class ShownAs { rate, share, now, more };
 struct RateField {
   const char* name;
   const char* statistic;
   ShownAs shown_as;
 };
-constexpr std::array<RateField, Sample::figures> rate_fields{{
+constexpr std::array<RateField, Sample::metrics> rate_fields{{
     {"gets_per_s", "cmd_get", ShownAs::rate},
     {"hit_ratio", "get_hits", ShownAs::share},
     {"sets_per_s", "cmd_set", ShownAs::rate},
@@ -28,10 +28,10 @@ constexpr std::array<RateField, Sample::figures> rate_fields{{
     {"connections", "curr_connections", ShownAs::now},
     {"max_connections", "max_connections", ShownAs::now},
     {"listen_disabled", "listen_disabled_num", ShownAs::more},
-    {"out_of_memory", "outofmemory", ShownAs::more},  // counted by slab class
+    {"out_of_memory", "outofmemory", ShownAs::more},  // counted per slab class
 }};
 
-// `items:5:outofmemory 12`, of all classes.
+// Returns the sum over all classes of `items:5:outofmemory 12`.
 std::uint64_t out_of_memory_in(std::string_view items) {
   std::uint64_t sum = 0;
   for_each_statistic(items, [&](std::string_view name, std::string_view value) {
@@ -52,7 +52,7 @@ Sample Sample::of(SteadyTime at, std::string_view stats, std::string_view items)
   sample.at = at;
   sample.process = statistic_number(stats, "pid").value_or(0);
   sample.uptime_s = statistic_number(stats, "uptime").value_or(0);
-  for (std::size_t i = 0; i < Sample::figures; ++i)
+  for (std::size_t i = 0; i < Sample::metrics; ++i)
     sample.values[i] = statistic_number(stats, rate_fields[i].statistic);
   if (!stats.empty()) sample.values.back() = out_of_memory_in(items);
   return sample;
@@ -61,34 +61,34 @@ Sample Sample::of(SteadyTime at, std::string_view stats, std::string_view items)
 Rates::Rates(const Sample& before, const Sample& now)
     : restarted_(before.process != now.process || before.uptime_s > now.uptime_s) {
   const double seconds = std::chrono::duration<double>(now.at - before.at).count();
-  for (std::size_t i = 0; i < Sample::figures; ++i) {
+  for (std::size_t i = 0; i < Sample::metrics; ++i) {
     const auto &was = before.values[i], &is = now.values[i];
-    if (rate_fields[i].shown_as == ShownAs::now) figures_[i].now = is;
-    // `stats reset` sets them back.
+    if (rate_fields[i].shown_as == ShownAs::now) metrics_[i].now = is;
+    // `stats reset` sets counters back.
     if (restarted_ || seconds <= 0 || !was || !is || *is < *was) continue;
-    figures_[i].more = *is - *was;
-    figures_[i].per_s = static_cast<double>(*is - *was) / seconds;
+    metrics_[i].more = *is - *was;
+    metrics_[i].per_s = static_cast<double>(*is - *was) / seconds;
   }
 }
 
 void Rates::add(const Rates& other) {
-  for (std::size_t i = 0; i < Sample::figures; ++i) {
-    add_known(figures_[i].now, other.figures_[i].now);
-    add_known(figures_[i].more, other.figures_[i].more);
-    add_known(figures_[i].per_s, other.figures_[i].per_s);
+  for (std::size_t i = 0; i < Sample::metrics; ++i) {
+    add_known(metrics_[i].now, other.metrics_[i].now);
+    add_known(metrics_[i].more, other.metrics_[i].more);
+    add_known(metrics_[i].per_s, other.metrics_[i].per_s);
   }
 }
 
 void Rates::describe(JsonObject& line) const {
-  for (std::size_t i = 0; i < Sample::figures; ++i) {
+  for (std::size_t i = 0; i < Sample::metrics; ++i) {
     const auto& [name, statistic, shown_as] = rate_fields[i];
-    const Figure& figure = figures_[i];
-    if (shown_as == ShownAs::rate && figure.per_s) line.raw(name, format_fixed(*figure.per_s, 1));
-    if (shown_as == ShownAs::now && figure.now) line.number(name, *figure.now);
-    if (shown_as == ShownAs::more && figure.more) line.number(name, *figure.more);
-    if (shown_as != ShownAs::share || figures_[i - 1].more.value_or(0) == 0 || !figure.more) continue;
+    const Metric& metric = metrics_[i];
+    if (shown_as == ShownAs::rate && metric.per_s) line.raw(name, format_fixed(*metric.per_s, 1));
+    if (shown_as == ShownAs::now && metric.now) line.number(name, *metric.now);
+    if (shown_as == ShownAs::more && metric.more) line.number(name, *metric.more);
+    if (shown_as != ShownAs::share || metrics_[i - 1].more.value_or(0) == 0 || !metric.more) continue;
     line.raw(name,
-             format_fixed(static_cast<double>(*figure.more) / static_cast<double>(*figures_[i - 1].more), 4));
+             format_fixed(static_cast<double>(*metric.more) / static_cast<double>(*metrics_[i - 1].more), 4));
   }
 }
 

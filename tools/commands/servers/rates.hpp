@@ -1,4 +1,4 @@
-// What happened at a server between two looks at its statistics.
+// Computes rates at a server from two readings of its statistics.
 #pragma once
 
 #include <array>
@@ -7,38 +7,38 @@
 
 namespace mcds {
 
-// The figures of one look; unset: the server does not report it.
+// The values of one reading. A value is unset if the server does not report it.
 struct Sample {
-  static constexpr std::size_t figures = 14;  // those of the table in rates.cpp
+  static constexpr std::size_t metrics = 14;  // rows of the table in rates.cpp
 
   SteadyTime at{};
-  std::uint64_t process = 0;  // its pid, and 0 if it does not say
+  std::uint64_t process = 0;  // its pid, or 0 if it does not report it
   std::uint64_t uptime_s = 0;
-  std::array<std::optional<std::uint64_t>, figures> values{};
+  std::array<std::optional<std::uint64_t>, metrics> values{};
 
-  // Of the texts of `stats` and `stats items`.
+  // Parses the texts of `stats` and `stats items`.
   static Sample of(SteadyTime at, std::string_view stats, std::string_view items);
 };
 
 class Rates {
  public:
   Rates() = default;
-  // A server that was restarted between the two has no rates.
+  // Computes the rates between two readings. A server that was restarted in between has no rates.
   Rates(const Sample& before, const Sample& now);
 
   bool restarted() const { return restarted_; }
-  // Of a whole pool: the sums of those that report a figure.
+  // Adds another server's rates: each value of a pool is the sum over the servers that report it.
   void add(const Rates& other);
-  // The fields of `servers --every`; what is not known is left out.
+  // Adds the fields of `servers --every`. Unknown values are left out.
   void describe(JsonObject& line) const;
 
  private:
-  struct Figure {
-    std::optional<std::uint64_t> now, more;  // more: than at the first look
+  struct Metric {
+    std::optional<std::uint64_t> now, more;  // more: the increase since the first reading
     std::optional<double> per_s;
   };
   bool restarted_ = false;
-  std::array<Figure, Sample::figures> figures_{};
+  std::array<Metric, Sample::metrics> metrics_{};
 };
 
 }  // namespace mcds

@@ -1,4 +1,4 @@
-// mcds servers --stats: the statistics as the servers give them.
+// Implements mcds servers --stats: prints the statistics as the servers report them.
 #include <set>
 
 #include "common/cluster/statistics.hpp"
@@ -8,9 +8,9 @@ namespace mcds {
 
 namespace {
 
-constexpr std::uint64_t largest_exact = 1ULL << 53;
+constexpr std::uint64_t max_exact = 1ULL << 53;
 
-// What changes something, or lists keys.
+// Arguments that change something or list keys.
 constexpr std::array refused{"reset", "detail", "sizes_enable", "sizes_disable", "cachedump"};
 
 void check(const std::string& argument) {
@@ -20,7 +20,7 @@ void check(const std::string& argument) {
   if (!word)
     throw InvalidInput("--stats: '" + visible(argument) + "' is not the name of statistics, such as items");
   if (std::ranges::find(refused, argument) != refused.end())
-    throw InvalidInput("--stats only reads; `stats " + argument + "` does something else");
+    throw InvalidInput("--stats only reads, but 'stats " + argument + "' changes the server");
 }
 
 struct Statistic {
@@ -35,10 +35,10 @@ std::vector<Statistic> statistics_in(std::string_view lines) {
   return all;
 }
 
-// Numbers as numbers, as far as JSON's readers keep them exactly.
+// Adds a value as a number if readers of JSON keep it exactly.
 void add(JsonObject& line, const Statistic& statistic) {
   const auto number = parse_u64(statistic.value);
-  const bool exact = number ? *number <= largest_exact && std::to_string(*number) == statistic.value
+  const bool exact = number ? *number <= max_exact && std::to_string(*number) == statistic.value
                             : statistic.value.find('.') != std::string_view::npos &&
                                   parse_double(std::string(statistic.value)) && is_json(statistic.value);
   if (exact)
@@ -63,7 +63,7 @@ void print_lines(Session& session, const std::vector<Condition>& conditions) {
   }
 }
 
-// For people: a row for each statistic, a column for each server.
+// Prints a table for people: one row per statistic, one column per server.
 void print_table(Session& session, const std::vector<Condition>& conditions) {
   const Pool& pool = session.placement()->pool();
   std::vector<std::vector<Statistic>> columns;

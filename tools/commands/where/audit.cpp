@@ -1,13 +1,11 @@
-// mcds where --probe --live: every key that the servers list, against where it belongs.
+// Implements mcds where --probe --live: compares every key that the servers list with the place where it
+// belongs.
 //
-// Where a key lies is known from the servers' lists. Only keys that several servers list are asked for, to
-// compare their values. A list may have any length: what is more than some megabytes is kept on disk.
-#include "common/cluster/keys/live.hpp"
-#include "common/operations/listings.hpp"
+// The servers' lists say where a key is. Only keys that several servers list are read, to compare their
+// values. A list may have any length: the part beyond some megabytes is kept on disk.
 #include "common/placement/key_hash.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/live_dump.hpp"
-#include "tools/commands/where/options.hpp"
 #include "tools/commands/where/probe.hpp"
 
 namespace mcds {
@@ -24,7 +22,7 @@ class Audit {
         placement_(*placements.front()),
         probe_(session, options, placements) {}
 
-  // False: not every server listed all its keys, so that what is missing on one may be there.
+  // Reads the lists. Returns false if a server did not list all its keys: a key that is missing may be on it.
   bool read() {
     const auto results = list_keys(session_, placement_.pool(), [&](const LiveKey& key) {
       take(key);
@@ -63,7 +61,7 @@ class Audit {
     const PlacedKey part = placed(name, session_.key_prefix());
     const Owners owners = key_owners(session_, placement_, part);
     listing.owner = owners.has(key.server);
-    // One of which nothing else is seen than that it is listed where it belongs is right, and needs no name.
+    // A key that is listed only where it belongs is right, and its name need not be kept.
     listings_.add(listing, listing.owner && owners.list.size() == 1 ? std::string_view() : name);
     if (listing.owner) return;
     auto& pair = pairs_[{key.server, owners.list.front().server}];
@@ -76,16 +74,16 @@ class Audit {
     }
   }
 
-  // An application's key that its client keeps under its own name on one server.
+  // Returns true for an application's key that its client keeps under its own name on one server.
   bool is_plain(std::string_view key) const {
     return placement_.has_plain_owners() && !keeps_copies(session_, placement_, session_.copies()) &&
            !structure_named(key.substr(session_.key_prefix().size()));
   }
 
-  // A key that one server lists, or several that are all there is to it.
+  // Judges a key by the list entries for it.
   ExitStatus judge(std::span<const Listing> group, const std::string& name) {
     if (name.empty()) {
-      // Where it belongs, and nowhere else.
+      // The key is where it belongs, and nowhere else.
       probe_.count_ok();
       return ExitStatus::ok;
     }
@@ -114,7 +112,7 @@ class Audit {
   const Placement& placement_;
   Probe probe_;
   Listings listings_;
-  std::map<std::pair<std::size_t, std::size_t>, Sum> pairs_;  // where it is, where it belongs
+  std::map<std::pair<std::size_t, std::size_t>, Sum> pairs_;  // by actual server and owner
   std::vector<JsonObject> examples_;
 };
 

@@ -1,5 +1,4 @@
-// mcds where --guess: which client put the keys where they are.
-#include "common/placement/guess.hpp"
+// Implements mcds where --guess: finds which client put the keys where they are.
 
 #include "common/cluster/keys/probe.hpp"
 #include "common/placement/profiles/profile.hpp"
@@ -11,18 +10,18 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t keys_per_trip = 16;
-constexpr std::size_t most_shown = 5;
+constexpr std::size_t max_shown = 5;
 constexpr std::uint64_t usual_sample = 2000;
 
-// Asks every server for the keys; those found nowhere say nothing.
-class Seeker {
+// Reads the keys from every server. A key that no server has is not used.
+class KeyLocator {
  public:
-  Seeker(Session& session, const WhereOptions& options)
+  KeyLocator(Session& session, const WhereOptions& options)
       : session_(session),
         most_(options.sample.value_or(usual_sample)),
         selection_(options.selected.of(session)) {}
 
-  // Until enough are found.
+  // Adds a key, until enough keys are found.
   ExitStatus add(const std::string& key) {
     if (found_.size() < most_ && selection_.has(key)) keys_.push_back(key);
     return keys_.size() == keys_per_trip ? run() : ExitStatus::ok;
@@ -36,10 +35,10 @@ class Seeker {
     return ExitStatus::ok;
   }
 
-  const Sightings& found() const { return found_; }
+  const KeyLocations& found() const { return found_; }
   std::uint64_t nowhere() const { return nowhere_; }
-  // Throws when no server answers.
-  void tell_silent_servers() const {
+  // Throws if no server answers.
+  void report_silent_servers() const {
     if (silent_.size() == session_.cluster().placement().pool().size() && found_.empty()) {
       throw NotApplied(ErrorCode::unavailable, silent_.begin()->second,
                        session_.server_address(silent_.begin()->first));
@@ -50,15 +49,15 @@ class Seeker {
 
  private:
   void note(const std::string& key, const KeyCopies& copies) {
-    Sighting sighting{key, {}};
+    KeyLocation location{key, {}};
     for (const KeyCopy& copy : copies) {
-      if (copy.found()) sighting.servers.push_back(copy.server);
+      if (copy.found()) location.servers.push_back(copy.server);
       if (copy.state == KeyCopy::State::unanswered) silent_.emplace(copy.server, copy.error);
     }
-    if (sighting.servers.empty()) {
+    if (location.servers.empty()) {
       ++nowhere_;
     } else {
-      found_.push_back(std::move(sighting));
+      found_.push_back(std::move(location));
     }
   }
 
@@ -66,30 +65,30 @@ class Seeker {
   std::size_t most_;
   KeySelection selection_;
   std::vector<std::string> keys_;
-  Sightings found_;
+  KeyLocations found_;
   std::uint64_t nowhere_ = 0;
   std::map<std::size_t, std::string> silent_;
 };
 
-struct Sought {
-  Sightings sightings;
-  ExitStatus status;  // of the lines that could be no key
+struct LocationSearch {
+  KeyLocations locations;
+  ExitStatus status;  // of lines that cannot be keys
 };
 
-Sought seek(Session& session, const WhereOptions& options) {
-  Seeker seeker(session, options);
+LocationSearch locate(Session& session, const WhereOptions& options) {
+  KeyLocator locator(session, options);
   const ExitStatus status = for_each_key(
-      session, {session.placement()}, options, [&](const std::string& key) { return seeker.add(key); },
-      [&] { return seeker.run(); });
-  seeker.tell_silent_servers();
-  if (seeker.nowhere() > 0) {
-    session.output().warning(std::to_string(seeker.nowhere()) +
+      session, {session.placement()}, options, [&](const std::string& key) { return locator.add(key); },
+      [&] { return locator.run(); });
+  locator.report_silent_servers();
+  if (locator.nowhere() > 0) {
+    session.output().warning(std::to_string(locator.nowhere()) +
                              " of the keys are on no server and are ignored");
   }
-  return {seeker.found(), status};
+  return {locator.found(), status};
 }
 
-// To four digits.
+// Rounds to four digits.
 double share_of(double part) {
   return static_cast<double>(static_cast<std::uint64_t>(part * 10000 + 0.5)) / 10000;
 }
@@ -100,7 +99,7 @@ JsonObject describe(const Candidate& candidate, std::size_t keys, bool best, std
       JsonObject("profile", profile.name)
           .real("agreement", share_of(static_cast<double>(candidate.explained) / static_cast<double>(keys)));
   line.number("explained", candidate.explained).number("keys", keys);
-  line.real("by_chance", share_of(candidate.by_luck));
+  line.real("by_chance", share_of(candidate.by_chance));
   const char* when = best ? "told_apart_after" : "behind_after";
   if (candidate.keys_needed) line.number(when, *candidate.keys_needed);
   if (!candidate.keys_needed) line.raw(when, "null");
@@ -112,26 +111,26 @@ JsonObject describe(const Candidate& candidate, std::size_t keys, bool best, std
   return line;
 }
 
-// With the prefix, where it has one.
+// Returns the profile's name, and its prefix if it has one.
 std::string writer_name(const Candidate& candidate) {
   return std::string(candidate.profiles.front()) +
          (candidate.prefix.empty() ? "" : " with the prefix '" + visible(candidate.prefix) + "'");
 }
 
-// Returns those that are no writers and explain more than chance does.
+// Returns the candidates that are not writers and explain more than chance does.
 std::vector<std::size_t> others_than(const std::vector<Writer>& writers,
                                      const std::vector<Candidate>& candidates) {
   std::vector<std::size_t> others;
-  for (std::size_t i = 0; i < candidates.size() && others.size() + writers.size() < most_shown; ++i) {
+  for (std::size_t i = 0; i < candidates.size() && others.size() + writers.size() < max_shown; ++i) {
     const bool wrote = std::ranges::any_of(writers, [&](const Writer& writer) {
       return candidates[writer.candidate].profiles.front() == candidates[i].profiles.front();
     });
-    if (!wrote && !candidates[i].is_luck()) others.push_back(i);
+    if (!wrote && !candidates[i].is_chance()) others.push_back(i);
   }
   return others;
 }
 
-// Prints the writers first; a bare answer is one name.
+// Prints the writers first. The bare answer is a single name.
 void print_candidates(Session& session, const std::vector<Candidate>& candidates,
                       const std::vector<Writer>& writers, std::size_t keys) {
   const bool one = session.output().mode() == OutputMode::value;
@@ -144,7 +143,7 @@ void print_candidates(Session& session, const std::vector<Candidate>& candidates
   for (const std::size_t i : others_than(writers, candidates)) print(i, std::nullopt);
 }
 
-// Returns the setting of the second writer's client that places keys as the first does, or else the first's.
+// Returns the second writer's profile that places keys as the first writer does, or else the first's.
 const Profile& profile_to_set(const std::vector<Candidate>& candidates, const std::vector<Writer>& writers) {
   const auto& alike = candidates[writers.front().candidate].profiles;
   const Profile& second = profile_named(candidates[writers.back().candidate].profiles.front());
@@ -164,7 +163,7 @@ std::vector<std::string_view> other_clients(const std::vector<std::string_view>&
   return others;
 }
 
-// Prints who wrote what share, the others, and what to set, in lines of 80 columns.
+// Prints the writers with their shares, the other candidates, and the setting to use, in lines of 80 columns.
 void print_text(Session& session, const std::vector<Candidate>& candidates,
                 const std::vector<Writer>& writers, std::size_t keys, bool certain) {
   std::string text;
@@ -190,7 +189,7 @@ void print_text(Session& session, const std::vector<Candidate>& candidates,
   if (!others.empty()) line("not them", 0);
   for (const std::size_t i : others)
     line(writer_name(candidates[i]) + ' ' + percent(candidates[i].explained, candidates[i].keys()) +
-             ", by chance " + format_percent(candidates[i].by_luck),
+             ", by chance " + format_percent(candidates[i].by_chance),
          2);
   const Profile& set = profile_to_set(candidates, writers);
   const Candidate& first = candidates[writers.front().candidate];
@@ -200,12 +199,11 @@ void print_text(Session& session, const std::vector<Candidate>& candidates,
   session.output().raw(text);
 }
 
-// A second client that wrote many of the keys again elsewhere: the first one explains every key all the same.
-// Adds it.
+// Adds a second client that wrote many keys to other servers too. The first still explains every key.
 std::vector<Writer> writer_of_others(std::vector<Candidate>& candidates, const Pool& pool,
-                                     const PlacementOptions& placing, const Sightings& sightings) {
-  const Sightings others = other_copies(candidates.front(), pool, placing, sightings);
-  if (others.size() * 20 < sightings.size()) return {};
+                                     const PlacementOptions& placing, const KeyLocations& locations) {
+  const KeyLocations others = other_copies(candidates.front(), pool, placing, locations);
+  if (others.size() * 20 < locations.size()) return {};
   const auto of_others = guess_profiles(pool, placing, others);
   if (of_others.empty() || !is_certain(of_others)) return {};
   const auto explained = static_cast<double>(candidates.front().explained);
@@ -214,7 +212,7 @@ std::vector<Writer> writer_of_others(std::vector<Candidate>& candidates, const P
   return {{0, explained / (explained + added)}, {candidates.size() - 1, added / (explained + added)}};
 }
 
-// The pool with localhost for 127.0.0.1, and the reverse: clients hash the name as it is written.
+// Returns the pool with localhost for 127.0.0.1, and the reverse: clients hash the name as it is written.
 Pool spelled_otherwise(Pool pool) {
   for (Server& server : pool) {
     if (server.host == "localhost" || server.host == "127.0.0.1")
@@ -223,18 +221,18 @@ Pool spelled_otherwise(Pool pool) {
   return pool;
 }
 
-// What finds the client if only the spelling is wrong; empty: nothing does.
-std::string spelling_hint(const Pool& pool, const PlacementOptions& placing, const Sightings& sightings) {
+// Returns a hint if the other spelling explains the keys, otherwise an empty string.
+std::string spelling_hint(const Pool& pool, const PlacementOptions& placing, const KeyLocations& locations) {
   const Pool other = spelled_otherwise(pool);
   if (other == pool) return "";
-  const auto candidates = guess_profiles(other, placing, sightings);
+  const auto candidates = guess_profiles(other, placing, locations);
   if (candidates.empty() || !is_certain(candidates)) return "";
   const auto changed =
       std::mismatch(pool.begin(), pool.end(), other.begin(),
                     [](const Server& one, const Server& another) { return one.host == another.host; });
   return "the client that wrote these keys calls " + changed.first->host + " " + changed.second->host +
          ": with that spelling " + std::string(candidates.front().profiles.front()) + " explains " +
-         std::to_string(candidates.front().explained) + " of " + std::to_string(sightings.size()) +
+         std::to_string(candidates.front().explained) + " of " + std::to_string(locations.size()) +
          " keys; list the servers as the client does";
 }
 
@@ -260,6 +258,9 @@ std::string why_not(const std::vector<Candidate>& candidates, const std::vector<
     return std::string(best.not_elsewhere.front()) + " places these keys as " +
            std::string(best.profiles.front()) +
            " does with this number of servers, but not with one more: find out which client it is";
+  if (keys >= 10 && best.by_chance >= 0.9)
+    return "nearly all of the " + std::to_string(keys) +
+           " keys are on one server: their writer may know no other; list the servers that it has";
   return "too few keys to be certain (" + std::to_string(keys) + "); give more of them";
 }
 
@@ -269,14 +270,14 @@ void warn_of_another_client(Session& session, const Placement& placement) {
   const Pool& pool = placement.pool();
   if (pool.size() < 2) return;
   const PlacementOptions placing = session.placement_options();
-  const Sightings sightings = live_sample(session, pool, usual_sample, false);
+  const KeyLocations locations = live_sample(session, pool, usual_sample, false);
   const auto candidates =
-      sightings.empty() ? std::vector<Candidate>() : guess_profiles(pool, placing, sightings);
+      locations.empty() ? std::vector<Candidate>() : guess_profiles(pool, placing, locations);
   const bool found = !candidates.empty() && is_certain(candidates);
   session.output().warning(
-      "most live keys are not where " + std::string(placement.profile()) + " looks; " +
-      (found ? "they are where " + std::string(candidates.front().profiles.front()) +
-                   " puts them: give --as " + std::string(candidates.front().profiles.front())
+      "most live keys are not on the servers that " + std::string(placement.profile()) + " selects; " +
+      (found ? "the keys match " + std::string(candidates.front().profiles.front()) + "; use --as " +
+                   std::string(candidates.front().profiles.front())
              : "find the client that wrote them with: " + printed_command(session, "where --guess")));
 }
 
@@ -285,34 +286,35 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
   if (options.sample == std::uint64_t{0}) throw InvalidInput("--sample must be at least 1");
   const Pool& pool = session.placement()->pool();
   if (pool.size() < 2)
-    throw InvalidInput("with one server, every client places every key there; give the whole pool");
-  const auto [sightings, read] =
-      options.keys.empty() ? Sought{live_sample(session, pool, options.sample.value_or(usual_sample), true,
-                                                options.selected.of(session)),
-                                    ExitStatus::ok}
-                           : seek(session, options);
-  if (sightings.empty()) {
+    throw InvalidInput(
+        "one server does not tell clients apart: they all place every key on it; give the whole pool");
+  const auto [locations, read] =
+      options.keys.empty() ? LocationSearch{live_sample(session, pool, options.sample.value_or(usual_sample),
+                                                        true, options.selected.of(session)),
+                                            ExitStatus::ok}
+                           : locate(session, options);
+  if (locations.empty()) {
     session.output().warning("no key was found on any server; give keys that the servers hold");
     return worse(read, ExitStatus::no);
   }
   const PlacementOptions placing = session.placement_options();
-  auto candidates = guess_profiles(pool, placing, sightings);
+  auto candidates = guess_profiles(pool, placing, locations);
   auto writers = writers_of(candidates);
   if (writers.empty() && is_certain(candidates))
-    writers = writer_of_others(candidates, pool, placing, sightings);
+    writers = writer_of_others(candidates, pool, placing, locations);
   const auto others = other_order(candidates.front(), pool);
   const bool certain = is_certain(candidates) && writers.empty() && !others;
   const std::vector<Writer> shown = writers.empty() ? std::vector<Writer>{{0, 1}} : writers;
   const bool in_text = session.output().mode() == OutputMode::text;
-  if (in_text) print_text(session, candidates, shown, sightings.size(), certain);
-  if (!in_text) print_candidates(session, candidates, shown, sightings.size());
+  if (in_text) print_text(session, candidates, shown, locations.size(), certain);
+  if (!in_text) print_candidates(session, candidates, shown, locations.size());
   const auto& best = candidates.front().profiles;
   if (std::ranges::any_of(
           best, [](std::string_view name) { return profile_named(name).rule.copies == every_server; }))
-    session.output().warning("every key is on every server");
+    session.output().warning("every key is on every server, so clients cannot be distinguished");
   if (!certain && !(in_text && !writers.empty())) {
-    const std::string spelling = writers.empty() ? spelling_hint(pool, placing, sightings) : std::string();
-    session.output().warning(spelling.empty() ? why_not(candidates, writers, others, sightings.size())
+    const std::string spelling = writers.empty() ? spelling_hint(pool, placing, locations) : std::string();
+    session.output().warning(spelling.empty() ? why_not(candidates, writers, others, locations.size())
                                               : spelling);
   }
   return worse(read, certain ? ExitStatus::ok : ExitStatus::no);

@@ -7,15 +7,15 @@ namespace mcds {
 
 namespace {
 
-// Alternating between the servers, so that few keys already speak of all of them. A key that several servers
-// list is one, on all of them.
-Sightings merged(const std::vector<Sightings>& of_servers) {
+// Merges the samples, alternating between the servers, so that even a few keys represent all servers. A key
+// that several servers list becomes one entry with all of them.
+KeyLocations merged(const std::vector<KeyLocations>& of_servers) {
   std::unordered_map<std::string, std::size_t> known;
-  Sightings all;
+  KeyLocations all;
   std::size_t most = 0;
-  for (const Sightings& one : of_servers) most = std::max(most, one.size());
+  for (const KeyLocations& one : of_servers) most = std::max(most, one.size());
   for (std::size_t i = 0; i < most; ++i) {
-    for (const Sightings& one : of_servers) {
+    for (const KeyLocations& one : of_servers) {
       if (i >= one.size()) continue;
       const auto [at, is_new] = known.emplace(one[i].key, all.size());
       if (is_new)
@@ -31,7 +31,7 @@ bool silent(const LiveKeysOfServer& result) {
   return result.failure != nullptr && result.keys == 0;
 }
 
-// Throws when no server lists its keys.
+// Throws if no server lists its keys.
 void expect_some(const Pool& pool, const std::vector<LiveKeysOfServer>& results) {
   if (std::ranges::all_of(results, silent)) {
     const Failure failure = unlisted(results.front(), pool.front());
@@ -49,10 +49,10 @@ void warn(Session& session, const Pool& pool, const std::vector<LiveKeysOfServer
 
 }  // namespace
 
-Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns,
-                      const KeySelection& selection) {
+KeyLocations live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns,
+                         const KeySelection& selection) {
   const std::size_t share = std::max<std::uint64_t>(1, (wanted + pool.size() - 1) / pool.size());
-  std::vector<Sightings> of_servers(pool.size());
+  std::vector<KeyLocations> of_servers(pool.size());
   const auto results = list_keys(session, pool, [&](const LiveKey& key) {
     if (selection.has(key.key)) of_servers[key.server].push_back({std::string(key.key), {key.server}});
     return of_servers[key.server].size() < share;

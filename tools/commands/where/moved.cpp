@@ -1,8 +1,7 @@
-// mcds where --prune --live --moved-from: old places after a move.
+// Implements mcds where --prune --live --moved-from: finds old copies after a move.
 #include "common/operations/move/move.hpp"
 #include "tools/cli/changed_pool.hpp"
 #include "tools/cli/live_dump.hpp"
-#include "tools/cli/removal.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
@@ -24,12 +23,12 @@ class OldPlacePruner {
     const OldPlaces::Report& report = places_.list(
         [&](const Pool& pool, const TakeLiveKey& take) { return list_keys(session_, pool, take); });
     status_ = report_unlisted(session_, places_.pool(), report.dumps);
-    const bool explained = (report.keys - report.astray) * 100 >= report.keys * 95;
+    const bool explained = (report.keys - report.misplaced) * 100 >= report.keys * 95;
     if (!explained) {
-      // Numbers of keys that are not removed would look like an answer.
+      // Prints no numbers of keys, because they would look like an answer although nothing is removed.
       session_.output().error(
           Failure(ErrorCode::bad_data,
-                  "nothing is removed: only " + std::to_string(report.keys - report.astray) + " of " +
+                  "nothing is removed: only " + std::to_string(report.keys - report.misplaced) + " of " +
                       std::to_string(report.keys) +
                       " keys are where the old or the new list places them, and 95% are required; check "
                       "--moved-from, --as and --as-from, and select the keys of this move with --prefix, "
@@ -59,11 +58,11 @@ class OldPlacePruner {
   }
 
   void remove(std::uint64_t keys) {
-    LeftItems left(session_, "keys", keys, options_.list, [this](const LeftItem& item) { print_left(item); });
+    LeftItems left(session_, "keys", keys, options_.list, [this](const KeptItem& item) { print_left(item); });
     places_.remove(options_.even_last, left.watch());
   }
 
-  void print_left(const LeftItem& item) {
+  void print_left(const KeptItem& item) {
     JsonObject line = JsonObject("key", item.key).bytes("left", item.reason);
     line.bytes("server", places_.pool()[item.from].address());
     line.bytes("to", session_.server_address(item.to)).bytes("message", item.message);
@@ -80,7 +79,9 @@ class OldPlacePruner {
     JsonObject line =
         JsonObject().number("keys", report.keys).bytes("profile", session_.placement()->profile());
     line.bytes("profile_before", before_.placement()->profile());
-    line.number("astray", report.astray).number("locks", report.locks).number("on_old_places", report.on_old);
+    line.number("astray", report.misplaced)
+        .number("locks", report.locks)
+        .number("on_old_places", report.on_old);
     line.number("only_there", report.only_there).number("differs", report.differs);
     line.number("changed", report.changed).number("failed", report.failed);
     RemovalSummary::Removed removed{report.removed};

@@ -1,4 +1,4 @@
-// What `mcds where` was asked, and its parts that ask servers.
+// The options of `mcds where`, and the parts of it that contact servers.
 #pragma once
 
 #include "common/cluster/keys/live.hpp"
@@ -24,38 +24,37 @@ using Placements = std::vector<std::shared_ptr<const Placement>>;
 
 using TakeKey = std::function<ExitStatus(std::string&& key)>;
 using SendKeys = std::function<ExitStatus()>;
-// Every key given, with its namespace, or every line of standard input for `-`. The worst of
-// what `take` and `send` return; it is called behind each window of keys. A key that is none
-// (KeyRules) stops the others only on the command line.
+// Calls `take` with every key given, including its namespace, or with every line of standard input for `-`,
+// and `send` after each window of keys. Returns the worst status that they return. An invalid key (KeyRules)
+// stops the others only on the command line.
 ExitStatus for_each_key(Session& session, const Placements& placements, const WhereOptions& options,
                         const TakeKey& take, const SendKeys& send = {});
 
-// probe.cpp: where the copies are.
+// probe.cpp: reports where the copies are.
 ExitStatus where_probe(Session& session, const WhereOptions& options, const Placements& placements);
-// audit.cpp: every key that the servers list, against where it belongs. nullopt: not every server listed all
-// its keys, so that what is missing on one may be there.
+// audit.cpp: compares every key that the servers list with the place where it belongs. Returns nullopt if
+// some server did not list all its keys: a key that seems to be missing on it may exist.
 std::optional<ExitStatus> where_audit(Session& session, const WhereOptions& options,
                                       const Placements& placements);
-// moved.cpp: what a move left on old places.
+// moved.cpp: finds what a move left in old places.
 ExitStatus where_moved(Session& session, const WhereOptions& options);
-// guess.cpp: which client put the keys where they are.
+// guess.cpp: finds which client put the keys where they are.
 ExitStatus where_guess(Session& session, const WhereOptions& options);
 
 // Keys that the servers of a pool hold now.
 
-using Sightings = std::vector<Sighting>;
+using KeyLocations = std::vector<KeyLocation>;
 
-// Returns about `wanted` keys of the selection, alternating between the servers, each with the server it was
-// listed by. Throws NotApplied when none lists any; `warns` of those that do not.
-Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns = true,
-                      const KeySelection& selection = {});
+// Returns about `wanted` keys of the selection, alternating between the servers, each with its server. Throws
+// NotApplied if no server lists any key. If `warns` is true, warns of servers that list none.
+KeyLocations live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns = true,
+                         const KeySelection& selection = {});
 
-// Warns that most live keys are not where the profile looks, and names the client that explains them if there
-// is one (guess.cpp).
+// Warns that most live keys are not where the profile reads; names a client that explains them, if any.
 void warn_of_another_client(Session& session, const Placement& placement);
 
-// Every key of the selection, with its name. What servers do not list makes the answer incomplete: each is an
-// error and worsens the status. Throws NotApplied when none lists any.
+// Returns every key of the selection, with its name. A server that does not list all its keys is reported as
+// an error and worsens `status`. Throws NotApplied if no server lists any key.
 Listings all_live_keys(Session& session, const Pool& pool, const KeySelection& selection, ExitStatus& status);
 
 }  // namespace mcds

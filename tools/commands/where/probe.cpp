@@ -1,4 +1,4 @@
-// mcds where --probe: which servers hold a key.
+// Implements mcds where --probe: shows which servers hold a key.
 #include "tools/commands/where/probe.hpp"
 
 #include "common/primitives/key_names.hpp"
@@ -7,8 +7,8 @@ namespace mcds {
 
 namespace {
 
-// Those with --live that are looked at again together: of them only names are in memory.
-constexpr std::size_t most_doubtful = 32768;
+// Limits the keys of --live that are read again together. Only their names are kept in memory.
+constexpr std::size_t max_uncertain = 32768;
 
 ExitStatus status_of(Verdict verdict) {
   if (verdict == Verdict::ok) return ExitStatus::ok;
@@ -24,7 +24,7 @@ ExitStatus status_of(const Findings& findings) {
   if (nobody_there(findings.copies)) return ExitStatus::unavailable;
   const Verdict after =
       verdict_of(after_removal(findings.copies, findings.removed), findings.owners, findings.compares);
-  // Nothing is left, as was asked.
+  // All copies were removed, as requested.
   const bool emptied = after == Verdict::missing &&
                        std::ranges::count(findings.removed, Removal::removed, &RemovedCopy::removal);
   const ExitStatus status = emptied ? ExitStatus::ok : status_of(after);
@@ -42,11 +42,11 @@ void add_item(JsonObject& line, const KeyCopy& copy) {
   line.bytes("cas", std::to_string(copy.cas.value)).bytes("md5", copy.md5);
 }
 
-// What was done with this server's copy, or would be; empty if nothing.
+// Returns what was done with this server's copy, or would be done; empty if nothing.
 const char* pruning_of(const Findings& findings, std::size_t server) {
   const auto removed = std::ranges::find(findings.removed, server, &RemovedCopy::server);
   if (removed != findings.removed.end()) return name_of(removed->removal);
-  return std::ranges::count(findings.strays, server) > 0 ? "would_remove" : "";
+  return std::ranges::count(findings.not_on_owner, server) > 0 ? "would_remove" : "";
 }
 
 void add_pruning(JsonObject& line, const Findings& findings, std::size_t server) {
@@ -70,7 +70,7 @@ JsonObject describe(const Findings& findings, const KeyCopy& copy) {
   return line;
 }
 
-// A time to live of -1 seconds: forever.
+// Adds a duration. A ttl of -1 second means forever.
 void add_seconds(JsonObject& row, const char* name, const std::optional<std::chrono::seconds>& time) {
   if (time && time->count() >= 0) row.number(name, static_cast<std::uint64_t>(time->count()));
   if (time && time->count() < 0) row.bytes(name, "never");
@@ -86,7 +86,7 @@ const char* role_of(const Findings& findings, std::size_t server) {
   return server == findings.place.server ? "owner" : findings.owners.has(server) ? "holder" : "-";
 }
 
-// For people: a row per server.
+// Prints one row per server for people.
 void print_rows(Session& session, const Findings& findings, const char* verdict) {
   for (const KeyCopy& copy : findings.copies) {
     JsonObject row =
@@ -98,7 +98,7 @@ void print_rows(Session& session, const Findings& findings, const char* verdict)
       add_seconds(row, "idle_s", copy.age.idle);
       row.bytes("cas", std::to_string(copy.cas.value)).bytes("md5", copy.md5);
     }
-    if (!findings.strays.empty() || !findings.removed.empty())
+    if (!findings.not_on_owner.empty() || !findings.removed.empty())
       row.bytes("prune", pruning_of(findings, copy.server));
     row.bytes("verdict", verdict).bytes("profile", findings.placement.profile());
     if (copy.state == KeyCopy::State::unanswered) row.bytes("error", copy.error);
@@ -106,7 +106,7 @@ void print_rows(Session& session, const Findings& findings, const char* verdict)
   }
 }
 
-// `names`: the bare answer is the key, in a list of those that are not ok.
+// Prints the findings. If `names` is true, the bare answer is the key, in a list of keys that are not ok.
 void print(Session& session, const Findings& findings, bool names) {
   const char* verdict = name_of(verdict_of(findings.copies, findings.owners, findings.compares));
   if (session.output().mode() == OutputMode::text) return print_rows(session, findings, verdict);
@@ -142,24 +142,24 @@ ExitStatus Probe::finish_window() {
   if (options_.prune) session_.expect_time();
   ExitStatus status = ExitStatus::ok;
   std::vector<KeyCopies> copies = audit_.ask(keys_);
-  std::vector<std::size_t> places;  // of those that are looked at again now
-  std::vector<std::string> doubtful;
+  std::vector<std::size_t> places;  // of the keys that are read again now
+  std::vector<std::string> uncertain;
   for (std::size_t i = 0; i < keys_.size(); ++i) {
-    const bool doubted = audit_.is_doubtful(keys_[i], copies[i]);
-    if (doubted) (options_.live ? doubtful_ : doubtful).push_back(keys_[i]);
-    if (doubted && !options_.live) places.push_back(i);
-    if (options_.live && !doubted) status = worse(status, finish(keys_[i], copies[i]));
+    const bool suspected = audit_.is_uncertain(keys_[i], copies[i]);
+    if (suspected) (options_.live ? uncertain_ : uncertain).push_back(keys_[i]);
+    if (suspected && !options_.live) places.push_back(i);
+    if (options_.live && !suspected) status = worse(status, finish(keys_[i], copies[i]));
   }
-  audit_.ask_again(doubtful, [&](std::size_t i, KeyCopies again) { copies[places[i]] = std::move(again); });
+  audit_.ask_again(uncertain, [&](std::size_t i, KeyCopies again) { copies[places[i]] = std::move(again); });
   for (std::size_t i = 0; i < keys_.size() && !options_.live; ++i)
     status = worse(status, finish(keys_[i], copies[i]));
   keys_.clear();
-  return doubtful_.size() < most_doubtful ? status : worse(status, finish_doubtful());
+  return uncertain_.size() < max_uncertain ? status : worse(status, finish_unconfirmed());
 }
 
-ExitStatus Probe::finish_doubtful() {
+ExitStatus Probe::finish_unconfirmed() {
   ExitStatus status = ExitStatus::ok;
-  const std::vector<std::string> keys = std::exchange(doubtful_, {});
+  const std::vector<std::string> keys = std::exchange(uncertain_, {});
   audit_.ask_again(
       keys, [&](std::size_t i, const KeyCopies& copies) { status = worse(status, finish(keys[i], copies)); });
   return status;
@@ -167,7 +167,7 @@ ExitStatus Probe::finish_doubtful() {
 
 ExitStatus Probe::run() {
   const ExitStatus status = finish_window();
-  return worse(status, finish_doubtful());
+  return worse(status, finish_unconfirmed());
 }
 
 ExitStatus Probe::finish(const std::string& key, const KeyCopies& copies) {
@@ -193,7 +193,7 @@ ExitStatus Probe::finish(const Placement& placement, const std::string& key, con
   Findings findings{placement, place,  key_owners(session_, placement, part),
                     key,       copies, !audit_.differ_by_nature(key)};
   audit_.prune(findings);
-  strays_ += findings.strays.size();
+  not_on_owner_ += findings.not_on_owner.size();
   for (const RemovedCopy& copy : findings.removed) ++removals_[copy.removal];
   if (options_.live) return count(findings);
   print(session_, findings, false);
@@ -202,7 +202,7 @@ ExitStatus Probe::finish(const Placement& placement, const std::string& key, con
 
 ExitStatus Probe::count(const Findings& findings) {
   const Verdict verdict = verdict_of(findings.copies, findings.owners, findings.compares);
-  // Gone since it was listed.
+  // The key has vanished since it was listed.
   if (verdict == Verdict::missing) return ExitStatus::ok;
   ++counts_[verdict];
   if (options_.list && verdict != Verdict::ok) print(session_, findings, true);
@@ -234,7 +234,7 @@ JsonObject Probe::summary() const {
 }
 
 RemovalSummary::Removed Probe::removed() const {
-  RemovalSummary::Removed removed{options_.dry_run ? strays_ : 0};
+  RemovalSummary::Removed removed{options_.dry_run ? not_on_owner_ : 0};
   for (const auto& [removal, count] : removals_) {
     if (removal == Removal::removed)
       removed.keys = count;

@@ -1,4 +1,4 @@
-// Asks all servers for keys and says of each where its copies are and which of them go.
+// Reads keys from all servers, and reports where the copies of each key are and which of them are removed.
 #pragma once
 
 #include "common/operations/audit.hpp"
@@ -10,32 +10,32 @@ class Probe {
  public:
   Probe(Session& session, const WhereOptions& options, const Placements& placements);
 
-  // Keys are asked for in trips: `run` finishes what is left. With --live copies that differ are looked at
-  // again together, at the end or when there are many; otherwise answers keep the order of the keys.
+  // add() collects keys and reads them in batches; run() finishes the rest. With --live, keys whose copies
+  // differ are read again together; otherwise answers keep the order of the keys.
   ExitStatus add(const std::string& key);
   ExitStatus run();
-  // How many are answered together, in their order.
+  // Returns the number of keys that are answered together, in their order.
   std::size_t window() const { return audit_.window(); }
-  // What these keys say of the first profile; nothing is printed or removed.
+  // Adds what the copies of these keys show about the first profile. Prints and removes nothing.
   void gather(std::span<const std::string> keys, PruneEvidence& evidence);
-  // One whose copies are known, and one that is known to be right.
+  // Finishes a key whose copies are known, or counts a key that is known to be right.
   ExitStatus finish(const std::string& key, const KeyCopies& copies);
   void count_ok() { ++counts_[Verdict::ok]; }
   // See KeyAudit.
   bool differ_by_nature(const std::string& key) const { return audit_.differ_by_nature(key); }
-  // Whether more than half of what was counted is nowhere where the client looks.
+  // Returns true if more than half of the counted keys are on none of the servers that the client reads.
   bool is_mostly_elsewhere() const;
-  // What was counted of --live.
+  // Returns the counts of --live.
   JsonObject summary() const;
-  // What --prune did.
+  // Returns what --prune removed.
   RemovalSummary::Removed removed() const;
   JsonObject selection() const;
-  // Its bare form is a verdict; with --list it is omitted, for the keys are the answer.
+  // Prints the summary. Its bare form is a verdict, which --list omits because the keys are the answer.
   void print_summary(const JsonObject& summary, ExitStatus status) const;
 
  private:
   ExitStatus finish_window();
-  ExitStatus finish_doubtful();
+  ExitStatus finish_unconfirmed();
   ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies);
   ExitStatus count(const Findings& findings);
 
@@ -44,10 +44,10 @@ class Probe {
   const Placements& placements_;
   KeyAudit audit_;
   std::vector<std::string> keys_;
-  std::vector<std::string> doubtful_;  // with --live
+  std::vector<std::string> uncertain_;  // with --live; to be read again
   std::map<Verdict, std::uint64_t> counts_;
   std::map<Removal, std::uint64_t> removals_;
-  std::uint64_t strays_ = 0;
+  std::uint64_t not_on_owner_ = 0;
 };
 
 }  // namespace mcds

@@ -1,20 +1,18 @@
-// mcds where --prune and --live: copies that a client will never look at, and what speaks for removing them.
+// Implements mcds where --prune and --live: finds copies that no client will read, and evidence for removal.
 
-#include "common/placement/guess.hpp"
 #include "tools/cli/printed_command.hpp"
-#include "tools/commands/where/options.hpp"
 #include "tools/commands/where/probe.hpp"
 
 namespace mcds {
 
 namespace {
 
-// Fewer say nothing of a profile: then others of the pool are asked as well.
-constexpr std::size_t enough_evidence = 12;
+// Fewer keys are not enough evidence about a profile, so other keys of the pool are sampled as well.
+constexpr std::size_t min_evidence = 12;
 constexpr std::uint64_t evidence_sample = 200;
 
 using TakeName = std::function<void(const std::string& key)>;
-// Gives all keys, each time that it is called.
+// Passes on all keys, each time it is called.
 using EachKey = std::function<void(const TakeName& take)>;
 
 void check(const WhereOptions& options, const Placements& placements) {
@@ -28,26 +26,27 @@ void check(const WhereOptions& options, const Placements& placements) {
         "give one profile with --prune: a copy that one client never reads may be read by another");
   if (options.operation)
     throw InvalidInput(
-        "--prune does not accept --operation: a copy that one operation never reads may be read by another");
+        "--prune and --operation cannot be combined: a copy that one operation never reads may be read by "
+        "another");
 }
 
-std::string doubt_of(Session& session, const PruneEvidence& evidence, const WhereOptions& options,
-                     const Placement& placement) {
+std::string refusal_of(Session& session, const PruneEvidence& evidence, const WhereOptions& options,
+                       const Placement& placement) {
   const std::string keys = std::to_string(evidence.keys());
-  switch (evidence.doubt(options.even_replicas)) {
-    case PruneEvidence::Doubt::none: break;
-    case PruneEvidence::Doubt::unexplained:
+  switch (evidence.refusal(options.even_replicas)) {
+    case PruneEvidence::PruneRefusal::none: break;
+    case PruneEvidence::PruneRefusal::unexplained:
       return "nothing is removed: only " + std::to_string(evidence.explained()) + " of " + keys +
              " keys are where " + std::string(placement.profile()) +
              " places them, and 95% are required; find the profile with: " +
              printed_command(session, "where --guess");
-    case PruneEvidence::Doubt::replicated:
+    case PruneEvidence::PruneRefusal::replicated:
       return "nothing is removed: " + std::to_string(evidence.keys_with_usual_copies()) + " of " + keys +
              " keys have " + std::to_string(evidence.usual_copies()) +
              " copies, which looks like replication; if they are leftovers, add --even-replicas";
   }
   if (options.even_replicas) return "";
-  const std::string other = second_client(placement, session.placement_options(), evidence.strays());
+  const std::string other = second_client(placement, session.placement_options(), evidence.not_on_owner());
   if (other.empty()) return "";
   return "nothing is removed: the copies elsewhere are where " + other +
          " places them, so a second client reads them; if none does any more, add --even-replicas";
@@ -57,8 +56,8 @@ std::vector<std::string> other_keys(Session& session, const WhereOptions& option
                                     const EachKey& each) {
   std::set<std::string> others;
   try {
-    for (const Sighting& sighting : live_sample(session, pool, evidence_sample, !options.live))
-      others.insert(sighting.key);
+    for (const KeyLocation& location : live_sample(session, pool, evidence_sample, !options.live))
+      others.insert(location.key);
   } catch (const NotApplied&) {
     return {};  // no server lists its keys
   }
@@ -66,9 +65,9 @@ std::vector<std::string> other_keys(Session& session, const WhereOptions& option
   return {others.begin(), others.end()};
 }
 
-// What the keys say of the profile; where they are few, other keys that the servers hold speak as well.
-std::string doubt_of(Session& session, Probe& probe, const WhereOptions& options,
-                     const Placements& placements, const EachKey& each) {
+// Returns why the keys do not confirm the profile, or "". If there are few, other keys are read as well.
+std::string refusal_of(Session& session, Probe& probe, const WhereOptions& options,
+                       const Placements& placements, const EachKey& each) {
   PruneEvidence evidence;
   std::vector<std::string> some;
   each([&](const std::string& key) {
@@ -78,9 +77,9 @@ std::string doubt_of(Session& session, Probe& probe, const WhereOptions& options
   probe.gather(some, evidence);
   const Placement& placement = *placements.front();
   if (evidence.keys() == 0) return "";
-  if (evidence.keys() < enough_evidence)
+  if (evidence.keys() < min_evidence)
     probe.gather(other_keys(session, options, placement.pool(), each), evidence);
-  return doubt_of(session, evidence, options, placement);
+  return refusal_of(session, evidence, options, placement);
 }
 
 EachKey all_keys(Session& session, const WhereOptions& options, const Placements& placements,
@@ -95,8 +94,8 @@ EachKey all_keys(Session& session, const WhereOptions& options, const Placements
   }
   std::vector<std::string> keys;
   if (options.live) {
-    for (const Sighting& sighting : live_sample(session, pool, *options.sample)) {
-      if (options.selected.of(session).has(sighting.key)) keys.push_back(sighting.key);
+    for (const KeyLocation& location : live_sample(session, pool, *options.sample)) {
+      if (options.selected.of(session).has(location.key)) keys.push_back(location.key);
     }
   } else {
     status = for_each_key(session, placements, options, [&](const std::string& key) {
@@ -107,16 +106,16 @@ EachKey all_keys(Session& session, const WhereOptions& options, const Placements
   return [keys = std::move(keys)](const TakeName& take) { std::ranges::for_each(keys, take); };
 }
 
-// What all keys together say of the profile comes before the first removal.
+// Judges the profile by all keys before the first removal.
 ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, const Placements& placements) {
   ExitStatus status = ExitStatus::ok;
   const EachKey each = all_keys(session, options, placements, status);
   Probe probe(session, options, placements);
   RemovalSummary summary(session, options.audit, options.dry_run);
   if (options.prune) {
-    if (const std::string doubt = doubt_of(session, probe, options, placements, each); !doubt.empty()) {
-      // Numbers by a profile that is wrong would look like an answer.
-      session.output().error(Failure(ErrorCode::bad_data, doubt));
+    if (const std::string refusal = refusal_of(session, probe, options, placements, each); !refusal.empty()) {
+      // Numbers from a wrong profile would look like an answer, so none are printed.
+      session.output().error(Failure(ErrorCode::bad_data, refusal));
       return worse(status, ExitStatus::bad_data);
     }
   }
@@ -124,7 +123,7 @@ ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, co
     each([&](const std::string& key) { status = worse(status, probe.add(key)); });
     return status = worse(status, probe.run());
   };
-  const auto tell = [&] {
+  const auto report = [&] {
     if (options.live)
       summary.print(probe.summary(), probe.removed(), status == ExitStatus::ok ? "ok" : "problem");
     else
@@ -134,8 +133,8 @@ ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, co
     probe.print_summary(probe.summary(), work());
     return status;
   }
-  summary.around(probe.selection(), work, tell);
-  tell();
+  summary.around(probe.selection(), work, report);
+  report();
   return status;
 }
 
@@ -150,7 +149,7 @@ ExitStatus where_probe(Session& session, const WhereOptions& options, const Plac
     return status;
   }
   if (options.live && !options.prune && !options.sample) {
-    // The servers' lists say where keys are; else each key is asked for everywhere.
+    // The servers' lists say where keys are. Without them each key is read from every server.
     if (const auto status = where_audit(session, options, placements)) return *status;
   }
   if (options.prune || options.live) return probe_in_two_passes(session, options, placements);

@@ -1,5 +1,4 @@
-// mcds where: which server has a key, for any client. Asks no server, unless --probe or --guess say so.
-#include "common/placement/placement.hpp"
+// Implements mcds where: locates a key for any client. Contacts servers only with --probe or --guess.
 #include "common/placement/profiles/profile.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/commands/where/options.hpp"
@@ -8,7 +7,7 @@ namespace mcds {
 
 namespace {
 
-// --down: where the client goes for a key while servers are dead.
+// Implements --down: shows where the client looks for a key while servers are down.
 using Down = std::vector<bool>;  // per server of the pool
 
 Down down_of(const Pool& pool, const std::string& list) {
@@ -18,7 +17,7 @@ Down down_of(const Pool& pool, const std::string& list) {
   return down;
 }
 
-// For people its address; in JSON its place in the list, too.
+// Adds the server's address, in JSON also its index.
 void add_then(Session& session, JsonObject& line, std::optional<std::size_t> then) {
   if (session.output().mode() == OutputMode::text)
     line.bytes("then", then ? session.server_address(*then) : "-");
@@ -28,7 +27,7 @@ void add_then(Session& session, JsonObject& line, std::optional<std::size_t> the
     line.raw("then", "null");
 }
 
-// False: the client has nowhere to go.
+// Prints the place while servers are down. Returns false if the client then has no server for the key.
 bool print_when_down(Session& session, const Placement& placement, const Down& down, const std::string& key) {
   const Placement::Place place = placement.place_of(key);
   const auto then = placement.server_of_when_down(key, down);
@@ -62,7 +61,7 @@ ExitStatus print_profiles(Session& session) {
   return ExitStatus::ok;
 }
 
-// How the client comes to its answer, step by step.
+// Explains step by step how the client places the key.
 JsonObject explanation(const Placement& placement, const PlacementOptions& options, const Pool& listed,
                        std::string_view key) {
   const Profile& profile = profile_named(placement.profile());
@@ -127,7 +126,7 @@ ExitStatus where_down(Session& session, const WhereOptions& options, const Place
   return for_each_key(session, placements, options, print_key);
 }
 
-// --as P[,P…]
+// Returns the placements for --as P[,P…].
 Placements placements_of(Session& session) {
   const std::string names = session.options().profile.value_or("");
   if (names.find(',') == std::string::npos) return {session.placement()};
@@ -149,13 +148,13 @@ void check_together(const WhereOptions& options) {
   if (options.audit && !options.prune) throw InvalidInput("--audit needs --prune");
   if (options.without_cas && !options.moved_from) throw InvalidInput("--without-cas needs --moved-from");
   if (options.divergent && (!options.prune || options.moved_from))
-    throw InvalidInput("--divergent needs --prune, without --moved-from");
+    throw InvalidInput("--divergent needs --prune and cannot be combined with --moved-from");
   if (options.divergent && *options.divergent != "drop") throw InvalidInput("--divergent takes only drop");
   if (options.journal && !options.moved_from && !options.divergent)
     throw InvalidInput("--journal needs --moved-from or --divergent drop");
   const int asked =
       (options.probe || options.prune ? 1 : 0) + (options.down ? 1 : 0) + (options.guess ? 1 : 0);
-  if (asked > 1) throw InvalidInput("give only one of --probe, --down and --guess");
+  if (asked > 1) throw InvalidInput("--probe, --down and --guess cannot be combined");
   if (asked > 0 && options.explain)
     throw InvalidInput("--explain cannot be combined with --probe, --prune, --down or --guess");
 }
@@ -166,8 +165,9 @@ ExitStatus where(Session& session, const WhereOptions& options) {
   if (options.operation) session.place_for(operation_named(*options.operation));
   if (options.guess) return where_guess(session, options);
   if (options.live != options.keys.empty())
-    throw InvalidInput(options.live ? "give no KEY with --live: it uses all keys that the servers hold"
-                                    : "no KEY given; see mcds where --help");
+    throw InvalidInput(options.live
+                           ? "KEY and --live cannot be combined: --live uses all keys that the servers hold"
+                           : "no KEY given; see mcds where --help");
   if (options.as_from && !options.moved_from) throw InvalidInput("--as-from needs --moved-from");
   if (options.moved_from) return where_moved(session, options);
   const Placements placements = placements_of(session);
@@ -182,27 +182,53 @@ ExitStatus where(Session& session, const WhereOptions& options) {
   return for_each_key(session, placements, options, print);
 }
 
+void declare_fields(Verb& verb) {
+  verb.field("size_bytes integer memory of the keys")
+      .field("removed integer how many copies were removed")
+      .field("would_remove integer how many copies would be removed")
+      .field("left string why an old copy was left")
+      .field("to string the server that the key belongs on now")
+      .field("client string the client library")
+      .field("share number share of the keys that this client wrote, if several did")
+      .field("prefix bytes a prefix that the keys have and the client does not hash")
+      .field(
+          "servers string[] the servers that the client keeps the key on, the one that is read first in "
+          "front")
+      .field("astray integer keys that are where neither list and profile places them")
+      .field(
+          "copies {server owner holder:boolean? error? found? size_bytes? flags? ttl_s:number|null? idle_s? "
+          "cas? md5? rtt_us? prune?}[] each server's copy");
+}
+
 void declare_pruning(Verb& verb, WhereOptions& options) {
-  verb.flag("--prune", "remove copies on servers where the client never looks; needs --yes or --dry-run",
+  verb.flag("--prune",
+            "remove copies where the client does not look, if they equal the one where it does; needs --yes "
+            "or --dry-run",
             options.prune)
-      .flag("--even-last", "with --prune: even if the key's own server has no copy", options.even_last)
-      .flag("--even-replicas", "with --prune: even if most keys have the same number of copies",
+      .flag("--even-last",
+            "with --prune: remove copies even if the key's own server has none, if all of them are the same",
+            options.even_last)
+      .flag("--even-replicas",
+            "with --prune: continue although the copies look like replication, or like a second client's",
             options.even_replicas)
       .option("--moved-from", "LIST",
-              "with --prune --live: the servers before a move; remove keys that have arrived from them",
+              "with --prune --live: the servers before a move; remove copies that the new servers have too",
               &options.moved_from)
-      .option("--as-from", "P", "with --moved-from: the client profile before the move", &options.as_from)
+      .option("--as-from", "P", "with --moved-from: the client profile before the move, if it was another",
+              &options.as_from)
       .option("--journal", "FILE",
-              "with --moved-from: the move's journal; also remove what was not written since it was copied; "
-              "with --divergent drop: record in it what goes, to continue an ended run",
+              "with --moved-from: the journal of the move; also remove copies that differ but were not "
+              "written since they were copied; with --divergent drop: record the removed copies in it, to "
+              "continue an ended run",
               &options.journal)
-      .option("--divergent", "drop", "with --prune: of keys with different values remove every copy",
+      .option("--divergent", "drop", "with --prune: remove every copy of keys whose copies differ",
               &options.divergent)
-      .flag("--without-cas", "with --moved-from: also on servers that run without cas (-C)",
+      .flag("--without-cas",
+            "with --moved-from: also from servers that run without cas (-C); stop the writers first",
             options.without_cas)
       .flag("--dry-run", "with --prune: show what would be removed", options.dry_run)
       .flag("-y,--yes", "with --prune: remove the copies", options.yes)
-      .option("--audit", "FILE", "with --prune: append to this file who removed what, and how much",
+      .option("--audit", "FILE", "with --prune: append to this file who removed what, when and how much",
               &options.audit);
   declare_selected_keys(verb, options.selected);
 }
@@ -227,7 +253,11 @@ ExitStatus for_each_key(Session& session, const Placements& placements, const Wh
 }
 
 void declare_where(Command& command) {
-  command.exits("1|2|65|66|69|76|78|80");
+  command.exits(
+      "1 --probe: a key is missing; --down: a key has nowhere to go; --guess: no client is certain|2 "
+      "--probe: another verdict than ok or missing; --prune: copies stay|65 a line of input is not a valid "
+      "key, or --prune refuses the profile|66 a file cannot be read|69 no server answers, or one cannot list "
+      "its keys|76 a server has no command to list its keys|78|80 the outcome of a removal is unknown");
   const auto options = std::make_shared<WhereOptions>();
   command.itself()
       .answer("@where @owners explain?")
@@ -255,15 +285,13 @@ void declare_where(Command& command) {
           "share?")
       .answer("profile client language versions selected_by distribution when_down fragile")
       .answer("alias profile")
-      .field(
-          "copies {server owner holder:boolean? error? found? size_bytes? flags? ttl_s:number|null? idle_s? "
-          "cas? md5? rtt_us? prune?}[] each server's copy")
       .example("mcds where price:44 price:45")
       .example("mcds where price:44 --as php-memcached,gomemcache --explain")
       .example("mcds where --probe price:44")
       .example("cut -f1 keys.tsv | mcds where - -o value | sort | uniq -c")
       .optional_argument("KEY", "whole memcached keys; - reads one per line", dash(&options->keys))
-      .flag("--explain", "also print the steps from key to server, and the servers that follow",
+      .flag("--explain",
+            "also print the steps from key to server, and the order in which further servers follow",
             options->explain)
       .option(
           "--operation", "get|set|delete",
@@ -271,18 +299,20 @@ void declare_where(Command& command) {
           &options->operation)
       .flag("--profiles", "list the client profiles: language, versions, options that select them",
             options->profiles)
-      .option("--down", "SERVER[,...]", "where the client goes while these servers are dead", &options->down)
-      .flag("--guess", "find the client that placed the keys; default: live keys", options->guess)
+      .option("--down", "SERVER[,...]",
+              "where the client goes while these servers, given by name or address, are dead", &options->down)
+      .flag("--guess", "find the client that placed the given keys, or a sample of live keys", options->guess)
       .option("--sample", "N",
               "with --guess: the number of live keys in the sample, default 2000; with --probe --live: "
               "default all",
               &options->sample)
-      .flag("--probe", "ask every server whether it holds the key; only reads", options->probe)
+      .flag("--probe", "ask every server whether it holds the key, without changing anything", options->probe)
       .flag("--live",
             "with --probe or --prune: use every key that the servers hold, and count them by verdict",
             options->live)
       .flag("--list", "with --live: also print each key whose verdict is not ok", options->list)
       .action(where, options)
+      .with(declare_fields)
       .with(declare_pruning, *options);
 }
 

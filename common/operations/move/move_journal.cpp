@@ -1,4 +1,4 @@
-#include "common/operations/move/ledger.hpp"
+#include "common/operations/move/move_journal.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -18,20 +18,20 @@ namespace {
 
 constexpr std::size_t title_size = 64;
 constexpr std::size_t records_per_part = 200'000;
-constexpr std::size_t most_parts = 64;  // a descriptor each, and as many for each pass
+constexpr std::size_t max_parts = 64;  // each needs a descriptor, and as many again for each pass
 constexpr std::string_view format = "mcds ring move 1 ";
 
 struct Record {
-  enum class What : std::uint32_t { copied = 1, settled = 2, life = 3 };
+  enum class What : std::uint32_t { copied = 1, settled = 2, start = 3 };
   KeyHash key;
-  std::uint64_t digest;     // settled: the first; life: when it began
-  std::uint64_t cas;        // settled: how many; life: flushes
+  std::uint64_t digest;     // settled: the first index; life: its start
+  std::uint64_t cas;        // settled: the count; life: flushes
   std::uint32_t expires_s;  // life: the pid
   What what;
 };
 static_assert(sizeof(Record) == 40);
 
-// As a part keeps it.
+// A copied record in a part.
 struct Remembered {
   KeyHash key;
   std::uint64_t digest, cas, index;
@@ -60,20 +60,20 @@ std::uint64_t digest_of(std::string_view value, std::uint32_t flags) {
   return XXH3_64bits_withSeed(value.data(), value.size(), flags);
 }
 
-void Ledger::fail(const char* what) const {
+void MoveJournal::fail(const char* what) const {
   throw refused_by_system(ErrorCode::cannot_write, std::string("cannot ") + what + " the journal " + path_);
 }
 
-Ledger::Ledger(const std::string& path, std::string_view move, Clock* clock) : path_(path) {
-  constexpr Duration between_tries = std::chrono::milliseconds(20);
+MoveJournal::MoveJournal(const std::string& path, std::string_view move, Clock* clock) : path_(path) {
+  constexpr Duration retry_delay = std::chrono::milliseconds(20);
   descriptor_ = Descriptor(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (descriptor_ < 0) fail("open");
-  // A child of a run that was killed this moment may have it open until it is its turn to end.
+  // A child of a run that was just killed may keep the file locked until it has exited too.
   for (int left = clock == nullptr ? 0 : 100; flock(descriptor_, LOCK_EX | LOCK_NB) != 0; --left) {
     if (left == 0)
       throw Failure(ErrorCode::try_again,
                     "the journal " + path + " is in use by another run; try again when it has ended");
-    clock->sleep_for(between_tries);
+    clock->sleep_for(retry_delay);
   }
   struct stat about {};
   if (fstat(descriptor_, &about) != 0) fail("read");
@@ -82,13 +82,13 @@ Ledger::Ledger(const std::string& path, std::string_view move, Clock* clock) : p
   std::string found(std::min(size, title_size), '\0');
   if (pread(descriptor_, found.data(), found.size(), 0) != static_cast<ssize_t>(found.size())) fail("read");
   if (!title.starts_with(found))
-    throw Failure(ErrorCode::bad_data,
-                  found.starts_with(format)
-                      ? "the journal " + path +
-                            " is of a drop, or a move between other servers or profiles; give another file"
-                      : path + " is not a journal of ring move; give another file");
+    throw Failure(ErrorCode::bad_data, found.starts_with(format)
+                                           ? path +
+                                                 " is the journal of a drop, or of a move between other "
+                                                 "servers or profiles; use the file of this move"
+                                           : path + " is not a journal of ring move; use another file");
   if (size < title_size) {
-    // New, or ended while it was begun.
+    // The file is new, or its writer crashed before the title was complete.
     if (ftruncate(descriptor_, 0) != 0) fail("write");
     buffer_ = title;
     write();
@@ -98,12 +98,12 @@ Ledger::Ledger(const std::string& path, std::string_view move, Clock* clock) : p
   if (whole != size && ftruncate(descriptor_, static_cast<off_t>(whole)) != 0) fail("write");
   const std::size_t records = (whole - title_size) / sizeof(Record);
   history_ = records > 0;
-  const std::size_t parts = std::min(records / records_per_part + 1, most_parts);
+  const std::size_t parts = std::min(records / records_per_part + 1, max_parts);
   for (std::size_t i = 0; i < parts; ++i) parts_.emplace_back();
   read_history();
 }
 
-void Ledger::read_history() {
+void MoveJournal::read_history() {
   std::array<Record, 1024> records{};
   off_t at = title_size;
   while (true) {
@@ -118,7 +118,7 @@ void Ledger::read_history() {
         add_settled(record.digest, record.cas);
         continue;
       }
-      if (record.what == Record::What::life) {
+      if (record.what == Record::What::start) {
         seen_.push_back({record.key, {record.digest, record.cas, record.expires_s}, written_});
         continue;
       }
@@ -128,20 +128,20 @@ void Ledger::read_history() {
   }
 }
 
-void Ledger::load(std::size_t part) {
+void MoveJournal::load(std::size_t part) {
   loaded_.clear();
   if (part < parts_.size()) add_part(part);
 }
 
-void Ledger::load_all() {
+void MoveJournal::load_all() {
   for (std::size_t part = 0; part < parts_.size(); ++part) add_part(part);
 }
 
-void Ledger::add_part(std::size_t part) {
-  Spool& spool = parts_[part];
-  spool.rewind();
-  for (auto bytes = spool.next_bytes(sizeof(Remembered)); !bytes.empty();
-       bytes = spool.next_bytes(sizeof(Remembered))) {
+void MoveJournal::add_part(std::size_t part) {
+  SpillFile& spill_file = parts_[part];
+  spill_file.rewind();
+  for (auto bytes = spill_file.next_bytes(sizeof(Remembered)); !bytes.empty();
+       bytes = spill_file.next_bytes(sizeof(Remembered))) {
     Remembered one{};
     std::memcpy(&one, bytes.data(), sizeof one);
     const auto [at, is_new] = loaded_.try_emplace(one.key);
@@ -153,65 +153,66 @@ void Ledger::add_part(std::size_t part) {
   }
 }
 
-const Copied* Ledger::find(const KeyHash& key) const {
+const Copied* MoveJournal::find(const KeyHash& key) const {
   const auto found = loaded_.find(key);
   return found == loaded_.end() ? nullptr : &found->second;
 }
 
-void Ledger::add(const KeyHash& key, const Copied& copied) {
+void MoveJournal::add(const KeyHash& key, const Copied& copied) {
   if (descriptor_ < 0) return;
   const Record record{key, copied.digest, copied.cas, copied.expires_s, Record::What::copied};
   buffer_ += bytes_of(record);
   ++written_;
 }
 
-void Ledger::write() {
+void MoveJournal::write() {
   if (!write_all(descriptor_, buffer_)) fail("write");
   buffer_.clear();
 }
 
-void Ledger::settle(std::uint64_t first, std::uint64_t count) {
+void MoveJournal::settle(std::uint64_t first, std::uint64_t count) {
   if (descriptor_ < 0 || count == 0) return;
-  rely_on(first + count <= written_, "only what was written down before is settled");
+  require(first + count <= written_, "only what was written down before is settled");
   buffer_ += bytes_of(Record{{}, first, count, 0, Record::What::settled});
   write();
 }
 
-std::uint64_t Ledger::alive_since(const KeyHash& server, const Life& now) const {
-  // A restart by a container may find the same pid, but not within so few seconds of the start before.
+std::uint64_t MoveJournal::alive_since(const KeyHash& server, const RecordedStart& now) const {
+  // A restarted container may get the same pid, but not within a few seconds of the previous start.
   constexpr std::uint64_t clock_wobble_s = 5;
-  std::uint64_t since = written_;
-  Life later = now;
+  std::uint64_t valid_from = written_;
+  RecordedStart later = now;
   for (auto one = seen_.rbegin(); one != seen_.rend(); ++one) {
     if (one->server != server) continue;
-    const Life& life = one->life;
-    const std::uint64_t apart = std::max(life.started, later.started) - std::min(life.started, later.started);
-    if (life.pid != later.pid || apart > clock_wobble_s || later.flushes > life.flushes) break;
-    since = one->written;
-    later = life;
+    const RecordedStart& start = one->start;
+    const std::uint64_t apart =
+        std::max(start.started, later.started) - std::min(start.started, later.started);
+    if (start.pid != later.pid || apart > clock_wobble_s || later.flushes > start.flushes) break;
+    valid_from = one->written;
+    later = start;
   }
-  return since;
+  return valid_from;
 }
 
-bool Ledger::knows(const KeyHash& server) const {
+bool MoveJournal::knows(const KeyHash& server) const {
   return std::ranges::any_of(seen_, [&](const Seen& one) { return one.server == server; });
 }
 
-void Ledger::add_life(const KeyHash& server, const Life& life) {
-  seen_.push_back({server, life, written_});
+void MoveJournal::record_start(const KeyHash& server, const RecordedStart& start) {
+  seen_.push_back({server, start, written_});
   if (descriptor_ < 0) return;
-  buffer_ += bytes_of(Record{server, life.started, life.flushes, life.pid, Record::What::life});
+  buffer_ += bytes_of(Record{server, start.started, start.flushes, start.pid, Record::What::start});
 }
 
-// Batches are settled in order, so that these are few.
-void Ledger::add_settled(std::uint64_t first, std::uint64_t count) {
+// Batches are settled in order, so that few ranges remain.
+void MoveJournal::add_settled(std::uint64_t first, std::uint64_t count) {
   if (!settled_.empty() && settled_.back().second == first)
     settled_.back().second += count;
   else
     settled_.emplace_back(first, first + count);
 }
 
-bool Ledger::is_settled(std::uint64_t index) const {
+bool MoveJournal::is_settled(std::uint64_t index) const {
   const auto behind = std::ranges::upper_bound(settled_, std::pair(index, UINT64_MAX));
   return behind != settled_.begin() && index < std::prev(behind)->second;
 }
@@ -233,21 +234,21 @@ std::uint64_t digest_of(const KeyCopy& copy) {
 
 DropJournal::DropJournal(const std::string& path, const Placement& placement, const std::string& key_prefix,
                          Clock& clock)
-    : ledger_(std::make_unique<moving::Ledger>(
+    : move_journal_(std::make_unique<moving::MoveJournal>(
           path, "drop " + moving::identity_of(placement, placement, key_prefix), &clock)) {
-  ledger_->load_all();
+  move_journal_->load_all();
 }
 DropJournal::~DropJournal() = default;
 
 bool DropJournal::has(const std::string& key, const KeyCopy& copy) const {
-  const moving::Copied* before = ledger_->find(id_of(key, copy.server));
+  const moving::Copied* before = move_journal_->find(id_of(key, copy.server));
   return before != nullptr && before->cas == copy.cas.value && before->digest == digest_of(copy);
 }
 
 void DropJournal::add(const std::string& key, const KeyCopies& copies, std::span<const std::size_t> servers) {
   for (const std::size_t server : servers)
-    ledger_->add(id_of(key, server), {digest_of(copies[server]), copies[server].cas.value});
-  ledger_->write();
+    move_journal_->add(id_of(key, server), {digest_of(copies[server]), copies[server].cas.value});
+  move_journal_->write();
 }
 
 }  // namespace mcds

@@ -1,4 +1,4 @@
-#include "tools/cli/cell_words.hpp"
+#include "tools/cli/cell_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -46,7 +46,7 @@ std::string second_words(double seconds) {
   return std::to_string(whole / 86400) + 'd' + (hours == 0 ? "" : std::to_string(hours) + 'h');
 }
 
-// 2026-11-21T04:08:53.945Z
+// Formats a time such as 2026-11-21T04:08:53.945Z.
 std::string time_words(std::string text) {
   if (text.size() != 24 || text[10] != 'T') return text;
   text[10] = ' ';
@@ -74,16 +74,17 @@ std::string string_words(std::string_view name, const std::string& json, const S
                                                                                      : text);
 }
 
-// deploy@web3 pid 4711, backup, since 2026-11-21 04:08:53Z
+// Formats an object, such as deploy@web3 pid 4711, backup, since 2026-11-21 04:08:53Z.
 std::string object_words(const std::vector<JsonMember>& members, const ServerNames& servers) {
   const auto field = [&](std::string_view name) {
     for (const JsonMember& member : members) {
-      if (member.name == name) return cell_words(member.name, member.value, servers);
+      if (member.name == name) return cell_text(member.name, member.value, servers);
     }
     return std::string();
   };
-  if (!field("host").empty() && !field("pid").empty()) {
-    std::string text = field("user") + '@' + field("host") + " pid " + field("pid");
+  if (!field("host").empty() && !field("user").empty()) {
+    std::string text = field("user") + '@' + field("host");
+    if (!field("pid").empty()) text += " pid " + field("pid");
     if (!field("note").empty()) text += ", " + field("note");
     if (!field("acquired_at").empty()) text += ", since " + field("acquired_at");
     if (!field("finished_at").empty()) text += ", done " + field("finished_at");
@@ -98,13 +99,13 @@ std::string object_words(const std::vector<JsonMember>& members, const ServerNam
              : after_server ? " "
                             : ", ") +
             (bare ? std::string() : visible(column_title(member.name)) + ' ') +
-            cell_words(member.name, member.value, servers);
+            cell_text(member.name, member.value, servers);
     after_server = member.name == "server";
   }
   return text;
 }
 
-// Data stored by users: strings without quotes, everything else as it is.
+// Formats data stored by users: strings without quotes, everything else unchanged.
 std::string data_words(const std::string& json) {
   if (json.starts_with('"')) return visible(json_unquote(json).value_or(json));
   if (!json.starts_with('[')) return visible(json);
@@ -115,13 +116,15 @@ std::string data_words(const std::string& json) {
 }
 
 struct Character {
-  std::size_t end;  // behind its bytes
+  std::size_t end;  // the offset after its bytes
   std::size_t width;
 };
 
-// Combining marks take no column, the wide forms of East Asia and pictures two.
+// Returns the columns of a character: 0 for combining marks, 2 for the wide forms of East Asia and pictures.
 std::size_t width_of(char32_t c) {
-  if ((c >= 0x300 && c <= 0x36f) || (c >= 0x200b && c <= 0x200f) || (c >= 0xfe00 && c <= 0xfe0f)) return 0;
+  if (c == red_begins || c == red_ends || (c >= 0x300 && c <= 0x36f) || (c >= 0x200b && c <= 0x200f) ||
+      (c >= 0xfe00 && c <= 0xfe0f))
+    return 0;
   const bool wide = (c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) ||
                     (c >= 0xac00 && c <= 0xd7a3) || (c >= 0xf900 && c <= 0xfaff) ||
                     (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60) ||
@@ -141,7 +144,7 @@ std::vector<Character> characters_of(std::string_view utf8) {
 
 }  // namespace
 
-std::string cell_words(std::string_view name, const std::string& json, const ServerNames& servers) {
+std::string cell_text(std::string_view name, const std::string& json, const ServerNames& servers) {
   if (std::ranges::find(stored_data, name) != stored_data.end()) return data_words(json);
   if (json.starts_with('"')) return string_words(name, json, servers);
   if (json == "null") return "-";
@@ -151,17 +154,33 @@ std::string cell_words(std::string_view name, const std::string& json, const Ser
   if (!json.starts_with('[')) return number_words(name, json);
   std::string text;
   for (const std::string& element : json_elements(json).value_or(std::vector<std::string>()))
-    text += (text.empty() ? "" : element.starts_with('{') ? "; " : ", ") + cell_words({}, element, servers);
+    text += (text.empty() ? "" : element.starts_with('{') ? "; " : ", ") + cell_text({}, element, servers);
   return text;
 }
 
 std::string column_title(std::string_view name) {
+  if (name == "bar") return {};
   if (ends(name, "_bytes_per_s")) return std::string(name.substr(0, name.size() - 12));
   if (ends(name, "_per_s")) return std::string(name.substr(0, name.size() - 6)) + "/s";
   for (const std::string_view unit : {"_bytes", "_us", "_s", "_at"}) {
     if (ends(name, unit)) return std::string(name.substr(0, name.size() - unit.size()));
   }
   return std::string(name);
+}
+
+std::string grouped(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t i = text.size(); i > 3;) text.insert(i -= 3, 1, ',');
+  return text;
+}
+
+std::string bar(double share, std::size_t width) {
+  static constexpr std::array eighths{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const double places = std::clamp(share, 0.0, 1.0) * static_cast<double>(width);
+  const auto length = static_cast<std::size_t>(places * 8 + 0.5);
+  std::string text;
+  for (std::size_t i = 0; i < length / 8; ++i) text += "█";
+  return text + eighths[length % 8];
 }
 
 std::size_t shown_width(std::string_view utf8) {

@@ -1,4 +1,4 @@
-#include "common/operations/roots.hpp"
+#include "common/operations/structure_merger.hpp"
 
 #include <unordered_map>
 #include <unordered_set>
@@ -12,10 +12,10 @@ namespace mcds::moving {
 
 namespace {
 
-constexpr int most_looks = 8;
+constexpr int max_checks = 8;
 constexpr std::size_t segments_per_trip = 8;
 
-// The lines of `wanted` that `have` lacks, each with its line feed.
+// Returns the lines of `wanted` that `have` lacks, each with its line feed.
 std::string lines_lacking(std::string_view have, std::string_view wanted) {
   std::unordered_set<std::string_view> known;
   for (const std::string_view line : split(have, '\n')) known.insert(line);
@@ -26,7 +26,7 @@ std::string lines_lacking(std::string_view have, std::string_view wanted) {
   return lacking;
 }
 
-// Of a log's part: `E1 <part> <incarnation> *<checksum>`, then its lines.
+// Returns the incarnation of a log's part: `E1 <part> <incarnation> *<checksum>`, then its lines.
 std::string_view incarnation_of(std::string_view part) {
   const auto words = split(take_line(part), ' ');
   return words.size() == 4 ? words[2] : std::string_view();
@@ -37,10 +37,10 @@ std::string_view without_header(std::string_view part) {
   return part;
 }
 
-// A cluster in which everything is on one server.
-class OneServer final : public Decorator {
+// Sends every request to one server.
+class SingleServerCluster final : public Decorator {
  public:
-  OneServer(Cluster& inner, std::size_t server) : Decorator(inner), server_(server) {}
+  SingleServerCluster(Cluster& inner, std::size_t server) : Decorator(inner), server_(server) {}
   using Cluster::execute;
   std::vector<Reply> execute(std::span<const Request> batch) override {
     std::vector<Request> there(batch.begin(), batch.end());
@@ -52,19 +52,19 @@ class OneServer final : public Decorator {
   std::size_t server_;
 };
 
-struct BothPlaces {
-  BothPlaces(const Context& from, Cluster& to, const Roots::Place& place)
+struct BothContexts {
+  BothContexts(const Context& from, Cluster& to, const StructureMerger::Place& place)
       : old_server(from.cluster, place.from),
         new_server(to, place.to),
         old_one{old_server, from.clock, from.random, "", 1},
         new_one{new_server, from.clock, from.random, "", 1} {}
 
-  OneServer old_server, new_server;
+  SingleServerCluster old_server, new_server;
   Context old_one, new_one;
 };
 
-// Where the lines that only the new place has go among those of the old one: behind them, but lines about the
-// same element keep the order that they have in the new place.
+// Decides where lines that only the new place has go among the old lines: after them, except that lines about
+// the same element keep their order in the new place.
 class Placing {
  public:
   Placing(const std::vector<JournalLine>& old_lines, const std::vector<JournalLine>& new_lines)
@@ -73,13 +73,13 @@ class Placing {
     find_highest();
   }
 
-  // Of new_lines[i], if the old place has it, too.
+  // Returns the position of new_lines[i] in the old place, if that has it.
   std::optional<std::size_t> place_of(std::size_t i) const {
     const auto place = places_.find(new_lines_[i].id);
     return place == places_.end() ? std::nullopt : std::optional(place->second);
   }
 
-  // How many lines of the old place come before new_lines[i]; to be asked of all, in order.
+  // Returns how many old lines come before new_lines[i]. Call it for all lines, in order.
   std::size_t next(std::size_t i) {
     const JournalLine& line = new_lines_[i];
     const auto place = place_of(i);
@@ -115,22 +115,22 @@ class Placing {
 
   const std::vector<JournalLine>& new_lines_;
   std::size_t size_;
-  Places places_;                     // in the old place, by id
-  std::vector<std::size_t> highest_;  // of each line, from what follows it
-  Places lowest_;                     // by element, from what came so far
-  std::size_t lowest_of_all_ = 0;     // from the last clear
-  std::size_t anchor_ = 0;            // behind all lines of the old place that came so far
+  Places places_;                     // positions in the old place, by id
+  std::vector<std::size_t> highest_;  // limit for each line, by the lines that follow it
+  Places lowest_;                     // limit by element, by the lines so far
+  std::size_t lowest_of_all_ = 0;     // by the last clear
+  std::size_t anchor_ = 0;            // after all shared lines so far
 };
 
-// Of a line that one has and the other has forgotten: an addition was removed there, and remains so; what
-// removes may have something to remove here.
+// Chooses between a line and the same line in forgotten form. A forgotten addition was removed there and
+// stays removed. A removal is kept, since it may still have something to remove.
 const JournalLine& telling_more(const JournalLine& one, const JournalLine& other) {
   if (other.change == Change::forgotten) return one.change == Change::add ? other : one;
   return one.change == Change::forgotten && other.change != Change::add ? other : one;
 }
 
-// All lines of both.
-std::vector<JournalLine> united(const std::vector<JournalLine>& old_lines,
+// Returns all lines of both.
+std::vector<JournalLine> merged(const std::vector<JournalLine>& old_lines,
                                 const std::vector<JournalLine>& new_lines) {
   Placing placing(old_lines, new_lines);
   std::vector<const JournalLine*> shared;
@@ -153,15 +153,15 @@ std::vector<JournalLine> united(const std::vector<JournalLine>& old_lines,
 
 }  // namespace
 
-bool Roots::has_segments(std::string_view value) {
+bool StructureMerger::has_segments(std::string_view value) {
   const auto root = decode_journal_root(value);
   return root && !root->segments.empty();
 }
 
-bool Roots::is_of(Kind kind, std::string_view value) {
+bool StructureMerger::is_of(Kind kind, std::string_view value) {
   switch (kind) {
     case Kind::journal: return decode_journal_root(value).has_value();
-    case Kind::log_part: return value.starts_with("E1 ") && incarnation_of(value).size() == 16;
+    case Kind::log_part: return value.starts_with("E1 ") && is_identifier(incarnation_of(value));
     case Kind::directory: return value.starts_with("N ") || value.starts_with("W ");
     case Kind::plain:
     case Kind::locklike: break;
@@ -169,8 +169,8 @@ bool Roots::is_of(Kind kind, std::string_view value) {
   return false;
 }
 
-// False: one that is named is not there any more.
-bool Roots::copy_segments(const Place& place, std::string_view value) const {
+// Returns false if a segment that the root names no longer exists.
+bool StructureMerger::copy_segments(const Place& place, std::string_view value) const {
   const auto root = decode_journal_root(value);
   if (!root) return true;
   std::vector<Request> gets;
@@ -195,62 +195,68 @@ bool Roots::copy_segments(const Place& place, std::string_view value) const {
   return true;
 }
 
-Reply Roots::with_segments(const Place& place, Reply root) const {
-  for (int look = 0; look < most_looks; ++look) {
+Reply StructureMerger::with_segments(const Place& place, Reply root) const {
+  for (int look = 0; look < max_checks; ++look) {
     if (copy_segments(place, root.value)) return root;
-    // Compacted meanwhile, so that the root names others by now; or lost.
+    // Either a compaction has replaced the segments, so that the current root names others, or one is lost.
     Reply again = from_.cluster.execute(Request::probe(place.key, place.from));
     if (expect_read(from_.cluster, again).outcome != Outcome::hit) return again;
-    if (again.value == root.value) return root;  // what names a lost segment goes on saying so
+    if (again.value == root.value) return root;  // readers report the lost segment in the new place too
     root = std::move(again);
   }
-  throw Failure(ErrorCode::try_again, "it is compacted faster than it can be copied; run the move again",
+  throw Failure(ErrorCode::try_again,
+                "the journal is compacted faster than it can be copied; run the move again",
                 from_.cluster.address_of(place.from));
 }
 
-void Roots::unite_journals(const Place& place) const {
-  const BothPlaces both(from_, to_, place);
+void StructureMerger::merge_journals(const Place& place) const {
+  const BothContexts both(from_, to_, place);
   const JournalContents contents = Journal(both.old_one, place.key).read();
   if (!contents.found) return;
-  // What is lost on either side goes on being told.
+  // Losses on either side must still be reported afterwards.
   Journal::Options options;
   options.lossy = contents.loss.any() || Journal(both.new_one, place.key).read().loss.any();
   Journal(both.new_one, place.key, options)
-      .compact([&](const std::vector<JournalLine>& lines) { return united(contents.lines, lines); }, true);
+      .compact([&](const std::vector<JournalLine>& lines) { return merged(contents.lines, lines); }, true);
   if (contents.loss.any())
-    throw Failure(ErrorCode::bad_data, "a part of it is lost on its old server; what is left was united");
+    throw Failure(ErrorCode::bad_data, "the old server has lost part of " + place.key +
+                                           "; the rest was merged into the new server");
 }
 
-// Its events are in a part of another incarnation now.
-void Roots::withdraw(const Place& place, std::string_view incarnation) const {
+// Withdraws the part's entry in the directory: its events are now in a part of another incarnation.
+void StructureMerger::withdraw(const Place& place, std::string_view incarnation) const {
   const PartOfLog part = part_of_log(place.key);
   const std::string text = "W " + part.part + ' ' + std::string(incarnation);
   static_cast<void>(
       expect(to_, to_.execute(Request::append(part.directory, text + " *" + checksum(text) + '\n'))));
 }
 
-void Roots::unite_lines(const Place& place, Kind kind, std::string_view old_value) const {
+void StructureMerger::merge_lines(const Place& place, Kind kind, std::string_view old_value) const {
   const Reply now = to_.execute(Request::get(place.key).on(place.to));
   if (expect_read(to_, now).outcome != Outcome::hit)
-    throw Failure(ErrorCode::try_again, "it went while it was united; run the move again");
-  const bool other_life = kind == Kind::log_part && incarnation_of(old_value) != incarnation_of(now.value);
-  const std::string lacking = lines_lacking(now.value, other_life ? without_header(old_value) : old_value);
+    throw Failure(ErrorCode::try_again,
+                  "the item on the new server disappeared during the merge; run the move again");
+  const bool other_incarnation =
+      kind == Kind::log_part && incarnation_of(old_value) != incarnation_of(now.value);
+  const std::string lacking =
+      lines_lacking(now.value, other_incarnation ? without_header(old_value) : old_value);
   if (!lacking.empty()) {
     const Reply reply = expect(to_, to_.execute(Request::append(place.key, lacking).on(place.to)));
     if (reply.outcome != Outcome::stored)
-      throw Failure(ErrorCode::refused, "the new one has no room for the lines that only the old one has");
+      throw Failure(ErrorCode::refused,
+                    "the item on the new server has no room for the lines that only the old server has");
   }
-  if (other_life) withdraw(place, incarnation_of(old_value));
+  if (other_incarnation) withdraw(place, incarnation_of(old_value));
 }
 
-void Roots::unite(const Place& place, Kind kind, std::string_view old_value) const {
-  if (kind == Kind::journal) return unite_journals(place);
-  unite_lines(place, kind, old_value);
+void StructureMerger::merge(const Place& place, Kind kind, std::string_view old_value) const {
+  if (kind == Kind::journal) return merge_journals(place);
+  merge_lines(place, kind, old_value);
 }
 
-bool Roots::has_all(const Place& place, Kind kind, std::string_view old_value) const {
+bool StructureMerger::has_all(const Place& place, Kind kind, std::string_view old_value) const {
   if (kind == Kind::journal) {
-    const BothPlaces both(from_, to_, place);
+    const BothContexts both(from_, to_, place);
     std::unordered_set<std::string> known;
     for (const JournalLine& line : Journal(both.new_one, place.key).read().lines) known.insert(line.id);
     const std::vector<JournalLine> lines = Journal(both.old_one, place.key).read().lines;

@@ -1,4 +1,4 @@
-#include "common/operations/spool.hpp"
+#include "common/operations/spill_file.hpp"
 
 #include <unistd.h>
 
@@ -22,8 +22,8 @@ struct Header {
 
 }  // namespace
 
-Spooled spooled(const LiveKey& key, std::size_t to) {
-  Spooled record{.from = static_cast<std::uint16_t>(key.server), .to = static_cast<std::uint16_t>(to)};
+SpilledRecord spilled(const LiveKey& key, std::size_t to) {
+  SpilledRecord record{.from = static_cast<std::uint16_t>(key.server), .to = static_cast<std::uint16_t>(to)};
   record.size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(key.size_bytes, UINT32_MAX));
   if (key.expires_at >= 0)
     record.expires_s = static_cast<std::uint32_t>(std::clamp<std::int64_t>(key.expires_at, 1, UINT32_MAX));
@@ -32,27 +32,28 @@ Spooled spooled(const LiveKey& key, std::size_t to) {
   return record;
 }
 
-Spool::Spool() : descriptor_(open_unnamed_file()) {
+SpillFile::SpillFile() : descriptor_(open_unnamed_file()) {
   if (descriptor_ < 0)
     throw Failure(ErrorCode::cannot_write, "cannot keep a list of keys in " + temporary_folder() + ": " +
                                                std::strerror(errno) + "; set TMPDIR to a writable directory");
 }
 
-void Spool::flush() {
+void SpillFile::flush() {
   if (!write_all(descriptor_, buffer_))
     throw Failure(ErrorCode::cannot_write, std::string("cannot keep the list of keys: ") +
-                                               std::strerror(errno) + "; set TMPDIR to where there is room");
+                                               std::strerror(errno) +
+                                               "; set TMPDIR to a directory with room");
   buffer_.clear();
 }
 
-void Spool::add_bytes(std::string_view bytes, std::string_view more) {
+void SpillFile::add_bytes(std::string_view bytes, std::string_view more) {
   ++count_;
   buffer_ += bytes;
   buffer_ += more;
   if (buffer_.size() >= buffer_size) flush();
 }
 
-void Spool::add(const Spooled& record) {
+void SpillFile::add(const SpilledRecord& record) {
   const Header header{record.cas,
                       record.size_bytes,
                       record.expires_s,
@@ -65,14 +66,14 @@ void Spool::add(const Spooled& record) {
   add_bytes(record.key);
 }
 
-void Spool::rewind() {
+void SpillFile::rewind() {
   flush();
   if (lseek(descriptor_, 0, SEEK_SET) != 0)
     throw refused_by_system(ErrorCode::cannot_read, "cannot read the list of keys");
   position_ = 0;
 }
 
-bool Spool::fill(std::size_t size) {
+bool SpillFile::fill(std::size_t size) {
   while (buffer_.size() - position_ < size) {
     buffer_.erase(0, position_);
     position_ = 0;
@@ -87,26 +88,26 @@ bool Spool::fill(std::size_t size) {
   return true;
 }
 
-std::string_view Spool::next_bytes(std::size_t size) {
+std::string_view SpillFile::next_bytes(std::size_t size) {
   if (!fill(size)) return {};
   const std::string_view bytes(buffer_.data() + position_, size);
   position_ += size;
   return bytes;
 }
 
-std::optional<Spooled> Spool::next() {
+std::optional<SpilledRecord> SpillFile::next() {
   const std::string_view bytes = next_bytes(sizeof(Header));
   if (bytes.empty()) return std::nullopt;
   Header header{};
   std::memcpy(&header, bytes.data(), sizeof header);
-  return Spooled{header.from,
-                 header.to,
-                 header.kind,
-                 header.size_bytes,
-                 header.expires_s,
-                 header.cas,
-                 std::string(next_bytes(header.key_size)),
-                 header.copy};
+  return SpilledRecord{header.from,
+                       header.to,
+                       header.kind,
+                       header.size_bytes,
+                       header.expires_s,
+                       header.cas,
+                       std::string(next_bytes(header.key_size)),
+                       header.copy};
 }
 
 }  // namespace mcds::moving

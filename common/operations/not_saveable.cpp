@@ -1,9 +1,7 @@
-#include "common/operations/never_saved.hpp"
+#include "common/operations/not_saveable.hpp"
 
 #include "common/base/bytes.hpp"
-#include "common/operations/map.hpp"
-#include "common/operations/roots.hpp"
-#include "common/primitives/key_names.hpp"
+#include "common/operations/structure_merger.hpp"
 #include "common/primitives/seal.hpp"
 #include "common/structures/cache/entry.hpp"
 
@@ -17,14 +15,14 @@ bool is_probe(std::string_view key, std::string_view key_prefix) {
   return key.starts_with(key_prefix) && key.substr(key_prefix.size()).starts_with("mcds:probe:");
 }
 
-// Locks can have an application's keys, and so can their fences, which begin with a time in microseconds.
+// Locks can have an application's keys. So can their fences, which start as a time in microseconds.
 bool is_of_lock(std::string_view key, std::string_view value) {
   constexpr std::size_t microseconds_digits = 16;
   return is_lock_value(value) ||
          (key.ends_with(":fence") && value.size() == microseconds_digits && parse_u64(value));
 }
 
-// Its first line, if that has its checksum, begins with one of these words.
+// Returns true if the first line has a valid checksum and starts with one of these words.
 bool begins_with(std::string_view value, std::initializer_list<std::string_view> words) {
   const auto line = unseal(value.substr(0, value.find('\n')));
   return line && std::ranges::any_of(words, [&](std::string_view word) { return line->starts_with(word); });
@@ -34,9 +32,8 @@ bool is_of_visitors(const SavedAs& as, std::string_view key, std::string_view va
   if (as.is_root) return parse_u64(value).has_value();
   if (key.ends_with(":conf")) return begins_with(value, {"P1 "});
   const bool marked = value.starts_with('V') && value.size() == 17;
-  return marked && std::ranges::all_of(value.substr(1), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
+  return marked &&
+         std::ranges::all_of(value.substr(1), [](char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); });
 }
 
 bool is_word(const char* why, std::string_view word) {
@@ -58,7 +55,7 @@ SavedAs saved_as(std::string_view key, std::string_view key_prefix) {
   const auto ours = structure_in(key, key_prefix);
   if (!ours) return {};
   const std::string_view structure = ours->name.structure;
-  // JSON is as good as an application's own.
+  // The JSON form of an array is treated like an application's item.
   if (structure == "array" && key.ends_with(":json")) return {};
   SavedAs as{.what = structure == "counter" ? Savable::counter : Savable::structure,
              .structure = structure,
@@ -86,17 +83,17 @@ SavedAs saved_as(std::string_view key, std::string_view key_prefix) {
 bool is_of(const SavedAs& as, std::string_view key, std::string_view value, std::uint32_t flags) {
   if (as.structure.empty())
     return as.what == Savable::never && (!is_vote_key(key) || value == "V0" || value.starts_with("V1"));
-  // Whoever took it may have written anything; in another namespace, a token alone tells, too.
+  // Any value may hold a lock. In another namespace only a token identifies one.
   if (as.structure == "lock") return as.exact || (value.size() == 16 && parse_hex64(value));
   if (is_word(as.why, "locks")) return false;
   if (as.kind == Kind::journal || as.kind == Kind::log_part || as.kind == Kind::directory)
-    return moving::Roots::is_of(as.kind, value);
+    return moving::StructureMerger::is_of(as.kind, value);
   if (as.structure == "cache") return decode_cache_record(value).has_value();
   if (as.structure == "cachetag") return value.size() == 19 && parse_u64(value);
   if (as.structure == "counter") return begins_with(value, {"C1 ", "C3 ", "S1 "});
   if (as.structure == "eventlog") return begins_with(value, {"P1 "});
   if (as.structure == "visitors") return is_of_visitors(as, key, value);
-  // Of several copies the flags are a version.
+  // The flags of an element in several copies hold a version.
   return as.element ? as.several && flags != 0 : begins_with(value, {"+ ", "- ", "! ", "= "});  // a segment
 }
 

@@ -1,0 +1,134 @@
+// MoveJournal: the file of --journal, which records what was copied. An interrupted run continues from it,
+// and a second run uses it to find the items that still are as they were copied.
+//
+// The file has 64 bytes of text that identify the move, then records of 40 bytes in the machine's byte order:
+//   copied     the key's 128-bit hash, a 64-bit digest of value and flags, the old server's cas token, and
+//              the expiry; written before the item is stored
+//   settled    a range of copied records (first, count) that are done; others may or may not have been stored
+//   life       a server at the start of a run: the hash of its address, its start time, flush count and pid
+// The last record of a key counts. The new server may hold the item of any record since the last settled one.
+// A partial record at the end is cut off.
+#pragma once
+
+#include <unordered_map>
+
+#include "common/base/clock.hpp"
+#include "common/base/process.hpp"
+#include "common/cluster/keys/probe.hpp"
+#include "common/operations/spill_file.hpp"
+
+namespace mcds::moving {
+
+struct KeyHash {
+  std::uint64_t low = 0, high = 0;
+  bool operator==(const KeyHash&) const = default;
+};
+// Returns the hash of a key. `copy` distinguishes copies of the key that move to different servers.
+KeyHash hash_of(std::string_view key, std::uint8_t copy = 0);
+std::uint64_t digest_of(std::string_view value, std::uint32_t flags);
+
+// One run of a server process, with its flushes.
+struct RecordedStart {
+  std::uint64_t started = 0;  // UNIX seconds by the server's clock
+  std::uint64_t flushes = 0;
+  std::uint32_t pid = 0;
+};
+
+struct Copied {
+  std::uint64_t digest = 0;
+  std::uint64_t cas = 0;        // 0: unknown
+  std::uint32_t expires_s = 0;  // 0: never
+  bool settled = false;
+  // Digests of interrupted runs since it was last settled: the new server may hold any of them.
+  std::vector<std::uint64_t> earlier = {};
+  std::uint64_t index = 0;  // value of written() before this record
+
+  // Returns true if an item with this digest may have been stored by a move.
+  bool may_be(std::uint64_t found) const {
+    return found == digest || std::ranges::find(earlier, found) != earlier.end();
+  }
+};
+
+class MoveJournal {
+ public:
+  // An empty journal that records nothing.
+  MoveJournal() = default;
+  // Throws Failure: try_again if another run has the file open (after two seconds, given a clock), bad_data
+  // if it belongs to another move or is no journal, cannot_write.
+  MoveJournal(const std::string& path, std::string_view move, Clock* clock = nullptr);
+
+  // Records of earlier runs are loaded by parts; load() keeps only that part in memory.
+  std::size_t parts() const { return std::max<std::size_t>(parts_.size(), 1); }
+  std::size_t part_of(const KeyHash& key) const { return parts_.empty() ? 0 : key.low % parts_.size(); }
+  void load(std::size_t part);
+  void load_all();
+  const Copied* find(const KeyHash& key) const;
+  // Returns true if an earlier run wrote records.
+  bool has_history() const { return history_; }
+
+  // add() and write() record a batch before its items are stored; settle() marks them as done afterwards.
+  // `first` is the value of written() before them.
+  std::uint64_t written() const { return written_; }
+  void add(const KeyHash& key, const Copied& copied);
+  void write();
+  void settle(std::uint64_t first, std::uint64_t count);
+
+  // Returns the value of written() when the server was first seen since its latest start and flush.
+  std::uint64_t alive_since(const KeyHash& server, const RecordedStart& now) const;
+  bool knows(const KeyHash& server) const;
+  void record_start(const KeyHash& server, const RecordedStart& start);
+
+ private:
+  struct Hasher {
+    std::size_t operator()(const KeyHash& key) const { return key.low ^ key.high; }
+  };
+  void read_history();
+  void add_part(std::size_t part);
+  void add_settled(std::uint64_t first, std::uint64_t count);
+  bool is_settled(std::uint64_t index) const;
+  void fail(const char* what) const;
+
+  Descriptor descriptor_;
+  std::string path_;
+  bool history_ = false;
+  std::uint64_t written_ = 0;                                     // including earlier runs
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> settled_;  // by earlier runs: from, to
+  struct Seen {
+    KeyHash server;
+    RecordedStart start;
+    std::uint64_t written;
+  };
+  std::vector<Seen> seen_;  // in all runs
+  std::string buffer_;
+  std::vector<SpillFile> parts_;
+  std::unordered_map<KeyHash, Copied, Hasher> loaded_;
+};
+
+}  // namespace mcds::moving
+
+// DropJournal: the file of where --divergent drop --journal. It records the copies to remove before the first
+// one is removed, so that an interrupted run can continue.
+
+namespace mcds {
+
+namespace moving {
+class MoveJournal;
+}
+
+class DropJournal {
+ public:
+  // Throws like moving::MoveJournal.
+  DropJournal(const std::string& path, const Placement& placement, const std::string& key_prefix,
+              Clock& clock);
+  ~DropJournal();
+
+  // has() returns true if the journal has this copy and the copy was not written since. add() records the
+  // copies on these servers; call it before they are removed.
+  bool has(const std::string& key, const KeyCopy& copy) const;
+  void add(const std::string& key, const KeyCopies& copies, std::span<const std::size_t> servers);
+
+ private:
+  std::unique_ptr<moving::MoveJournal> move_journal_;
+};
+
+}  // namespace mcds
