@@ -188,6 +188,9 @@ TEST_CASE("meta wire: answers in the server's words") {
   CHECK(reply_to(Request::decr("k", 1), "7  \r\n").number == 7);
   CHECK(reply_to(Request::version(0), "VERSION 1.6.18\r\n").value == "1.6.18");
   CHECK(reply_to(Request::stats(0), "STAT a 1\r\nSTAT b c d\r\nEND\r\n").value == "a 1\nb c d\n");
+  // memcached's `stats conns` of a unix socket with a long path
+  CHECK(reply_to(Request::stats(0, "conns"), "STAT 9:addr unix:/tmp/a\nb\xb2\nj\r\nSTAT 9:state x\r\nEND\r\n")
+            .value == "9:addr unix:/tmp/a?b\xb2?j\n9:state x\n");
 }
 
 TEST_CASE("meta wire: values are bytes") {

@@ -37,12 +37,15 @@ struct Line {
   std::size_t end = 0;  // offset past its line break
 };
 
-// Reads the complete line at `position`. Otherwise returns need_more or out_of_step.
-Step take_line(std::string_view input, std::size_t position, Line& line) {
+// Reads the complete line at `position`. Otherwise returns need_more or out_of_step. `with_breaks`: the line
+// may contain line feeds without a carriage return.
+Step take_line(std::string_view input, std::size_t position, Line& line, bool with_breaks = false) {
   // pogocache 1.3 sends an extra NUL after the NOT_FOUND of a replace.
   if (position < input.size() && input[position] == '\0') ++position;
   const std::string_view rest = input.substr(position, max_line_length);
-  const std::size_t end = rest.find('\n');
+  std::size_t end = rest.find('\n');
+  while (with_breaks && end != std::string_view::npos && (end == 0 || rest[end - 1] != '\r'))
+    end = rest.find('\n', end + 1);
   if (end == std::string_view::npos)
     return rest.size() == max_line_length ? Step::out_of_step : Step::need_more;
   if (end == 0 || rest[end - 1] != '\r') return Step::out_of_step;
@@ -492,10 +495,12 @@ void ReplyReader::counted_text(const Reply& after, Reply& reply) {
   reply.number = after.number;
 }
 
+// The address of a listening unix socket in `stats conns` ends with uninitialized bytes of the server's stack
+// when its path is longer than 26 bytes (memcached since 1.4.18); they may contain a line feed.
 Step ReplyReader::read_stats(const Request& request, Reply& reply, std::string_view input,
                              std::size_t& position) {
   Line line;
-  if (const Step step = take_line(input, position, line); step != Step::done) return step;
+  if (const Step step = take_line(input, position, line, true); step != Step::done) return step;
   if (line.text == "END" || line.text == "RESET" || line.text == "OK") {
     reply.outcome = Outcome::hit;
     position = line.end;
@@ -506,7 +511,9 @@ Step ReplyReader::read_stats(const Request& request, Reply& reply, std::string_v
     if (step == Step::done) position = line.end;
     return step;
   }
+  const std::size_t at = reply.value.size();
   reply.value += line.text.substr(5);
+  std::ranges::replace(reply.value.begin() + static_cast<std::ptrdiff_t>(at), reply.value.end(), '\n', '?');
   reply.value += '\n';
   position = line.end;
   return reply.value.size() > max_stats_size ? Step::out_of_step : Step::progress;
