@@ -71,6 +71,22 @@ TEST_CASE("counter: decr's padding is a number, texts that incr would overwrite 
     CHECK_FALSE(parse_padded_u64(text));
 }
 
+TEST_CASE("counter: names that need several trips share more of them where the servers are distant") {
+  const auto trips_to_create = [](Duration trip) {
+    World world(3);
+    world.rival.always([&] { world.clock.advance(trip); });
+    std::vector<Increment> batch;
+    for (int i = 0; i < 2000; ++i) batch.push_back({"c" + std::to_string(i), 1});
+    return world.trips.trips_of([&] {
+      Counter counter(world.with(3));
+      for (const IncrementResult& one : counter.begin_incr(batch)().of_names) CHECK(one.answer.done);
+    });
+  };
+  const std::size_t near = trips_to_create(1ms), distant = trips_to_create(21ms);
+  CHECK(near >= 2000 / Counter::max_concurrent * 3);
+  CHECK(distant * 4 < near);
+}
+
 TEST_CASE("counter: decr leaves text as it was that begins with a number, with its flags") {
   World world;
   for (const char* text : {"12 apples", " 7", "+5"}) {
