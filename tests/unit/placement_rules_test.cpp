@@ -383,6 +383,10 @@ TEST_CASE("profiles: each name once, aliases point at profiles, a slip of the fi
     CHECK(profile_named(alias.name).name == alias.profile);
   }
   CHECK_THROWS_WITH_AS(profile_named("dali"), "no profile 'dali'; did you mean 'dalli'?", InvalidInput);
+  CHECK_THROWS_WITH_AS(profile_named("php"),
+                       "no profile 'php'; mcds where --profiles lists php-memcache, php-memcached, "
+                       "php-memcache-consistent-crc32 and others",
+                       InvalidInput);
   CHECK_THROWS_WITH_AS(profile_named("?"), "no profile '?'; see mcds where --profiles", InvalidInput);
 }
 

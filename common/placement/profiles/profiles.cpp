@@ -57,8 +57,13 @@ std::string advice_for(std::string_view name) {
   std::vector<std::string> known;
   for (const auto& alias : aliases) known.emplace_back(alias.name);
   for (const auto& profile : all_profiles()) known.emplace_back(profile.name);
-  const std::string suggestion = did_you_mean(name, known);
-  return suggestion.empty() ? "; see mcds where --profiles" : suggestion;
+  if (std::string suggestion = did_you_mean(name, known); !suggestion.empty()) return suggestion;
+  std::string containing;  // such as those of a language
+  for (std::size_t i = 0, count = 0; i < known.size() && name.size() > 2 && count < 3; ++i) {
+    if (known[i].find(name) != std::string::npos) containing += (count++ == 0 ? "" : ", ") + known[i];
+  }
+  return containing.empty() ? "; see mcds where --profiles"
+                            : "; mcds where --profiles lists " + containing + " and others";
 }
 
 }  // namespace
