@@ -117,7 +117,7 @@ JournalContents JournalReading::finish(const ReportLine& report) {
       continue;
     }
     contents.bytes += segments[i]->size();
-    take(*segments[i]);
+    take(*std::exchange(segments[i], std::nullopt));
   }
   take(root.tail);
   return std::move(contents);

@@ -181,7 +181,7 @@ class ChunkDelivery {
     if (events.empty()) return;
     const auto by_id = [](const EventLine& a, const EventLine& b) { return a.id < b.id; };
     const auto same_id = [](const EventLine& a, const EventLine& b) { return a.id == b.id; };
-    std::ranges::stable_sort(events, by_id);
+    if (!std::ranges::is_sorted(events, by_id)) std::ranges::stable_sort(events, by_id);
     events.erase(std::unique(events.begin(), events.end(), same_id), events.end());
     const std::vector<EventId> before = consumed_ids(parts);
     std::erase_if(events,
