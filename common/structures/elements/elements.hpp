@@ -160,10 +160,10 @@ class Elements {
 //   An element with a ttl expires with its key, by its server's clock, which acts as a removal. Every set
 //   decides the expiry again. With several copies, repair could not distinguish an expiry from a loss.
 // Round trips, for any number of elements
-//   get, remove 1; set of existing ones 1, else 3 (4 if a shard is new, 5 if it is the first). If all
-//   elements of the batch that ended last were new, set takes 2 (3 if one exists), of which the second
-//   overlaps the first of the next batch. A client's first batch of several elements checks the index in its
-//   first trip.
+//   get, remove 1; set of existing ones 1, else 3 (5 if a shard is new or the first, because its line must be
+//   stored before the manifest names it, and that before the element is written). If all elements of the
+//   batch that ended last were new, set takes 2 (3 if one exists), of which the second overlaps the first of
+//   the next batch. A client's first batch of several elements checks the index in its first trip.
 //   fetch 2, one more per window of elements and per shard that has outgrown one item; drop 6, 2 more per
 //   window and 1 per such shard. Compaction of a shard takes up to 5, 1 more per 4096 names. The first
 //   missing element in a second costs one more for the copy-count guard; with several copies, so does the
