@@ -64,6 +64,13 @@ std::string_view take_word(std::string_view& text, char separator = ' ');
 inline std::string_view take_line(std::string_view& text) {
   return take_word(text, '\n');
 }
+// Returns the next word after any spaces, and moves `text` to its end.
+inline std::string_view next_word(std::string_view& text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  const std::string_view word = text.substr(0, text.find(' '));
+  text.remove_prefix(word.size());
+  return word;
+}
 // Returns the parts between separators: one more than there are separators.
 std::vector<std::string_view> split(std::string_view text, char separator);
 

@@ -7,23 +7,10 @@
 
 namespace mcds {
 
-namespace {
-
-ZSTD_CCtx* compressing(void* state) {
-  return static_cast<ZSTD_CCtx*>(state);
-}
-ZSTD_DCtx* decompressing(void* state) {
-  return static_cast<ZSTD_DCtx*>(state);
-}
-
-}  // namespace
-
 Compressor::Compressor(Sink sink)
-    : sink_(std::move(sink)),
-      state_(ZSTD_createCCtx(), [](void* state) { ZSTD_freeCCtx(compressing(state)); }),
-      out_(ZSTD_CStreamOutSize(), '\0') {
+    : sink_(std::move(sink)), state_(ZSTD_createCCtx(), ZSTD_freeCCtx), out_(ZSTD_CStreamOutSize(), '\0') {
   if (!state_) throw std::bad_alloc();
-  ZSTD_CCtx_setParameter(compressing(state_.get()), ZSTD_c_checksumFlag, 1);
+  ZSTD_CCtx_setParameter(state_.get(), ZSTD_c_checksumFlag, 1);
 }
 
 void Compressor::pass_on(std::string_view bytes, bool last) {
@@ -31,18 +18,16 @@ void Compressor::pass_on(std::string_view bytes, bool last) {
   for (;;) {
     ZSTD_outBuffer out{out_.data(), out_.size(), 0};
     const std::size_t left =
-        ZSTD_compressStream2(compressing(state_.get()), &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
+        ZSTD_compressStream2(state_.get(), &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
     if (ZSTD_isError(left) != 0) throw std::bad_alloc();  // its only possible error
     if (out.pos > 0) sink_(std::string_view(out_).substr(0, out.pos));
     if (last ? left == 0 : in.pos == in.size) return;
   }
 }
 
-Decompressor::Decompressor(Fill fill)
-    : fill_(std::move(fill)),
-      state_(ZSTD_createDCtx(), [](void* state) { ZSTD_freeDCtx(decompressing(state)); }) {
+Decompressor::Decompressor(Fill fill) : fill_(std::move(fill)), state_(ZSTD_createDCtx(), ZSTD_freeDCtx) {
   if (!state_) throw std::bad_alloc();
-  ZSTD_DCtx_setParameter(decompressing(state_.get()), ZSTD_d_windowLogMax, 23);
+  ZSTD_DCtx_setParameter(state_.get(), ZSTD_d_windowLogMax, 23);
 }
 
 std::size_t Decompressor::read(char* into, std::size_t size) {
@@ -56,7 +41,7 @@ std::size_t Decompressor::read(char* into, std::size_t size) {
     if (in_.empty() && between_) return 0;
     ZSTD_inBuffer in{in_.data(), in_.size(), position_};
     ZSTD_outBuffer out{into, size, 0};
-    const std::size_t left = ZSTD_decompressStream(decompressing(state_.get()), &out, &in);
+    const std::size_t left = ZSTD_decompressStream(state_.get(), &out, &in);
     position_ = in.pos;
     if (ZSTD_isError(left) != 0) {
       problem_ = std::string("the compressed data are damaged (") + ZSTD_getErrorName(left) + ')';

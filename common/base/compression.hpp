@@ -8,6 +8,10 @@
 #include <string>
 #include <string_view>
 
+// The library's states.
+struct ZSTD_CCtx_s;
+struct ZSTD_DCtx_s;
+
 namespace mcds {
 
 class Compressor {
@@ -21,7 +25,7 @@ class Compressor {
  private:
   void pass_on(std::string_view bytes, bool last);
   Sink sink_;
-  std::unique_ptr<void, void (*)(void*)> state_;
+  std::unique_ptr<ZSTD_CCtx_s, std::size_t (*)(ZSTD_CCtx_s*)> state_;
   std::string out_;
 };
 
@@ -36,7 +40,7 @@ class Decompressor {
 
  private:
   Fill fill_;
-  std::unique_ptr<void, void (*)(void*)> state_;
+  std::unique_ptr<ZSTD_DCtx_s, std::size_t (*)(ZSTD_DCtx_s*)> state_;
   std::string in_;
   std::size_t position_ = 0;
   bool between_ = true;  // no frame is open

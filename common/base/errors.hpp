@@ -57,25 +57,21 @@ class NotApplied : public Failure {
   using Failure::Failure;
 };
 
+// A failure that always has the same code.
+template <ErrorCode fixed>
+class FailureOf : public Failure {
+ public:
+  explicit FailureOf(const std::string& message, std::string server = {})
+      : Failure(fixed, message, std::move(server)) {}
+};
 // The request was sent without a valid reply: it may have been applied, now or later.
-class UnknownOutcome : public Failure {
- public:
-  explicit UnknownOutcome(const std::string& message, std::string server = {})
-      : Failure(ErrorCode::unknown_outcome, message, std::move(server)) {}
-};
-
+using UnknownOutcome = FailureOf<ErrorCode::unknown_outcome>;
 // Stored bytes that cannot be decoded: another program's value, another version, or truncated.
-class CorruptData : public Failure {
- public:
-  explicit CorruptData(const std::string& message, std::string server = {})
-      : Failure(ErrorCode::bad_data, message, std::move(server)) {}
-};
-
+using CorruptData = FailureOf<ErrorCode::bad_data>;
 // Refused before anything was sent: names, numbers or durations out of range.
-class InvalidInput : public Failure {
- public:
-  explicit InvalidInput(const std::string& message) : Failure(ErrorCode::usage, message) {}
-};
+using InvalidInput = FailureOf<ErrorCode::usage>;
+// The retries after conflicts with concurrent writers were used up; nothing of ours was applied.
+using Contention = FailureOf<ErrorCode::try_again>;
 
 // Returns a failure of the operating system, with the text of `error`.
 inline Failure refused_by_system(ErrorCode code, const std::string& what, int error = errno) {
@@ -86,13 +82,6 @@ inline Failure refused_by_system(ErrorCode code, const std::string& what, int er
 inline Failure bad_configuration(const std::string& why) {
   return {ErrorCode::configuration, why};
 }
-
-// The retries after conflicts with concurrent writers were used up; nothing of ours was applied.
-class Contention : public Failure {
- public:
-  explicit Contention(const std::string& message, std::string server = {})
-      : Failure(ErrorCode::try_again, message, std::move(server)) {}
-};
 
 // Checks, in every build, a rule on which protocol code depends. If it does not hold, the command exits with
 // 70, a bug, before it does anything that depends on the rule. Elsewhere assert() is enough.

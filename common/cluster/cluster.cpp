@@ -6,25 +6,19 @@
 
 namespace mcds {
 
-namespace {
-
-class Executed final : public Pending {
- public:
-  Executed(std::vector<Request> batch, std::vector<Reply> replies)
-      : batch_(std::move(batch)), replies_(std::move(replies)) {}
-  std::span<const Request> batch() const override { return batch_; }
-  std::vector<Reply> finish() override { return std::move(replies_); }
-
- private:
-  std::vector<Request> batch_;
-  std::vector<Reply> replies_;
-};
-
-}  // namespace
+void Pending::then(Settle settle) {
+  finish_ = [finish = std::move(finish_), settle = std::move(settle)](std::span<const Request> batch) {
+    std::vector<Reply> replies = finish(batch);
+    settle(batch, replies);
+    return replies;
+  };
+}
 
 std::unique_ptr<Pending> Cluster::begin(std::vector<Request> batch) {
   std::vector<Reply> replies = execute(batch);
-  return std::make_unique<Executed>(std::move(batch), std::move(replies));
+  return std::make_unique<Pending>(
+      std::move(batch),
+      [replies = std::move(replies)](std::span<const Request>) mutable { return std::move(replies); });
 }
 
 ErrorCode error_code_of(const ReplyFailure& failure) {

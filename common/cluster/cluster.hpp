@@ -68,12 +68,23 @@ namespace mcds {
 // were applied, and fails the other batches in flight to the same servers.
 class Pending {
  public:
-  virtual ~Pending() = default;
+  using Finish = std::function<std::vector<Reply>(std::span<const Request> batch)>;
+  Pending(std::vector<Request> batch, Finish finish) : batch_(std::move(batch)), finish_(std::move(finish)) {}
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
   // Waits for the missing replies and returns them as execute() does. Call it once. The time between begin()
   // and finish() does not count against the servers.
-  virtual std::vector<Reply> finish() = 0;
+  std::vector<Reply> finish() { return finish_(batch_); }
   // Returns the requests of the batch, also after finish().
-  virtual std::span<const Request> batch() const = 0;
+  std::span<const Request> batch() const { return batch_; }
+  // Lets `settle` change the replies when it finishes.
+  using Settle = std::function<void(std::span<const Request> batch, std::vector<Reply>& replies)>;
+  void then(Settle settle);
+
+ private:
+  std::vector<Request> batch_;
+  Finish finish_;  // its state ends before the requests
 };
 
 class Cluster {

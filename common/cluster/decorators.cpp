@@ -122,26 +122,11 @@ class Progress {
   Reply answer_;
 };
 
-class Settled final : public Pending {
- public:
-  Settled(std::unique_ptr<Pending> pending, Settle settle)
-      : pending_(std::move(pending)), settle_(std::move(settle)) {}
-  std::span<const Request> batch() const override { return pending_->batch(); }
-  std::vector<Reply> finish() override {
-    std::vector<Reply> replies = pending_->finish();
-    settle_(pending_->batch(), replies);
-    return replies;
-  }
-
- private:
-  std::unique_ptr<Pending> pending_;
-  Settle settle_;
-};
-
 }  // namespace
 
-std::unique_ptr<Pending> settled_later(std::unique_ptr<Pending> pending, Settle settle) {
-  return std::make_unique<Settled>(std::move(pending), std::move(settle));
+std::unique_ptr<Pending> settled_later(std::unique_ptr<Pending> pending, Pending::Settle settle) {
+  pending->then(std::move(settle));
+  return pending;
 }
 
 void execute_at(const std::vector<std::size_t>& places, Cluster& cluster, std::span<const Request> batch,

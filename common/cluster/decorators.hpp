@@ -25,8 +25,7 @@ class Decorator : public Cluster {
 };
 
 // Returns `pending` with replies that `settle` may change when it finishes.
-using Settle = std::function<void(std::span<const Request> batch, std::vector<Reply>& replies)>;
-std::unique_ptr<Pending> settled_later(std::unique_ptr<Pending> pending, Settle settle);
+std::unique_ptr<Pending> settled_later(std::unique_ptr<Pending> pending, Pending::Settle settle);
 
 // Executes the requests of `batch` at these indexes and stores their replies at the same indexes.
 void execute_at(const std::vector<std::size_t>& places, Cluster& cluster, std::span<const Request> batch,

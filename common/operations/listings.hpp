@@ -1,5 +1,5 @@
 // Listings: groups the keys that several servers list, by key, for any number of keys. It holds some
-// megabytes in memory and the rest in sorted runs on disk.
+// megabytes in memory, and 1/128 of the others at a time; those are on disk.
 #pragma once
 
 #include <unordered_map>
@@ -37,15 +37,14 @@ class Listings {
     Listing listing;
     std::uint32_t name_at, name_size;
   };
-  void sort();
+  static constexpr std::size_t parts = 128;
   void spill();
-  template <typename Sink>
-  void merge(const Sink& sink);
+  void group(const Take& take);
 
   std::size_t most_bytes_;
   std::vector<Record> records_;
-  std::string names_;  // of `records_`, concatenated
-  std::vector<moving::SpillFile> runs_;
+  std::string names_;                     // of `records_`, concatenated
+  std::vector<moving::SpillFile> files_;  // of `parts` ranges of hashes; empty: all is in memory
 };
 
 }  // namespace mcds

@@ -6,6 +6,7 @@
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/units.hpp"
 #include "common/cluster/decorators.hpp"
 #include "common/cluster/statistics.hpp"
 #include "common/journal/journal.hpp"
@@ -220,7 +221,7 @@ class Loading {
   // Returns nullopt if the item has expired.
   std::optional<Exptime> exptime_on(std::size_t server, std::int64_t ends_s, bool bounded) const {
     const WallTime now = context_.clock.wall();
-    const std::int64_t now_s = std::chrono::floor<std::chrono::seconds>(now).time_since_epoch().count();
+    const std::int64_t now_s = whole_seconds(now);
     if (ends_s != 0 && ends_s <= now_s) return std::nullopt;
     if (bounded && (ends_s == 0 || ends_s > now_s + options_.max_ttl->count()))
       ends_s = now_s + options_.max_ttl->count();

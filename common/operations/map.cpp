@@ -8,7 +8,6 @@ namespace {
 
 using View = std::string_view;
 
-constexpr std::int64_t chunks_per_directory = 32;
 constexpr View claim = ":s:0000000000000000";
 
 bool ends_in_number_after(View key, View mark) {
@@ -90,16 +89,15 @@ Map::Map(const Placement& from, const Placement& to, std::string key_prefix, std
   }
 }
 
-std::vector<std::size_t> Map::owners(const Placement& placement, View key, std::size_t copies) {
-  if (!placement.replicates()) return placement.servers_of(key, copies);
+std::vector<std::size_t> Map::owners(const Placement& placement, const KeyPlacing& key) {
+  if (!placement.replicates()) return placement.servers_of(key.placed_by, key.copies);
   std::vector<std::size_t> servers;
-  for (const Owner& owner : placement.owners_of(key).list) servers.push_back(owner.server);
+  for (const Owner& owner : placement.owners_of(key.placed_by).list) servers.push_back(owner.server);
   return servers;
 }
 
-MoveDecision Map::placed_decision(View placed_by, std::size_t copies, std::size_t server) const {
-  MoveDecision decision;
-  const auto before = owners(from_, placed_by, copies), after = owners(to_, placed_by, copies);
+MoveDecision Map::placed_decision(const KeyPlacing& key, std::size_t server, MoveDecision decision) const {
+  const auto before = owners(from_, key), after = owners(to_, key);
   const auto stays = [&](std::size_t one) {
     return std::ranges::any_of(after, [&](std::size_t other) { return same_[one][other]; });
   };
@@ -126,8 +124,8 @@ MoveDecision Map::placed_decision(View placed_by, std::size_t copies, std::size_
   return decision;
 }
 
-Map::KeyDecision Map::decision_for(std::string_view key) const {
-  KeyDecision result{std::string(key), copies_};
+Map::KeyPlacing Map::placing_of(std::string_view key) const {
+  KeyPlacing result{std::string(key), copies_};
   if (const auto ours = structure_in(key, key_prefix_)) {
     result.copies = ours->name.copies_or(result.copies);
     result.placed_by = placed(std::move(result.placed_by), ours->key_prefix).placed_by();
@@ -144,16 +142,11 @@ MoveDecision Map::of(std::string_view key, std::size_t server) const {
   MoveDecision described;
   if (ours) describe(*ours, rest, ours->key_prefix == key_prefix_, described);
   if (described.what == MoveDecision::What::lock) return described;
-  const KeyDecision kept = decision_for(key);
-  MoveDecision decision = placed_decision(kept.placed_by, kept.copies, server);
-  decision.kind = described.kind;
-  decision.pass = described.pass;
-  return decision;
+  return placed_decision(placing_of(key), server, described);
 }
 
 bool Map::is_new_place(std::string_view key, std::size_t server) const {
-  const KeyDecision kept = decision_for(key);
-  const auto after = owners(to_, kept.placed_by, kept.copies);
+  const auto after = owners(to_, placing_of(key));
   return std::ranges::find(after, server) != after.end();
 }
 
@@ -163,16 +156,6 @@ std::string Map::wire_key(std::string_view key, std::size_t to) const {
     if (owner.server == to && !owner.wire_key.empty()) return owner.wire_key;
   }
   return std::string(key);
-}
-
-PartOfLog part_of_log(std::string_view key) {
-  const std::size_t colon = key.rfind(':');
-  if (colon == View::npos) return {};
-  const View part = key.substr(colon + 1);
-  const auto chunk = parse_i64(part.substr(0, part.find('.')));
-  if (!chunk || *chunk < 0) return {};
-  return {std::string(key.substr(0, colon)) + ":dir:" + std::to_string(*chunk / chunks_per_directory),
-          std::string(part)};
 }
 
 }  // namespace mcds::moving

@@ -42,21 +42,21 @@ class Map {
   // Decides about `key` as listed by `server` of the old pool.
   MoveDecision of(std::string_view key, std::size_t server) const;
   // Returns the key that shows whether this one was copied: a segment's journal, otherwise the key itself.
-  std::string vouching(std::string_view key) const { return decision_for(key).placed_by; }
+  std::string vouching(std::string_view key) const { return placing_of(key).placed_by; }
   // Returns true if the new client reads `key` from this server of the new pool.
   bool is_new_place(std::string_view key, std::size_t server) const;
   // Returns the key's name on this server of the new pool.
   std::string wire_key(std::string_view key, std::size_t to) const;
 
  private:
-  struct KeyDecision {
+  struct KeyPlacing {
     std::string placed_by;
     std::size_t copies;
   };
-  KeyDecision decision_for(std::string_view key) const;
-  MoveDecision placed_decision(std::string_view placed_by, std::size_t copies, std::size_t server) const;
-  static std::vector<std::size_t> owners(const Placement& placement, std::string_view key,
-                                         std::size_t copies);
+  KeyPlacing placing_of(std::string_view key) const;
+  // Completes a decision about a key that may move.
+  MoveDecision placed_decision(const KeyPlacing& key, std::size_t server, MoveDecision decision) const;
+  static std::vector<std::size_t> owners(const Placement& placement, const KeyPlacing& key);
 
   const Placement& from_;
   const Placement& to_;
@@ -64,13 +64,5 @@ class Map {
   std::size_t copies_;
   std::vector<std::vector<bool>> same_;  // [old][new]
 };
-
-// Parses `<log>:<C>x<N>:<i>[.<k>]`. The directory is `<log>:<C>x<N>:dir:<i / 32>`; both fields are empty for
-// other keys.
-struct PartOfLog {
-  std::string directory;
-  std::string part;
-};
-PartOfLog part_of_log(std::string_view key);
 
 }  // namespace mcds::moving

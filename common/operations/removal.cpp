@@ -1,12 +1,13 @@
 #include "common/operations/removal.hpp"
 
+#include "common/base/units.hpp"
 #include "common/operations/not_saveable.hpp"
 #include "common/primitives/cas_update.hpp"
 
 namespace mcds {
 
 ServerTime server_time(const Reply& statistics, const Clock& clock) {
-  const auto ours = std::chrono::floor<std::chrono::seconds>(clock.wall()).time_since_epoch().count();
+  const std::int64_t ours = whole_seconds(clock.wall());
   if (statistics.failed()) return {ours};
   const auto now = statistic_number(statistics.value, "time");
   return {now ? static_cast<std::int64_t>(*now) : ours, ServerStart::of(statistics.value)};

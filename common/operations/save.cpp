@@ -7,6 +7,7 @@
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
+#include "common/base/units.hpp"
 #include "common/operations/expiry.hpp"
 #include "common/operations/listings.hpp"
 #include "common/operations/not_saveable.hpp"
@@ -46,10 +47,6 @@ int rank_of(const SpilledRecord& record, std::string_view key_prefix) {
   const auto ours = structure_in(record.key, key_prefix);
   if (ours && ours->name.is_root) return 2;
   return record.key.find(":dir:") != std::string::npos ? 1 : 0;
-}
-
-std::int64_t seconds_of(WallTime time) {
-  return std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
 }
 
 class Saving {
@@ -137,7 +134,7 @@ class Saving {
                                         clock ? clock->ahead : Duration::zero());
     // A copy where clients do not look may be old. The first copy in the file is loaded, so it comes last.
     const bool elsewhere = context_.cluster.placement().server_of(key.key) != key.server;
-    return heat_of(seconds_of(now) - key.last_accessed_at) + (elsewhere ? heats : 0);
+    return heat_of(whole_seconds(now) - key.last_accessed_at) + (elsewhere ? heats : 0);
   }
 
   void add_item(const SpilledRecord& record) {
@@ -148,9 +145,7 @@ class Saving {
 
   static Records all_of(SpillFile& spill_file) {
     Records records;
-    spill_file.rewind();
-    for (auto record = spill_file.next(); record; record = spill_file.next())
-      records.push_back(std::move(*record));
+    spill_file.for_each([&](SpilledRecord record) { records.push_back(std::move(record)); });
     return records;
   }
 
@@ -346,17 +341,16 @@ class Saving {
     std::size_t bytes = 0;
     for (auto& spill_file : spill_files_) {
       if (!spill_file) continue;
-      spill_file->rewind();
-      for (auto record = spill_file->next(); record; record = spill_file->next()) {
-        bytes += moving::reckoned_size(record->size_bytes);
-        next.push_back(std::move(*record));
-        if (next.size() < batch_items && bytes < batch_bytes) continue;
+      spill_file->for_each([&](SpilledRecord record) {
+        bytes += moving::reckoned_size(record.size_bytes);
+        next.push_back(std::move(record));
+        if (next.size() < batch_items && bytes < batch_bytes) return;
         reading.push_back(begin(std::exchange(next, {})));
         bytes = 0;
-        if (reading.size() < batches_in_flight) continue;
+        if (reading.size() < batches_in_flight) return;
         finish(std::move(reading.front()));
         reading.pop_front();
-      }
+      });
       spill_file.reset();
     }
     if (!next.empty()) reading.push_back(begin(std::move(next)));
@@ -420,7 +414,7 @@ class Saving {
     if (record.expires_s == 0) return 0;
     const auto clock = clocks_[record.from].value_or(moving::ClockLook{});
     const std::int64_t end = record.expires_s + moving::seconds_ahead(clock, moving::ClockLook{});
-    if (end <= seconds_of(context_.clock.wall())) return std::nullopt;
+    if (end <= whole_seconds(context_.clock.wall())) return std::nullopt;
     return end;
   }
 

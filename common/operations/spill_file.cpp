@@ -11,19 +11,18 @@ namespace {
 
 constexpr std::size_t buffer_size = 64 * 1024;
 
+// Precedes each key.
 struct Header {
-  std::uint64_t cas;
-  std::uint32_t size_bytes, expires_s;
-  std::uint16_t from, to;
-  Kind kind;
+  SpilledNumbers numbers;
   std::uint8_t key_size;
-  std::uint8_t copy;
 };
 
 }  // namespace
 
 SpilledRecord spilled(const LiveKey& key, std::size_t to) {
-  SpilledRecord record{.from = static_cast<std::uint16_t>(key.server), .to = static_cast<std::uint16_t>(to)};
+  SpilledRecord record;
+  record.from = static_cast<std::uint16_t>(key.server);
+  record.to = static_cast<std::uint16_t>(to);
   record.size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(key.size_bytes, UINT32_MAX));
   if (key.expires_at >= 0)
     record.expires_s = static_cast<std::uint32_t>(std::clamp<std::int64_t>(key.expires_at, 1, UINT32_MAX));
@@ -54,14 +53,7 @@ void SpillFile::add_bytes(std::string_view bytes, std::string_view more) {
 }
 
 void SpillFile::add(const SpilledRecord& record) {
-  const Header header{record.cas,
-                      record.size_bytes,
-                      record.expires_s,
-                      record.from,
-                      record.to,
-                      record.kind,
-                      static_cast<std::uint8_t>(record.key.size()),
-                      record.copy};
+  const Header header{record, static_cast<std::uint8_t>(record.key.size())};
   buffer_.append(reinterpret_cast<const char*>(&header), sizeof header);
   add_bytes(record.key);
 }
@@ -100,14 +92,7 @@ std::optional<SpilledRecord> SpillFile::next() {
   if (bytes.empty()) return std::nullopt;
   Header header{};
   std::memcpy(&header, bytes.data(), sizeof header);
-  return SpilledRecord{header.from,
-                       header.to,
-                       header.kind,
-                       header.size_bytes,
-                       header.expires_s,
-                       header.cas,
-                       std::string(next_bytes(header.key_size)),
-                       header.copy};
+  return SpilledRecord{header.numbers, std::string(next_bytes(header.key_size))};
 }
 
 }  // namespace mcds::moving

@@ -16,14 +16,16 @@ enum class Kind : std::uint8_t {
   directory,  // of an event log: lines
 };
 
-struct SpilledRecord {
-  std::uint16_t from = 0, to = 0;
-  Kind kind = Kind::plain;
+struct SpilledNumbers {
+  std::uint64_t cas = 0;         // when it was listed
   std::uint32_t size_bytes = 0;  // of the item in the server's memory; 0: not reported (before 1.5)
   std::uint32_t expires_s = 0;   // UNIX seconds by its server's clock; 0: never
-  std::uint64_t cas = 0;         // when it was listed
-  std::string key = {};
+  std::uint16_t from = 0, to = 0;
+  Kind kind = Kind::plain;
   std::uint8_t copy = 0;  // index among the copies of this key that move
+};
+struct SpilledRecord : SpilledNumbers {
+  std::string key = {};
 };
 
 // Returns the record of a listed key; `to` is its destination.
@@ -48,6 +50,12 @@ class SpillFile {
   // Starts reading from the first record; nothing can be added after it.
   void rewind();
   std::optional<SpilledRecord> next();
+  // Reads all records from the first on.
+  template <typename Take>
+  void for_each(const Take& take) {
+    rewind();
+    while (auto record = next()) take(std::move(*record));
+  }
   // Returns exactly `size` bytes, or an empty view at the end.
   std::string_view next_bytes(std::size_t size);
 

@@ -223,12 +223,19 @@ void StructureMerger::merge_journals(const Place& place) const {
                                            "; the rest was merged into the new server");
 }
 
-// Withdraws the part's entry in the directory: its events are now in a part of another incarnation.
+// Withdraws the part's entry in the directory: its events are now in a part of another incarnation. The
+// directory of `<log>:<C>x<N>:<i>[.<k>]` is `<log>:<C>x<N>:dir:<i / 32>`.
 void StructureMerger::withdraw(const Place& place, std::string_view incarnation) const {
-  const PartOfLog part = part_of_log(place.key);
-  const std::string text = "W " + part.part + ' ' + std::string(incarnation);
+  constexpr std::int64_t chunks_per_directory = 32;
+  const std::size_t colon = place.key.rfind(':');
+  const std::string_view part = std::string_view(place.key).substr(colon + 1);
+  const auto chunk = parse_i64(part.substr(0, part.find('.')));
+  if (!chunk || *chunk < 0) throw CorruptData("the name of this part of a log has no number of a chunk");
+  const std::string directory =
+      place.key.substr(0, colon) + ":dir:" + std::to_string(*chunk / chunks_per_directory);
+  const std::string text = "W " + std::string(part) + ' ' + std::string(incarnation);
   static_cast<void>(
-      expect(to_, to_.execute(Request::append(part.directory, text + " *" + checksum(text) + '\n'))));
+      expect(to_, to_.execute(Request::append(directory, text + " *" + checksum(text) + '\n'))));
 }
 
 void StructureMerger::merge_lines(const Place& place, Kind kind, std::string_view old_value) const {

@@ -66,7 +66,7 @@ struct MoveWorld : World {
         LiveKey live{.key = key, .server = server, .size_bytes = item->value.size(), .cas = item->cas};
         take(live);
       }
-      results.push_back({.keys = keys.size(), .complete = true, .by_table = true});
+      results.push_back({{.keys = keys.size(), .complete = true, .by_table = true}, nullptr});
     }
     return results;
   }

@@ -61,14 +61,16 @@ TEST_CASE("live keys: a table that is nearly full and does not fill further is l
 }
 
 TEST_CASE("live keys: a list that lacks more than a hundredth of what was there all the time may be short") {
-  CHECK(LiveKeysOfServer{.keys = 986066, .complete = true, .items_before = 1000000, .items_after = 1000000}
+  CHECK(LiveKeysOfServer{{.keys = 986066, .complete = true, .items_before = 1000000, .items_after = 1000000},
+                         nullptr}
             .may_be_short());
+  CHECK_FALSE(LiveKeysOfServer{
+      {.keys = 995000, .complete = true, .items_before = 1000000, .items_after = 1000000}, nullptr}
+                  .may_be_short());
   CHECK_FALSE(
-      LiveKeysOfServer{.keys = 995000, .complete = true, .items_before = 1000000, .items_after = 1000000}
+      LiveKeysOfServer{{.keys = 10, .complete = true, .items_before = 10, .items_after = 1000}, nullptr}
           .may_be_short());
-  CHECK_FALSE(
-      LiveKeysOfServer{.keys = 10, .complete = true, .items_before = 10, .items_after = 1000}.may_be_short());
-  CHECK_FALSE(LiveKeysOfServer{.keys = 10, .complete = true}.may_be_short());
+  CHECK_FALSE(LiveKeysOfServer{{.keys = 10, .complete = true}, nullptr}.may_be_short());
 }
 
 TEST_CASE("live keys: what is no dump line") {

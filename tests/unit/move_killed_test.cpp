@@ -33,7 +33,7 @@ TEST_CASE("move: an item's end is kept wherever a run that touches it is killed"
                   .server = world.memory.placement().server_of(key),
                   .size_bytes = 60,
                   .expires_at = now + ttl.count()});
-            return std::vector<LiveKeysOfServer>(3, {.complete = true});
+            return std::vector<LiveKeysOfServer>(3, {{.complete = true}, nullptr});
           });
           left = trips_left;
           move.copy({[](const KeptItem&) {}, [](std::uint64_t) {}});

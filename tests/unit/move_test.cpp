@@ -82,7 +82,7 @@ TEST_CASE(
                 .size_bytes = 60,
                 .expires_at = ends});
         }
-        return std::vector<LiveKeysOfServer>(3, {.complete = true});
+        return std::vector<LiveKeysOfServer>(3, {{.complete = true}, nullptr});
       });
       move.copy({[](const KeptItem&) { FAIL("left"); }, [](std::uint64_t) {}});
       for (const std::string& key : keys) {
@@ -157,7 +157,7 @@ TEST_CASE("move: what is touched between listing and copying ends as touched") {
               .server = world.memory.placement().server_of(key),
               .size_bytes = 60,
               .expires_at = key == soon ? -1 : end});
-      return std::vector<LiveKeysOfServer>(3, {.complete = true});
+      return std::vector<LiveKeysOfServer>(3, {{.complete = true}, nullptr});
     });
     run(Request::touch(later, in(1000s)));
     run(Request::touch(forever, Exptime::never()));
@@ -256,7 +256,7 @@ TEST_CASE("move: again copies what lives on by touches although its copy has end
                 .server = world.memory.placement().server_of(one),
                 .size_bytes = 60,
                 .expires_at = now + (one == key ? ttl : 5000s).count()});
-        return std::vector<LiveKeysOfServer>(3, {.complete = true});
+        return std::vector<LiveKeysOfServer>(3, {{.complete = true}, nullptr});
       });
       return move.copy({[](const KeptItem&) { FAIL("left"); }, [](std::uint64_t) {}});
     };

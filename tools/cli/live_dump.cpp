@@ -56,7 +56,7 @@ std::vector<LiveKeysOfServer> list_keys_on(Session& session, std::optional<std::
     key.server = *server;
     return take(key);
   };
-  std::vector<LiveKeysOfServer> all(pool.size(), LiveKeysOfServer{.complete = true});
+  std::vector<LiveKeysOfServer> all(pool.size(), LiveKeysOfServer{{.complete = true}, nullptr});
   all[*server] = list_keys(session, {pool[*server]}, placed).front();
   return all;
 }

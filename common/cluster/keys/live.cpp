@@ -40,31 +40,11 @@ struct Progress {
 struct Record {
   LiveKey about = {};
   std::uint32_t size = 0;  // size of the bytes that follow
-  bool is_result = false, failed = false, late = false, complete = false, by_table = false, busy = false;
+  bool is_result = false, failed = false, late = false;
   ReplyFailure::Kind kind = ReplyFailure::Kind::unknown;
+  DumpedKeys result = {};
 };
 static_assert(std::is_trivially_copyable_v<Record>);
-
-Record record_of(const LiveKeysOfServer& result, std::size_t server) {
-  Record record{.is_result = true, .failed = result.failure != nullptr, .complete = result.complete};
-  record.by_table = result.by_table;
-  record.busy = result.busy;
-  record.about.server = server;
-  record.about.size_bytes = result.items_before;
-  record.about.cas = result.items_after;
-  if (record.failed) record.kind = result.failure->kind, record.late = result.failure->late;
-  return record;
-}
-
-LiveKeysOfServer result_of(const Record& record, std::string_view message) {
-  LiveKeysOfServer result{.complete = record.complete, .by_table = record.by_table, .busy = record.busy};
-  result.items_before = record.about.size_bytes;
-  result.items_after = record.about.cas;
-  if (record.failed)
-    result.failure =
-        std::make_shared<ReplyFailure>(ReplyFailure{record.kind, std::string(message), record.late});
-  return result;
-}
 
 // Passes bytes from the child to the parent: first memory_size bytes in memory, then an unnamed file.
 class KeyPipe {
@@ -195,8 +175,14 @@ void serve(KeyPipe& passage, const ReadDumps& read) {
     return pending.size() < chunk_size || flush();
   };
   const std::vector<LiveKeysOfServer> results = read(keep, flush);
-  for (std::size_t i = 0; i < results.size(); ++i)
-    append(pending, record_of(results[i], i), results[i].failure ? results[i].failure->message : "");
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Record record{.is_result = true, .result = results[i]};
+    record.about.server = i;
+    const auto& failure = results[i].failure;
+    record.failed = failure != nullptr;
+    if (failure) record.kind = failure->kind, record.late = failure->late;
+    append(pending, record, failure ? failure->message : "");
+  }
   static_cast<void>(flush());
 }
 
@@ -233,7 +219,7 @@ class KeyPipeReader {
       : passage_(passage), take_(take), given_(servers) {
     const ReplyFailure ended{ReplyFailure::Kind::unknown,
                              "the process that reads the list of keys was ended"};
-    results_.resize(servers, {.failure = std::make_shared<ReplyFailure>(ended)});
+    results_.resize(servers, {{}, std::make_shared<ReplyFailure>(ended)});
   }
 
   std::vector<LiveKeysOfServer> run() {
@@ -266,7 +252,11 @@ class KeyPipeReader {
   void take(Record& record, std::string_view bytes) {
     const std::size_t server = record.about.server;
     if (record.is_result) {
-      results_[server] = result_of(record, bytes);
+      LiveKeysOfServer& result = results_[server];
+      result = {record.result, nullptr};
+      if (record.failed)
+        result.failure =
+            std::make_shared<ReplyFailure>(ReplyFailure{record.kind, std::string(bytes), record.late});
       return;
     }
     if (passage_.enough(server)) return;
@@ -281,14 +271,6 @@ class KeyPipeReader {
   std::vector<LiveKeysOfServer> results_;
 };
 
-// Returns the next word, a `name=value`. The fields have a fixed order; later versions add more.
-std::string_view take_field(std::string_view& line) {
-  while (line.starts_with(' ')) line.remove_prefix(1);
-  const std::string_view word = line.substr(0, line.find(' '));
-  line.remove_prefix(word.size());
-  return word;
-}
-
 template <typename Number>
 bool take_number(std::string_view word, std::string_view name, Number& number) {
   if (!word.starts_with(name)) return false;
@@ -297,22 +279,15 @@ bool take_number(std::string_view word, std::string_view name, Number& number) {
   return error == std::errc{} && stop == end;
 }
 
-// Runs `read` in a child and passes its keys to `take` in this process. Throws like read_live_keys().
-std::vector<LiveKeysOfServer> read_by_child(std::size_t servers, const TakeLiveKey& take,
-                                            const ReadDumps& read) {
-  KeyPipe passage(servers);
-  const Child child(passage, read);
-  return KeyPipeReader(passage, servers, take).run();
-}
-
 }  // namespace
 
 std::optional<LiveKey> parse_metadump_line(std::string_view line, std::string& buffer) {
   if (!line.starts_with("key=")) return std::nullopt;
   LiveKey result;
-  result.key = take_field(line).substr(4);
+  result.key = next_word(line).substr(4);
   bool expires = false, accessed = false;
-  for (auto word = take_field(line); !word.empty(); word = take_field(line)) {
+  // The fields `name=value` have a fixed order; later versions add more.
+  for (auto word = next_word(line); !word.empty(); word = next_word(line)) {
     // An invalid number does not count as a time. Other fields are not needed.
     if (word[0] == 'e') expires = expires || take_number(word, "exp=", result.expires_at);
     if (word[0] == 'l') accessed = accessed || take_number(word, "la=", result.last_accessed_at);
@@ -329,17 +304,11 @@ std::vector<LiveKeysOfServer> read_live_keys(const Pool& pool, const LiveKeysOpt
   tls::Contexts tls;
   for (const Server& server : pool)
     static_cast<void>(tls.of(server));  // reports invalid files in this process
-  return read_by_child(pool.size(), take, [&](const TakeLiveKey& keep, const std::function<bool()>& goes_on) {
-    const auto count_again = [&](std::size_t index) {
-      Dump dump(pool[index], index, options, tls.of(pool[index]), keep, {}, Dump::Phase::counting);
-      LineStream* const only = &dump;
-      run_streams({&only, 1}, options, clock);
-      return dump.max_keys();
-    };
-    return run_on_all<Dump>(pool, options, clock, goes_on, [&](const Server& server, std::size_t index) {
-      return std::make_unique<Dump>(server, index, options, tls.of(server), keep, count_again);
-    });
+  KeyPipe passage(pool.size());
+  const Child child(passage, [&](const TakeLiveKey& keep, const std::function<bool()>& goes_on) {
+    return read_dumps(pool, options, tls, clock, keep, goes_on);
   });
+  return KeyPipeReader(passage, pool.size(), take).run();
 }
 
 bool KeySelection::has(std::string_view key) const {

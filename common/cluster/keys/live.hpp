@@ -26,14 +26,16 @@ struct LiveKey {
   std::uint64_t of_items = 0;  // the server's count before the dump; 0: unknown
 };
 
-// The result of one server's dump, which may have ended early.
-struct LiveKeysOfServer {
+struct DumpedKeys {
   std::uint64_t keys = 0;  // passed to `take`
   bool complete = false;   // the dump ended normally
   bool by_table = false;   // no key that stayed is missing; otherwise keys in use may be
   bool busy = false;       // the failure is that the server must not, or does not, start a dump now
   // The server's item counts before and after the dump, with expired items not yet freed. 0: unknown.
   std::uint64_t items_before = 0, items_after = 0;
+};
+// The result of one server's dump, which may have ended early.
+struct LiveKeysOfServer : DumpedKeys {
   // Set if the dump failed: unreachable (no connection), refused (no dump on this server), unknown (broken
   // off). A dump that is incomplete without a failure was ended by `take`.
   std::shared_ptr<const ReplyFailure> failure = nullptr;

@@ -58,9 +58,17 @@ class WireTransport final : public Transport {
   }
 
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
-    const bool counts = std::ranges::any_of(batch, creates_numbers);
-    if (counts && !in_two_trips(batch)) return Cluster::begin(std::move(batch));
-    return std::make_unique<PendingBatch>(*this, std::move(batch));
+    const bool two_trips = in_two_trips(batch);
+    if (!two_trips && std::ranges::any_of(batch, creates_numbers)) return Cluster::begin(std::move(batch));
+    const auto flight = std::make_shared<InFlight>(unsent(batch));
+    flight->trip =
+        start(batch, flight->replies, two_trips ? IncrForm::incr_only : IncrForm::whole, not_refused);
+    return std::make_unique<Pending>(std::move(batch),
+                                     [this, flight, two_trips](std::span<const Request> begun) {
+                                       wait_for(flight->trip);
+                                       if (two_trips) create_missing(begun, flight->replies);
+                                       return std::move(flight->replies);
+                                     });
   }
 
   const Placement& placement() const override { return *placement_; }
@@ -69,37 +77,19 @@ class WireTransport final : public Transport {
   }
 
  private:
-  class PendingBatch final : public Pending {
-   public:
-    PendingBatch(WireTransport& transport, std::vector<Request> batch)
-        : transport_(transport),
-          batch_(std::move(batch)),
-          replies_(transport.unsent(batch_)),
-          counts_(in_two_trips(batch_)),
-          trip_(transport.start(batch_, replies_, counts_ ? IncrForm::incr_only : IncrForm::whole,
-                                not_refused)) {}
+  struct InFlight {
+    explicit InFlight(std::vector<Reply> unsent) : replies(std::move(unsent)) {}
     // Requests in flight would write to replies that no longer exist.
-    ~PendingBatch() override {
-      for (const BatchProgress& one : trip_) {
+    ~InFlight() {
+      for (const BatchProgress& one : trip) {
         if (!one.done()) one.connection->drop();
       }
     }
-    PendingBatch(const PendingBatch&) = delete;
-    PendingBatch& operator=(const PendingBatch&) = delete;
+    InFlight(const InFlight&) = delete;
+    InFlight& operator=(const InFlight&) = delete;
 
-    std::span<const Request> batch() const override { return batch_; }
-    std::vector<Reply> finish() override {
-      transport_.wait_for(trip_);
-      if (counts_) transport_.create_missing(batch_, replies_);
-      return std::move(replies_);
-    }
-
-   private:
-    WireTransport& transport_;
-    std::vector<Request> batch_;
-    std::vector<Reply> replies_;
-    bool counts_;
-    Trip trip_;
+    std::vector<Reply> replies;
+    Trip trip = {};
   };
 
   static bool in_two_trips(std::span<const Request> batch) {

@@ -32,55 +32,6 @@ bool in_meta(const Request& request, const Command& command) {
   return op != Op::incr_or_create || format.incr_form != IncrForm::incr_only;
 }
 
-struct Line {
-  std::string_view text;
-  std::size_t end = 0;  // offset past its line break
-};
-
-// Reads the complete line at `position`. Otherwise returns need_more or out_of_step. `with_breaks`: the line
-// may contain line feeds without a carriage return.
-Step take_line(std::string_view input, std::size_t position, Line& line, bool with_breaks = false) {
-  // pogocache 1.3 sends an extra NUL after the NOT_FOUND of a replace.
-  if (position < input.size() && input[position] == '\0') ++position;
-  const std::string_view rest = input.substr(position, max_line_length);
-  std::size_t end = rest.find('\n');
-  while (with_breaks && end != std::string_view::npos && (end == 0 || rest[end - 1] != '\r'))
-    end = rest.find('\n', end + 1);
-  if (end == std::string_view::npos)
-    return rest.size() == max_line_length ? Step::out_of_step : Step::need_more;
-  if (end == 0 || rest[end - 1] != '\r') return Step::out_of_step;
-  line = {rest.substr(0, end - 1), position + end + 1};
-  return Step::done;
-}
-
-// Iterates over the words of a line without copying.
-class WordReader {
- public:
-  explicit WordReader(std::string_view line) : rest_(line) {}
-  std::string_view next() {
-    while (rest_.starts_with(' ')) rest_.remove_prefix(1);
-    const std::string_view word = rest_.substr(0, rest_.find(' '));
-    rest_.remove_prefix(word.size());
-    return word;
-  }
-
- private:
-  std::string_view rest_;
-};
-
-// Reads the data block of `size` bytes after `line`. Sets `wanted` to the size of input that has it.
-Step take_data(std::string_view input, const Line& line, std::uint64_t size, std::string& value,
-               std::size_t& position, std::size_t& wanted) {
-  if (size > max_item_value_size) return Step::out_of_step;
-  const std::string_view rest = input.substr(line.end);
-  wanted = line.end + size + 2;
-  if (rest.size() < size + 2) return Step::need_more;
-  if (rest.substr(size, 2) != "\r\n") return Step::out_of_step;
-  value.assign(rest.substr(0, size));
-  position = line.end + size + 2;
-  return Step::done;
-}
-
 void fail(Reply& reply, Kind kind, std::string_view message) {
   reply = Reply::failed_with(kind, std::string(message), reply.server);
 }
@@ -148,99 +99,66 @@ Step read_error(const Request& request, std::string_view line, Reply& reply, boo
   return line.starts_with("SERVER_ERROR ") || !has_data_block(request.op) ? Step::done : Step::out_of_step;
 }
 
-struct Word {
+// Returns a set of operations.
+template <typename... Ops>
+constexpr unsigned set_of(Ops... ops) {
+  return ((1U << static_cast<unsigned>(ops)) | ...);
+}
+
+struct Answer {
+  unsigned ops;
   std::string_view text;
-  Outcome outcome;
+  Outcome outcome;  // failed: refused with this text
+};
+
+// pogocache answers EXISTS to add of an existing item, NOT_FOUND to replace or append of a missing one.
+constexpr unsigned creations = set_of(Op::add, Op::replace, Op::append, Op::append_or_create);
+constexpr std::array classic_answers{
+    Answer{creations | set_of(Op::set, Op::cas), "STORED", Outcome::stored},
+    Answer{set_of(Op::remove_if), "STORED", Outcome::deleted},
+    Answer{creations, "NOT_STORED", Outcome::not_stored},
+    Answer{set_of(Op::set, Op::cas, Op::remove_if), "NOT_STORED", Outcome::failed},
+    Answer{set_of(Op::add), "EXISTS", Outcome::not_stored},
+    Answer{set_of(Op::replace, Op::append, Op::append_or_create), "NOT_FOUND", Outcome::not_stored},
+    Answer{set_of(Op::cas, Op::remove_if), "EXISTS", Outcome::exists},
+    Answer{set_of(Op::cas, Op::remove_if, Op::incr, Op::decr, Op::incr_or_create, Op::touch, Op::remove),
+           "NOT_FOUND", Outcome::not_found},
+    Answer{set_of(Op::touch), "TOUCHED", Outcome::stored},
+    Answer{set_of(Op::remove), "DELETED", Outcome::deleted},
+};
+// The first words of these replies; their flags do not matter.
+constexpr std::array meta_answers{
+    Answer{set_of(Op::add, Op::set, Op::replace, Op::touch), "HD", Outcome::stored},
+    Answer{set_of(Op::add, Op::set, Op::replace), "NS", Outcome::not_stored},
+    Answer{set_of(Op::touch), "EN", Outcome::not_found},
+    Answer{set_of(Op::remove, Op::remove_if), "HD", Outcome::deleted},
+    Answer{set_of(Op::remove, Op::remove_if), "NF", Outcome::not_found},
+    Answer{set_of(Op::remove, Op::remove_if), "EX", Outcome::exists},
 };
 
 // Looks the line up in a closed table; any other line is not a reply to this operation.
-Step by_word(std::string_view line, std::span<const Word> words, Reply& reply) {
-  for (const Word& word : words) {
-    if (line != word.text) continue;
-    reply.outcome = word.outcome;
-    return Step::done;
-  }
-  return Step::out_of_step;
-}
-
-// pogocache answers EXISTS to add of an existing item, NOT_FOUND to replace or append of a missing one.
-Step read_storage(Op op, std::string_view line, Reply& reply) {
-  static constexpr std::array added{Word{"STORED", Outcome::stored}, Word{"NOT_STORED", Outcome::not_stored},
-                                    Word{"EXISTS", Outcome::not_stored}};
-  static constexpr std::array replaced{Word{"STORED", Outcome::stored},
-                                       Word{"NOT_STORED", Outcome::not_stored},
-                                       Word{"NOT_FOUND", Outcome::not_stored}};
-  static constexpr std::array compared{Word{"STORED", Outcome::stored}, Word{"EXISTS", Outcome::exists},
-                                       Word{"NOT_FOUND", Outcome::not_found}};
-  static constexpr std::array removed_by_cas{Word{"STORED", Outcome::deleted},
-                                             Word{"EXISTS", Outcome::exists},
-                                             Word{"NOT_FOUND", Outcome::not_found}};
-  switch (op) {
-    case Op::add: return by_word(line, added, reply);
-    case Op::replace:
-    case Op::append:
-    case Op::append_or_create: return by_word(line, replaced, reply);
-    case Op::remove_if:
-    case Op::cas: {
-      const std::span<const Word> words = op == Op::cas ? std::span<const Word>(compared) : removed_by_cas;
-      if (const Step step = by_word(line, words, reply); step == Step::done) return step;
-      break;
-    }
-    default:
-      if (line == "STORED") {
-        reply.outcome = Outcome::stored;
-        return Step::done;
-      }
-  }
-  if (line != "NOT_STORED") return Step::out_of_step;
-  fail(reply, Kind::refused, "the server refused: NOT_STORED");
+Step by_table(Op op, std::span<const Answer> answers, std::string_view line, Reply& reply) {
+  const auto answer = std::ranges::find_if(
+      answers, [&](const Answer& one) { return (one.ops & set_of(op)) != 0 && one.text == line; });
+  if (answer == answers.end()) return Step::out_of_step;
+  reply.outcome = answer->outcome;
+  if (reply.failed()) fail(reply, Kind::refused, "the server refused: " + std::string(line));
   return Step::done;
 }
 
-Step read_number(std::string_view line, Reply& reply) {
-  if (line == "NOT_FOUND") {
-    reply.outcome = Outcome::not_found;
+Step read_one_line(Op op, bool meta, std::string_view line, Reply& reply) {
+  if (meta) return by_table(op, meta_answers, line.substr(0, line.find(' ')), reply);
+  const bool counts = op == Op::incr || op == Op::decr || op == Op::incr_or_create;
+  if (const auto number = counts ? parse_padded_u64(line) : std::nullopt) {
+    reply.outcome = Outcome::stored;
+    reply.number = *number;
     return Step::done;
   }
-  const auto number = parse_padded_u64(line);
-  if (!number) return Step::out_of_step;
-  reply.outcome = Outcome::stored;
-  reply.number = *number;
+  if (op != Op::version) return by_table(op, classic_answers, line, reply);
+  if (!line.starts_with("VERSION ")) return Step::out_of_step;
+  reply.outcome = Outcome::hit;
+  reply.value = line.substr(8);
   return Step::done;
-}
-
-Step read_one_line(const Request& request, bool meta, std::string_view line, Reply& reply) {
-  static constexpr std::array touched{Word{"TOUCHED", Outcome::stored},
-                                      Word{"NOT_FOUND", Outcome::not_found}};
-  static constexpr std::array removed{Word{"DELETED", Outcome::deleted},
-                                      Word{"NOT_FOUND", Outcome::not_found}};
-  static constexpr std::array touched_by_meta{Word{"HD", Outcome::stored}, Word{"EN", Outcome::not_found}};
-  static constexpr std::array removed_by_meta{Word{"HD", Outcome::deleted}, Word{"NF", Outcome::not_found},
-                                              Word{"EX", Outcome::exists}};
-  static constexpr std::array stored_by_meta{Word{"HD", Outcome::stored}, Word{"NS", Outcome::not_stored}};
-  switch (request.op) {
-    case Op::add:
-    case Op::set:
-    case Op::replace:
-      if (meta) return by_word(line.substr(0, line.find(' ')), stored_by_meta, reply);
-      return read_storage(request.op, line, reply);
-    case Op::incr:
-    case Op::decr:
-    case Op::incr_or_create: return read_number(line, reply);
-    case Op::touch:
-      if (meta) return by_word(line.substr(0, line.find(' ')), touched_by_meta, reply);
-      return by_word(line, touched, reply);
-    case Op::remove:
-    case Op::remove_if:
-      if (meta) return by_word(line.substr(0, line.find(' ')), removed_by_meta, reply);
-      return request.op == Op::remove ? by_word(line, removed, reply) : read_storage(request.op, line, reply);
-    case Op::version:
-      if (!line.starts_with("VERSION ")) return Step::out_of_step;
-      reply.outcome = Outcome::hit;
-      reply.value = line.substr(8);
-      return Step::done;
-    default: return read_storage(request.op, line, reply);
-  }
 }
 
 // Reads one flag of an mg reply, such as `c42`.
@@ -300,90 +218,110 @@ void ReplyReader::reset() {
   before_ = Reply();
 }
 
+// A line of the input. With a data block, `end` comes to be the offset past it.
+struct ReplyReader::Line {
+  std::string_view input;
+  std::string_view text = {};
+  std::size_t end = 0;  // offset past its line break
+
+  // Reads the complete line at `position`. Otherwise returns need_more or out_of_step. `with_breaks`: the
+  // line may contain line feeds without a carriage return.
+  Step take(std::size_t position, bool with_breaks) {
+    // pogocache 1.3 sends an extra NUL after the NOT_FOUND of a replace.
+    if (position < input.size() && input[position] == '\0') ++position;
+    const std::string_view rest = input.substr(position, max_line_length);
+    std::size_t feed = rest.find('\n');
+    while (with_breaks && feed != std::string_view::npos && (feed == 0 || rest[feed - 1] != '\r'))
+      feed = rest.find('\n', feed + 1);
+    if (feed == std::string_view::npos)
+      return rest.size() == max_line_length ? Step::out_of_step : Step::need_more;
+    if (feed == 0 || rest[feed - 1] != '\r') return Step::out_of_step;
+    text = rest.substr(0, feed - 1);
+    end = position + feed + 1;
+    return Step::done;
+  }
+};
+
 Step ReplyReader::read(const Command& command, std::span<const Request* const> requests,
                        std::span<Reply* const> replies, std::string_view input, std::size_t& position,
                        ServerProtocol::CommandSet words) {
-  const Request& request = *requests[command.first];
-  Reply& reply = *replies[command.first];
-  const bool meta = in_meta(request, command);
-  Step step = Step::done;
-  if (meta && words == ServerProtocol::CommandSet::classic) {
-    const bool two_lines = request.op == Op::incr_or_create && command.format.incr_form == IncrForm::whole;
-    step = read_without_meta(two_lines, reply, input, position);
-  } else if (!meta && is_fetch(request.op)) {
-    step = read_values(requests.subspan(command.first, command.count),
-                       replies.subspan(command.first, command.count), request.op != Op::get, input, position);
-  } else if (request.op == Op::add_and_get) {
-    step = read_added(requests.subspan(command.first, command.count),
-                      replies.subspan(command.first, command.count), command.format, input, position);
-  } else if (is_fetch(request.op)) {
-    step = read_meta_get(request, reply, input, position);
-  } else if (meta && request.op == Op::incr_or_create) {
-    step = read_meta_incr(request, reply, command.format.incr_form == IncrForm::create, input, position);
-  } else if (request.op == Op::stats) {
-    step = read_stats(request, reply, input, position);
-  } else {
-    step = read_line_command(request, meta, reply, input, position);
-  }
-  if (step == Step::done || step == Step::no_meta) reset();
+  const Run run{requests.subspan(command.first, command.count),
+                replies.subspan(command.first, command.count)};
+  Line line{input};
+  Step step = line.take(position, run.requests.front()->op == Op::stats);
+  if (step != Step::done) return step;
+  step = read_line(command, run, line, words);
+  const bool complete = step == Step::done || step == Step::no_meta;
+  if (complete || step == Step::progress) position = line.end;
+  if (complete) reset();
   return step;
 }
 
+Step ReplyReader::read_line(const Command& command, const Run& run, Line& line,
+                            ServerProtocol::CommandSet words) {
+  const Request& request = *run.requests.front();
+  Reply& reply = *run.replies.front();
+  const bool meta = in_meta(request, command);
+  const IncrForm incr_form = command.format.incr_form;
+  if (meta && words == ServerProtocol::CommandSet::classic)
+    return read_without_meta(request.op == Op::incr_or_create && incr_form == IncrForm::whole, reply, line);
+  if (!meta && is_fetch(request.op)) return read_values(run, request.op != Op::get, line);
+  if (request.op == Op::add_and_get) return read_added(run, command.format, line);
+  if (is_fetch(request.op)) return read_meta_get(request, reply, line);
+  if (meta && request.op == Op::incr_or_create)
+    return read_meta_incr(request, reply, incr_form == IncrForm::create, line);
+  if (request.op == Op::stats) return read_stats(request, reply, line);
+  const Step step = read_one_line(request.op, meta, line.text, reply);
+  return step == Step::out_of_step ? read_error(request, line.text, reply, meta) : step;
+}
+
 // Reads the errors of a server without meta commands, one for each line that was sent.
-Step ReplyReader::read_without_meta(bool two_lines, Reply& reply, std::string_view input,
-                                    std::size_t& position) {
-  Line line;
-  if (const Step step = take_line(input, position, line); step != Step::done) return step;
+Step ReplyReader::read_without_meta(bool two_lines, Reply& reply, const Line& line) {
   if (!is_error(line.text)) return Step::out_of_step;
-  position = line.end;
   if (two_lines && !std::exchange(half_, true)) return Step::progress;
   fail(reply, Kind::refused, no_meta_message);
   return Step::no_meta;
 }
 
-Step ReplyReader::read_line_command(const Request& request, bool meta, Reply& reply, std::string_view input,
-                                    std::size_t& position) {
-  Line line;
-  if (const Step step = take_line(input, position, line); step != Step::done) return step;
-  Step step = read_one_line(request, meta, line.text, reply);
-  if (step == Step::out_of_step) step = read_error(request, line.text, reply, meta);
-  if (step == Step::done || step == Step::no_meta) position = line.end;
-  return step;
+// Reads the data block of `size` bytes after `line`.
+Step ReplyReader::take_data(Line& line, std::uint64_t size, std::string& value) {
+  if (size > max_item_value_size) return Step::out_of_step;
+  const std::string_view rest = line.input.substr(line.end);
+  wanted_ = line.end + size + 2;
+  if (rest.size() < size + 2) return Step::need_more;
+  if (rest.substr(size, 2) != "\r\n") return Step::out_of_step;
+  value.assign(rest.substr(0, size));
+  line.end = wanted_;
+  return Step::done;
 }
 
 // Reads VALUE <key> <flags> <bytes> [<cas>], data, …, END: hits in the order of the keys, without misses.
-Step ReplyReader::read_values(std::span<const Request* const> requests, std::span<Reply* const> replies,
-                              bool with_cas, std::string_view input, std::size_t& position) {
-  Line line;
-  if (const Step step = take_line(input, position, line); step != Step::done) return step;
+Step ReplyReader::read_values(const Run& run, bool with_cas, Line& line) {
+  const auto& [requests, replies] = run;
   const auto miss_until = [&](std::size_t end) {
     for (; answered_ < end; ++answered_) replies[answered_]->outcome = Outcome::miss;
   };
   if (line.text == "END") {
     miss_until(requests.size());
-    position = line.end;
     return Step::done;
   }
-  WordReader words(line.text);
-  if (words.next() != "VALUE") {
+  std::string_view words = line.text;
+  if (next_word(words) != "VALUE") {
     if (answered_ == requests.size()) return Step::out_of_step;
     const Step step = read_error(*requests[answered_], line.text, *replies[answered_], false);
-    if (step != Step::done) return step;
-    for (std::size_t i = answered_ + 1; i < requests.size(); ++i)
+    for (std::size_t i = answered_ + 1; step == Step::done && i < requests.size(); ++i)
       fail(*replies[i], Kind::refused, replies[answered_]->failure->message);
-    position = line.end;
-    return Step::done;
+    return step;
   }
-  const std::string_view key = words.next();
-  const auto flags = parse_u64(words.next());
-  const auto size = parse_u64(words.next());
-  const auto cas = with_cas ? parse_u64(words.next()) : std::optional<std::uint64_t>(0);
+  const std::string_view key = next_word(words);
+  const auto flags = parse_u64(next_word(words));
+  const auto size = parse_u64(next_word(words));
+  const auto cas = with_cas ? parse_u64(next_word(words)) : std::optional<std::uint64_t>(0);
   std::size_t index = answered_;
   while (index < requests.size() && requests[index]->key != key) ++index;
   if (index == requests.size() || !flags || *flags > UINT32_MAX || !size || !cas) return Step::out_of_step;
   Reply& reply = *replies[index];
-  if (const Step step = take_data(input, line, *size, reply.value, position, wanted_); step != Step::done)
-    return step;
+  if (const Step step = take_data(line, *size, reply.value); step != Step::done) return step;
   miss_until(index);
   reply.outcome = Outcome::hit;
   reply.flags = static_cast<std::uint32_t>(*flags);
@@ -393,129 +331,98 @@ Step ReplyReader::read_values(std::span<const Request* const> requests, std::spa
 }
 
 // Reads a line for each add, unless they are quiet, then the values. Only Op::add reports errors of an add.
-Step ReplyReader::read_added(std::span<const Request* const> requests, std::span<Reply* const> replies,
-                             const RequestFormat& format, std::string_view input, std::size_t& position) {
-  if (format.quiet || reported_ == requests.size())
-    return read_values(requests, replies, format.shows_cas, input, position);
-  Line line;
-  if (const Step step = take_line(input, position, line); step != Step::done) return step;
-  Reply said = Reply::of(Outcome::failed, replies[reported_]->server);
-  Step step = read_storage(Op::add, line.text, said);
-  if (step == Step::out_of_step) step = read_error(*requests[reported_], line.text, said, false);
+Step ReplyReader::read_added(const Run& run, const RequestFormat& format, Line& line) {
+  if (format.quiet || reported_ == run.requests.size()) return read_values(run, format.shows_cas, line);
+  Reply said = Reply::of(Outcome::failed, run.replies[reported_]->server);
+  Step step = by_table(Op::add, classic_answers, line.text, said);
+  if (step == Step::out_of_step) step = read_error(*run.requests[reported_], line.text, said, false);
   if (step != Step::done) return step;
-  replies[reported_++]->created = said.outcome == Outcome::stored;
-  position = line.end;
+  run.replies[reported_++]->created = said.outcome == Outcome::stored;
   return Step::progress;
 }
 
-// Reads EN [k<key>] (some servers repeat the key even then), or VA <bytes> <flags>* and the data.
-Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::string_view input,
-                                std::size_t& position) {
-  Line line;
-  if (const Step step = take_line(input, position, line); step != Step::done) return step;
-  if (is_miss(request, line.text)) {
-    reply.outcome = Outcome::miss;
-    position = line.end;
-    return Step::done;
-  }
-  WordReader words(line.text);
-  if (words.next() != "VA") {
-    const Step step = read_error(request, line.text, reply, true);
-    if (step == Step::done || step == Step::no_meta) position = line.end;
-    return step;
-  }
-  const auto size = parse_u64(words.next());
-  if (!size) return Step::out_of_step;
-  bool right_key = false;
-  for (std::string_view flag = words.next(); !flag.empty(); flag = words.next()) {
+// Reads <bytes> <flags>*, the rest of a VA line, and the data. The reply of an ma has a number and no key.
+Step ReplyReader::read_item(std::string_view words, bool is_number, const Request& request, Reply& reply,
+                            Line& line) {
+  constexpr std::uint64_t max_number_size = 32;
+  const auto size = parse_u64(next_word(words));
+  if (!size || (is_number && *size > max_number_size)) return Step::out_of_step;
+  bool right_key = is_number;
+  for (std::string_view flag = next_word(words); !flag.empty(); flag = next_word(words)) {
     if (!read_flag(flag, request, reply)) return Step::out_of_step;
     right_key = right_key || flag[0] == (is_in_base64(request) ? 'O' : 'k');
   }
-  if (!right_key) return Step::out_of_step;
-  const Step step = take_data(input, line, *size, reply.value, position, wanted_);
+  return right_key ? take_data(line, *size, reply.value) : Step::out_of_step;
+}
+
+// Reads EN [k<key>] (some servers repeat the key even then), or VA and an item.
+Step ReplyReader::read_meta_get(const Request& request, Reply& reply, Line& line) {
+  if (is_miss(request, line.text)) {
+    reply.outcome = Outcome::miss;
+    return Step::done;
+  }
+  std::string_view words = line.text;
+  if (next_word(words) != "VA") return read_error(request, line.text, reply, true);
+  const Step step = read_item(words, false, request, reply, line);
   if (step == Step::done) reply.outcome = Outcome::hit;
   return step;
 }
 
-// Reads the reply to the mg, then the ma's VA <bytes> <flags>* and the number. Whatever the mg returned, the
-// ma may have been applied, so the ma's reply decides.
-Step ReplyReader::read_meta_incr(const Request& request, Reply& reply, bool only_creates,
-                                 std::string_view input, std::size_t& position) {
+// Reads the reply to the mg, then the ma's VA and the number. Whatever the mg returned, the ma may have been
+// applied, so the ma's reply decides.
+Step ReplyReader::read_meta_incr(const Request& request, Reply& reply, bool only_creates, Line& line) {
   if (!half_ && !only_creates) {
-    const Step step = read_meta_get(request, before_, input, position);
+    const Step step = read_meta_get(request, before_, line);
     if (step != Step::done && step != Step::no_meta) return step;
     existed_ = before_.outcome != Outcome::miss;
     half_ = true;
     return Step::progress;
   }
-  Line line;
-  if (const Step step = take_line(input, position, line); step != Step::done) return step;
-  WordReader words(line.text);
-  const std::string_view first = words.next();
+  std::string_view words = line.text;
+  const std::string_view first = next_word(words);
   if (first == "NF" && !request.creates) {
     reply.outcome = Outcome::not_found;
-    position = line.end;
     return Step::done;
   }
   if (first != "VA") {
     const Step step = read_error(request, line.text, reply, true);
-    if (step == Step::done || step == Step::no_meta) position = line.end;
     if (reply.is(Kind::not_a_number) && before_.outcome == Outcome::hit)
       reply = Reply::of_text(std::move(before_.value), reply.server);
     else if (step == Step::done)
       reply.value = std::move(before_.value);
     return step;
   }
-  const auto size = parse_u64(words.next());
-  if (!size || *size > 32) return Step::out_of_step;
-  Reply after = Reply::of(Outcome::failed, reply.server);
-  for (std::string_view flag = words.next(); !flag.empty(); flag = words.next()) {
-    if (!read_flag(flag, request, after)) return Step::out_of_step;
-  }
-  std::string digits;
-  if (const Step step = take_data(input, line, *size, digits, position, wanted_); step != Step::done)
-    return step;
-  if (read_number(digits, after) != Step::done || after.outcome != Outcome::stored) return Step::out_of_step;
+  Reply after;
+  if (const Step step = read_item(words, true, request, after, line); step != Step::done) return step;
+  const auto number = parse_padded_u64(after.value);
+  if (!number) return Step::out_of_step;
   if (before_.outcome == Outcome::hit && !parse_padded_u64(before_.value)) {
-    counted_text(after, reply);
+    // Servers increment text that starts with digits. Value, flags and ttl of the reply are the old ones,
+    // `number` and `cas` the new ones, so that the caller can restore the text.
+    reply = Reply::of_text(std::move(before_.value), reply.server);
+    reply.flags = before_.flags;
+    reply.age = before_.age;
+    reply.cas = after.cas;
   } else {
     reply.outcome = Outcome::stored;
-    reply.number = after.number;
-    reply.created = !existed_ && after.number == request.initial;
+    reply.created = !existed_ && *number == request.initial;
   }
+  reply.number = *number;
   return Step::done;
-}
-
-// Servers increment text that starts with digits.
-void ReplyReader::counted_text(const Reply& after, Reply& reply) {
-  reply = Reply::of_text(std::move(before_.value), reply.server);
-  reply.flags = before_.flags;
-  reply.age = before_.age;
-  reply.cas = after.cas;
-  reply.number = after.number;
 }
 
 // The address of a listening unix socket in `stats conns` ends with uninitialized bytes of the server's stack
 // when its path is longer than 26 bytes (memcached since 1.4.18); they may contain a line feed.
-Step ReplyReader::read_stats(const Request& request, Reply& reply, std::string_view input,
-                             std::size_t& position) {
-  Line line;
-  if (const Step step = take_line(input, position, line, true); step != Step::done) return step;
+Step ReplyReader::read_stats(const Request& request, Reply& reply, const Line& line) {
   if (line.text == "END" || line.text == "RESET" || line.text == "OK") {
     reply.outcome = Outcome::hit;
-    position = line.end;
     return Step::done;
   }
-  if (!line.text.starts_with("STAT ")) {
-    const Step step = read_error(request, line.text, reply, false);
-    if (step == Step::done) position = line.end;
-    return step;
-  }
+  if (!line.text.starts_with("STAT ")) return read_error(request, line.text, reply, false);
   const std::size_t at = reply.value.size();
   reply.value += line.text.substr(5);
   std::ranges::replace(reply.value.begin() + static_cast<std::ptrdiff_t>(at), reply.value.end(), '\n', '?');
   reply.value += '\n';
-  position = line.end;
   return reply.value.size() > max_stats_size ? Step::out_of_step : Step::progress;
 }
 

@@ -84,20 +84,21 @@ class ReplyReader {
   void reset();
 
  private:
-  Step read_line_command(const Request& request, bool meta, Reply& reply, std::string_view input,
-                         std::size_t& position);
-  Step read_values(std::span<const Request* const> requests, std::span<Reply* const> replies, bool with_cas,
-                   std::string_view input, std::size_t& position);
-  Step read_added(std::span<const Request* const> requests, std::span<Reply* const> replies,
-                  const RequestFormat& format, std::string_view input, std::size_t& position);
-  Step read_meta_get(const Request& request, Reply& reply, std::string_view input, std::size_t& position);
-  Step read_meta_incr(const Request& request, Reply& reply, bool only_creates, std::string_view input,
-                      std::size_t& position);
-  Step read_without_meta(bool two_lines, Reply& reply, std::string_view input, std::size_t& position);
-  // Fills the reply for a text that the server incremented: value, flags and ttl are the old ones, `number`
-  // and `cas` the new ones, so that the caller can restore the text.
-  void counted_text(const Reply& after, Reply& reply);
-  Step read_stats(const Request& request, Reply& reply, std::string_view input, std::size_t& position);
+  struct Line;
+  // The requests of a command, and their replies.
+  struct Run {
+    std::span<const Request* const> requests;
+    std::span<Reply* const> replies;
+  };
+  Step read_line(const Command& command, const Run& run, Line& line, ServerProtocol::CommandSet words);
+  Step read_without_meta(bool two_lines, Reply& reply, const Line& line);
+  Step take_data(Line& line, std::uint64_t size, std::string& value);
+  Step read_values(const Run& run, bool with_cas, Line& line);
+  Step read_added(const Run& run, const RequestFormat& format, Line& line);
+  Step read_item(std::string_view words, bool is_number, const Request& request, Reply& reply, Line& line);
+  Step read_meta_get(const Request& request, Reply& reply, Line& line);
+  Step read_meta_incr(const Request& request, Reply& reply, bool only_creates, Line& line);
+  Step read_stats(const Request& request, Reply& reply, const Line& line);
 
   std::size_t wanted_ = 0;
   std::size_t answered_ = 0;  // of a run of gets: requests answered so far

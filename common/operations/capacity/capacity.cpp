@@ -273,9 +273,7 @@ class Measurement {
   void watch() {
     const auto before = look();
     watch_for(options_.watched, [&](std::size_t server, const KeyEvent& event) {
-      const auto now =
-          std::chrono::duration_cast<std::chrono::seconds>(clock_.wall().time_since_epoch()).count();
-      keys_[server]->take(event, now);
+      keys_[server]->take(event, whole_seconds(clock_.wall()));
     });
     const auto after = look();
     for (const std::size_t server : those_left()) judge(server, before[server], after[server]);

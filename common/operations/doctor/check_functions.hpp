@@ -19,8 +19,8 @@ ServerCheck known_fault, restarted, restarted_lately, clock_stands;
 PoolCheck mixed_abilities, mixed_versions, clock_off, clock_here;
 // settings.cpp
 ServerCheck limits_low, small_items_only, flush_scheduled, flushed, udp_open, detail_on, verbose, no_crawler,
-    no_cas;
-PoolCheck drift, dump_off, stats_off, proxy_among_servers;
+    no_cas, dump_off, stats_off;
+PoolCheck drift, proxy_among_servers;
 // memory.cpp
 ServerCheck class_starves, evicts_young, evicts_unfetched, evicting, refuses_stores, refused_before, full,
     too_large, hash_growing, hash_crowded, allocation_fails;

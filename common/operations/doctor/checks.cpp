@@ -358,7 +358,7 @@ std::vector<CheckResult> Diagnosis::take() {
 std::vector<CheckResult> diagnose(const Examination& seen, const WantedCheck& wanted) {
   std::vector<CheckResult> all;
   for (const Check& check : checks) {
-    if (!wanted(check)) continue;
+    if (!wanted(check) || (check.needs == Needs::live_keys && !seen.live)) continue;
     Diagnosis diagnosis(check, seen);
     if (PoolCheck* const* test = std::get_if<PoolCheck*>(&check.test)) (*test)(seen, diagnosis);
     for (std::size_t i = 0; i < seen.size() && std::holds_alternative<ServerCheck*>(check.test); ++i) {

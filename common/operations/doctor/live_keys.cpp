@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "common/base/bytes.hpp"
+#include "common/base/units.hpp"
 #include "common/cluster/keys/probe.hpp"
 #include "common/cluster/keys/watch.hpp"
 #include "common/operations/doctor/gather.hpp"
@@ -156,7 +157,7 @@ class KeyReader {
     one.sizes[key.server].insert(key.size_bytes);
     if (name.is_root && key.size_bytes > one.largest_bytes)
       one.largest_bytes = key.size_bytes, one.largest_on = key.server;
-    const auto now = std::chrono::duration_cast<std::chrono::seconds>(now_.time_since_epoch()).count();
+    const std::int64_t now = whole_seconds(now_);
     if (!name.in_several()) {
       const auto end = static_cast<std::size_t>(name.name.data() + name.name.size() - key.key.data());
       parts_[id].take(name, key.key.substr(end), key.last_accessed_at + settled_s <= now);

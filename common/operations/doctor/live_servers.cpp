@@ -1,4 +1,4 @@
-// Tests of the keys that servers hold.
+// Tests of the keys that servers hold. Checks that need live keys run only if there are some.
 #include <algorithm>
 #include <iterator>
 
@@ -14,7 +14,6 @@ constexpr std::size_t shown_names = 5;
 // Adds one finding for all structures for which `bad` is true.
 template <typename Bad>
 void add_structures(const Examination& seen, Diagnosis& diagnosis, Severity severity, const Bad& bad) {
-  if (!seen.live) return;
   std::vector<std::string> names;
   std::string last;
   std::set<std::size_t> servers;
@@ -76,21 +75,21 @@ std::vector<std::size_t> max_first(const std::map<std::size_t, std::uint64_t>& c
 }  // namespace
 
 void misplaced(const Examination& seen, Diagnosis& diagnosis) {
-  if (!seen.live || seen.live->misplaced == 0) return;
+  if (seen.live->misplaced == 0) return;
   JsonObject evidence = share_of_keys(*seen.live, "misplaced", seen.live->misplaced);
   if (!seen.live->guess.empty()) evidence.bytes("placed_by", seen.live->guess);
   diagnosis.add_one(max_first(seen.live->misplaced_on), evidence, by_share(*seen.live, seen.live->misplaced));
 }
 
 void duplicated(const Examination& seen, Diagnosis& diagnosis) {
-  if (!seen.live || seen.live->duplicated == 0) return;
+  if (seen.live->duplicated == 0) return;
   diagnosis.add_one(max_first(seen.live->duplicated_on),
                     share_of_keys(*seen.live, "duplicated", seen.live->duplicated),
                     by_share(*seen.live, seen.live->duplicated));
 }
 
 void divergent(const Examination& seen, Diagnosis& diagnosis) {
-  if (!seen.live || seen.live->divergent == 0) return;
+  if (seen.live->divergent == 0) return;
   JsonObject evidence = share_of_keys(*seen.live, "divergent", seen.live->divergent);
   diagnosis.add_one(max_first(seen.live->divergent_on), evidence.bytes("prefix", seen.live->divergent_prefix),
                     problem);
@@ -111,7 +110,6 @@ void lost_parts(const Examination& seen, Diagnosis& diagnosis) {
 }
 
 void two_numbers_of_copies(const Examination& seen, Diagnosis& diagnosis) {
-  if (!seen.live) return;
   std::map<std::pair<std::string, std::string>, std::set<std::size_t>> copies;
   for (const StructureSeen& one : seen.live->structures) copies[{one.structure, one.name}].insert(one.copies);
   add_structures(seen, diagnosis, warning, [&](const StructureSeen& one) {
@@ -172,7 +170,6 @@ void one_page(const Examination& seen, Diagnosis& diagnosis) {
 }
 
 void watch_off(const Examination& seen, Diagnosis& diagnosis) {
-  if (!seen.live) return;
   for (const std::size_t server : seen.live->unwatched) {
     const ServerSnapshot& snapshot = seen.snapshots[server];
     if (snapshot.reported() && !snapshot.is_proxy() && release_of(snapshot) >= 10426)
@@ -181,7 +178,6 @@ void watch_off(const Examination& seen, Diagnosis& diagnosis) {
 }
 
 void unlisted(const Examination& seen, Diagnosis& diagnosis) {
-  if (!seen.live || seen.live->unlisted.empty()) return;
   for (const std::size_t server : seen.live->unlisted) {
     if (seen.snapshots[server].up() && seen.snapshots[server].before.settings.on("dump_enabled") != false)
       diagnosis.add(server, {}, note);

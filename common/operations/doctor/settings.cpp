@@ -116,26 +116,19 @@ void no_cas(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
   if (snapshot.before.settings.on("cas_enabled") == false) diagnosis.add({}, note);
 }
 
-void dump_off(const Examination& seen, Diagnosis& diagnosis) {
-  const bool elsewhere = std::ranges::any_of(seen.snapshots, [](const ServerSnapshot& snapshot) {
-    return snapshot.before.settings.on("dump_enabled") == true;
+void dump_off(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
+  if (snapshot.before.settings.on("dump_enabled") != false) return;
+  const bool elsewhere = std::ranges::any_of(diagnosis.seen().snapshots, [](const ServerSnapshot& other) {
+    return other.before.settings.on("dump_enabled") == true;
   });
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    if (seen.snapshots[i].before.settings.on("dump_enabled") == false)
-      diagnosis.add(i, JsonObject().boolean("on_for_others", elsewhere), warning);
-  }
+  diagnosis.add(JsonObject().boolean("on_for_others", elsewhere), warning);
 }
 
-void stats_off(const Examination& seen, Diagnosis& diagnosis) {
+void stats_off(const ServerSnapshot& snapshot, Diagnosis& diagnosis) {
+  if (!snapshot.up() || snapshot.before.stats.known() || snapshot.before.silence.empty()) return;
   const bool elsewhere = std::ranges::any_of(
-      seen.snapshots, [](const ServerSnapshot& snapshot) { return snapshot.before.stats.known(); });
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const ServerSnapshot& snapshot = seen.snapshots[i];
-    if (!snapshot.before.up || snapshot.before.stats.known() || !elsewhere || snapshot.before.silence.empty())
-      continue;
-    if (!snapshot.after.up) continue;
-    diagnosis.add(i, JsonObject("error", snapshot.before.silence), warning);
-  }
+      diagnosis.seen().snapshots, [](const ServerSnapshot& other) { return other.before.stats.known(); });
+  if (elsewhere) diagnosis.add(JsonObject("error", snapshot.before.silence), warning);
 }
 
 namespace {

@@ -90,6 +90,7 @@ class Move {
 
  private:
   struct Parts;
+  class Copier;
   std::unique_ptr<Parts> parts_;
 };
 

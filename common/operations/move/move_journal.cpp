@@ -234,21 +234,19 @@ std::uint64_t digest_of(const KeyCopy& copy) {
 
 DropJournal::DropJournal(const std::string& path, const Placement& placement, const std::string& key_prefix,
                          Clock& clock)
-    : move_journal_(std::make_unique<moving::MoveJournal>(
-          path, "drop " + moving::identity_of(placement, placement, key_prefix), &clock)) {
-  move_journal_->load_all();
+    : move_journal_(path, "drop " + moving::identity_of(placement, placement, key_prefix), &clock) {
+  move_journal_.load_all();
 }
-DropJournal::~DropJournal() = default;
 
 bool DropJournal::has(const std::string& key, const KeyCopy& copy) const {
-  const moving::Copied* before = move_journal_->find(id_of(key, copy.server));
+  const moving::Copied* before = move_journal_.find(id_of(key, copy.server));
   return before != nullptr && before->cas == copy.cas.value && before->digest == digest_of(copy);
 }
 
 void DropJournal::add(const std::string& key, const KeyCopies& copies, std::span<const std::size_t> servers) {
   for (const std::size_t server : servers)
-    move_journal_->add(id_of(key, server), {digest_of(copies[server]), copies[server].cas.value});
-  move_journal_->write();
+    move_journal_.add(id_of(key, server), {digest_of(copies[server]), copies[server].cas.value});
+  move_journal_.write();
 }
 
 }  // namespace mcds

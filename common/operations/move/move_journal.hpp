@@ -111,16 +111,11 @@ class MoveJournal {
 
 namespace mcds {
 
-namespace moving {
-class MoveJournal;
-}
-
 class DropJournal {
  public:
   // Throws like moving::MoveJournal.
   DropJournal(const std::string& path, const Placement& placement, const std::string& key_prefix,
               Clock& clock);
-  ~DropJournal();
 
   // has() returns true if the journal has this copy and the copy was not written since. add() records the
   // copies on these servers; call it before they are removed.
@@ -128,7 +123,7 @@ class DropJournal {
   void add(const std::string& key, const KeyCopies& copies, std::span<const std::size_t> servers);
 
  private:
-  std::unique_ptr<moving::MoveJournal> move_journal_;
+  moving::MoveJournal move_journal_;
 };
 
 }  // namespace mcds

@@ -29,14 +29,13 @@ constexpr int max_attempts = 4;
 // The difference of two ttls that may mean the same expiry: ticks of two clocks, and the rounding of a move.
 constexpr auto ttl_wobble = std::chrono::seconds(3);
 
-std::unique_ptr<moving::MoveJournal> journal_of(const Context& from, const Cluster& to,
-                                                const std::string& path) {
-  if (path.empty()) return std::make_unique<moving::MoveJournal>();
+moving::MoveJournal journal_of(const Context& from, const Cluster& to, const std::string& path) {
+  if (path.empty()) return {};
   if (access(path.c_str(), R_OK) != 0)
     throw refused_by_system(ErrorCode::cannot_read, "cannot read the journal " + path);
-  auto move_journal = std::make_unique<moving::MoveJournal>(
+  moving::MoveJournal move_journal(
       path, moving::identity_of(from.cluster.placement(), to.placement(), from.key_prefix));
-  if (!move_journal->has_history())
+  if (!move_journal.has_history())
     throw Failure(ErrorCode::bad_data, "the journal " + path + " is empty; give the journal of the move");
   return move_journal;
 }
@@ -51,7 +50,7 @@ struct OldPlaces::Parts {
         map(from.cluster.placement(), to.placement(), from.key_prefix, from.copies),
         pool(from.cluster.placement().pool()),
         move_journal(journal_of(from, to, options.journal)),
-        spill_files(move_journal->parts()) {
+        spill_files(move_journal.parts()) {
     const Pool& after = to.placement().pool();
     for (std::size_t i = 0; i < after.size(); ++i) {
       const auto same = [&](const Server& one) { return one.address() == after[i].address(); };
@@ -61,8 +60,6 @@ struct OldPlaces::Parts {
     }
   }
 
-  void take(const LiveKey& key);
-  struct Copies;
   struct Removing {
     const SpilledRecord* record;
     CasUnique cas;
@@ -75,20 +72,230 @@ struct OldPlaces::Parts {
     const char* reason;  // nullptr: nothing to report
     std::string message;
   };
-  std::optional<KeepReason> judge(const Copies& copies, std::size_t i) const;
-  std::optional<KeepReason> compare(const SpilledRecord& record, const Reply& here, const Reply& there,
-                                    Duration apart) const;
-  bool not_written_since(const SpilledRecord& record, const Reply& here) const;
   bool is_segment(const SpilledRecord& record) const {
     return record.kind == Kind::plain && map.vouching(record.key) != record.key;
   }
-  void count(const std::optional<KeepReason>& stays, const SpilledRecord& record, bool may_be_same);
   void left(const SpilledRecord& record, const char* reason, const std::string& message) const {
     watch->left({record.key, record.from, record.to, reason, message});
   }
-  std::vector<SpilledRecord> part_from_same(std::vector<Removing>& removals);
-  void remove_all(moving::SpillFile& spill_file, std::uint64_t& done);
-  void remove(const std::vector<SpilledRecord>& batch, int attempt = 1);
+
+  void take(const LiveKey& key) {
+    ++report.keys;
+    const std::size_t old_servers = from.cluster.placement().pool().size();
+    if (key.server >= old_servers) {
+      report.misplaced += map.is_new_place(key.key, only_new[key.server - old_servers]) ? 0 : 1;
+      return;
+    }
+    const MoveDecision decision = map.of(key.key, key.server);
+    report.misplaced += decision.what == MoveDecision::What::misplaced ? 1 : 0;
+    report.locks += decision.what == MoveDecision::What::lock ? 1 : 0;
+    if (decision.what != MoveDecision::What::moves) return;
+    ++report.on_old;
+    const SpilledRecord record = moving::record_of(key, decision);
+    if (is_segment(record)) return segments.add(record);
+    spill_files[move_journal.part_of(moving::hash_of(record.key, record.copy))].add(record);
+  }
+
+  // The copies of each record on its old and new server. A segment is judged by the root: the new place must
+  // have it, the old place must not. The segment's new copy is read because it may be the same item.
+  struct Copies {
+    Copies(Parts& parts, const std::vector<SpilledRecord>& batch)
+        : roots(batch.size()), may_be_same(batch.size()) {
+      std::vector<Request> here, there, own, old_roots;
+      std::vector<std::size_t> vouched;
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        const SpilledRecord& record = batch[i];
+        here.push_back(Request::probe(record.key, record.from));
+        const bool segment = parts.is_segment(record);
+        const std::string name = segment ? parts.map.vouching(record.key) : record.key;
+        there.push_back(Request::probe(parts.map.wire_key(name, record.to), record.to));
+        if (!segment) continue;
+        own.push_back(Request::probe(parts.map.wire_key(record.key, record.to), record.to));
+        old_roots.push_back(Request::probe(name, record.from));
+        vouched.push_back(i);
+      }
+      const SteadyTime begun = parts.from.clock.steady();
+      old_ones = parts.from.cluster.execute(here);
+      new_ones = parts.to.execute(there);
+      took = parts.from.clock.steady() - begun;
+      std::vector<Reply> own_ones = parts.to.execute(own);
+      std::vector<Reply> found_roots = parts.from.cluster.execute(old_roots);
+      for (std::size_t i = 0; i < batch.size(); ++i) may_be_same[i] = are_alike(old_ones[i], new_ones[i]);
+      for (std::size_t k = 0; k < vouched.size(); ++k) {
+        may_be_same[vouched[k]] = are_alike(old_ones[vouched[k]], own_ones[k]);
+        if (own_ones[k].failed()) new_ones[vouched[k]] = std::move(own_ones[k]);
+        roots[vouched[k]] = std::move(found_roots[k]);
+      }
+    }
+
+    static bool are_alike(const Reply& one, const Reply& other) {
+      return one.outcome == Outcome::hit && other.outcome == Outcome::hit &&
+             mcds::may_be_same(one.cas, other.cas) && one.flags == other.flags && one.value == other.value;
+    }
+
+    std::vector<Reply> old_ones, new_ones;
+    std::vector<std::optional<Reply>> roots;  // of segments: the root on the old server
+    std::vector<bool> may_be_same;
+    Duration took{};
+  };
+
+  // Returns true if the old server has stored nothing under this key since the move read it.
+  bool not_written_since(const SpilledRecord& record, const Reply& here) const {
+    const moving::Copied* copied = move_journal.find(moving::hash_of(record.key, record.copy));
+    return copied != nullptr && copied->settled && copied->cas != 0 && copied->cas == here.cas.value &&
+           copied->index >= valid_from[record.from];
+  }
+
+  std::optional<KeepReason> compare(const SpilledRecord& record, const Reply& here, const Reply& there,
+                                    Duration apart) const {
+    if (here.flags == there.flags && here.value == there.value) {
+      const auto never = std::chrono::seconds::max();
+      const auto ttl = [&](const Reply& reply) {
+        return reply.age.ttl->count() < 0 ? never : *reply.age.ttl;
+      };
+      const auto most = ttl_wobble + std::chrono::ceil<std::chrono::seconds>(apart);
+      const bool known = here.age.ttl && there.age.ttl;
+      if (!known || ttl(there) == never || (ttl(here) != never && ttl(here) <= ttl(there) + most))
+        return std::nullopt;
+      return KeepReason{&Report::differs, "differs",
+                        "the item has the same value as on its new server but lasts longer, because a client "
+                        "of the old list touched it; ring move --again copies its expiry"};
+    }
+    if (not_written_since(record, here)) return std::nullopt;
+    if (moving::StructureMerger::is_of(record.kind, here.value) &&
+        moving::StructureMerger::is_of(record.kind, there.value)) {
+      const auto has_all = attempt([&] {
+        return moving::StructureMerger(from, to).has_all({record.key, record.from, record.to}, record.kind,
+                                                         here.value);
+      });
+      if (!has_all.failure() && has_all.value()) return std::nullopt;
+    }
+    return KeepReason{&Report::differs, "differs",
+                      "the item differs from the one on its new server and may be newer; give the move's "
+                      "--journal, or compare them with mcds where --probe"};
+  }
+
+  std::optional<KeepReason> judge(const SpilledRecord& record, const Copies& copies, std::size_t i) const {
+    const Reply &here = copies.old_ones[i], &there = copies.new_ones[i];
+    const auto& root = copies.roots[i];
+    for (const Reply* reply : {&here, &there, root ? &*root : &here}) {
+      if (reply->failed()) return KeepReason{&Report::failed, "unavailable", reply->failure->message};
+    }
+    if (here.outcome != Outcome::hit) return KeepReason{&Report::changed, nullptr, {}};
+    if (root && root->outcome == Outcome::hit &&
+        !roots_to_go.contains(std::to_string(record.from) + ' ' + map.vouching(record.key)))
+      return KeepReason{&Report::differs, "differs", "the item is a part of a structure that stays there"};
+    const bool only_there = there.outcome != Outcome::hit;
+    if (only_there && !even_last)
+      return KeepReason{&Report::only_there, "only_there",
+                        "the new server does not have the item, so this copy may be the only one"};
+    if (here.cas.value == 0 && !options.without_cas)
+      return KeepReason{
+          &Report::failed, "without_cas",
+          "the server runs without cas (-C), so a write at the same moment would be lost; stop the "
+          "writers and give --without-cas"};
+    if (only_there || root) return std::nullopt;
+    return compare(record, here, there, copies.took);
+  }
+
+  // Counts an item that stays, or that a dry run would remove.
+  void count(const std::optional<KeepReason>& stays, const SpilledRecord& record, bool may_be_same) {
+    if (stays) {
+      ++(report.*stays->count);
+      if (stays->reason != nullptr) left(record, stays->reason, stays->message);
+    } else if (may_be_same) {
+      ++report.failed;
+      left(record, "same", why_kept(Sameness::Answer::unknown));
+    } else {
+      ++report.removed;
+      if (record.kind == Kind::journal) roots_to_go.insert(std::to_string(record.from) + ' ' + record.key);
+    }
+  }
+
+  // Completes the removals that may hit the same item: sets the cas token of different items, drops and
+  // reports the others. Returns the records of items that were written since.
+  std::vector<SpilledRecord> part_from_same(std::vector<Removing>& removals) {
+    std::vector<SourceAndTarget> places;
+    for (const Removing& one : removals) {
+      const SpilledRecord& record = *one.record;
+      if (one.may_be_same)
+        places.push_back({record.key, record.from, map.wire_key(record.key, record.to), record.to,
+                          [seen = one.seen](const Reply& now) {
+                            return now.cas == seen->cas && now.flags == seen->flags &&
+                                   now.value == seen->value;
+                          }});
+    }
+    const std::vector<Sameness> found = are_same(from.cluster, to, places);
+    std::size_t next = 0;
+    std::vector<SpilledRecord> written;
+    std::erase_if(removals, [&](Removing& one) {
+      if (!one.may_be_same) return false;
+      const Sameness& sameness = found[next++];
+      one.cas = sameness.cas;
+      if (sameness.answer == Sameness::Answer::written) {
+        written.push_back(*one.record);
+        return true;
+      }
+      if (sameness.answer == Sameness::Answer::different) return false;
+      ++report.failed;
+      left(*one.record, "same", why_kept(sameness.answer));
+      return true;
+    });
+    return written;
+  }
+
+  void remove(const std::vector<SpilledRecord>& batch, int attempt = 1) {
+    const Copies copies(*this, batch);
+    std::vector<Removing> removed;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const auto stays = judge(batch[i], copies, i);
+      if (!stays && !options.dry_run)
+        removed.push_back({&batch[i], copies.old_ones[i].cas, copies.may_be_same[i], &copies.old_ones[i]});
+      else
+        count(stays, batch[i], copies.may_be_same[i]);
+    }
+    std::vector<SpilledRecord> again;
+    const auto try_again = [&](const SpilledRecord& record) {
+      if (attempt < max_attempts) return again.push_back(record);
+      ++report.failed;
+      left(record, "changed", "the item keeps changing on its old server; a client still uses the old list");
+    };
+    for (const SpilledRecord& record : part_from_same(removed)) try_again(record);
+    std::vector<Request> removals;
+    for (const auto& [record, cas, may_be_same, seen] : removed)
+      removals.push_back(removal_of(record->key, cas).on(record->from));
+    const std::vector<Reply> replies = from.cluster.execute(removals);
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      const SpilledRecord& record = *removed[i].record;
+      if (replies[i].failed()) {
+        ++report.failed;
+        left(record, replies[i].unknown() ? "unknown" : "unavailable", replies[i].failure->message);
+      } else if (replies[i].outcome != Outcome::exists) {
+        ++(replies[i].outcome == Outcome::deleted ? report.removed : report.changed);
+      } else {
+        try_again(record);
+      }
+    }
+    if (!again.empty()) remove(again, attempt + 1);
+  }
+
+  void remove_all(moving::SpillFile& spill_file, std::uint64_t& done) {
+    std::vector<SpilledRecord> batch;
+    std::size_t bytes = 0;
+    const auto send = [&] {
+      if (batch.empty()) return;
+      remove(batch);
+      watch->progress(done += batch.size());
+      batch.clear();
+      bytes = 0;
+    };
+    spill_file.for_each([&](SpilledRecord record) {
+      bytes += moving::reckoned_size(record.size_bytes);
+      batch.push_back(std::move(record));
+      if (batch.size() >= batch_items || bytes >= batch_bytes) send();
+    });
+    send();
+  }
 
   Context from;
   Cluster& to;
@@ -96,7 +303,7 @@ struct OldPlaces::Parts {
   moving::Map map;
   Pool pool;                          // old servers, then servers of the new pool only
   std::vector<std::size_t> only_new;  // their indexes in the new pool
-  std::unique_ptr<moving::MoveJournal> move_journal;
+  moving::MoveJournal move_journal;
   std::vector<moving::SpillFile> spill_files;  // by part of the journal
   moving::SpillFile segments;
   std::vector<std::uint64_t> valid_from;          // of old servers, as in moving::ValidFrom
@@ -105,228 +312,6 @@ struct OldPlaces::Parts {
   const Move::Watch* watch = nullptr;
   Report report;
 };
-
-void OldPlaces::Parts::take(const LiveKey& key) {
-  ++report.keys;
-  const std::size_t old_servers = from.cluster.placement().pool().size();
-  if (key.server >= old_servers) {
-    report.misplaced += map.is_new_place(key.key, only_new[key.server - old_servers]) ? 0 : 1;
-    return;
-  }
-  const MoveDecision decision = map.of(key.key, key.server);
-  report.misplaced += decision.what == MoveDecision::What::misplaced ? 1 : 0;
-  report.locks += decision.what == MoveDecision::What::lock ? 1 : 0;
-  if (decision.what != MoveDecision::What::moves) return;
-  ++report.on_old;
-  const SpilledRecord record = moving::record_of(key, decision);
-  if (is_segment(record)) return segments.add(record);
-  spill_files[move_journal->part_of(moving::hash_of(record.key, record.copy))].add(record);
-}
-
-// The copies of each record on its old and new server. A segment is judged by the root: the new place must
-// have it, the old place must not. The segment's new copy is read because it may be the same item.
-struct OldPlaces::Parts::Copies {
-  Copies(Parts& parts, const std::vector<SpilledRecord>& batch)
-      : roots(batch.size()), may_be_same(batch.size()) {
-    std::vector<Request> here, there, own, old_roots;
-    std::vector<std::size_t> vouched;
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      const SpilledRecord& record = batch[i];
-      here.push_back(Request::probe(record.key, record.from));
-      const bool segment = parts.is_segment(record);
-      const std::string name = segment ? parts.map.vouching(record.key) : record.key;
-      there.push_back(Request::probe(parts.map.wire_key(name, record.to), record.to));
-      if (!segment) continue;
-      own.push_back(Request::probe(parts.map.wire_key(record.key, record.to), record.to));
-      old_roots.push_back(Request::probe(name, record.from));
-      vouched.push_back(i);
-    }
-    const SteadyTime begun = parts.from.clock.steady();
-    old_ones = parts.from.cluster.execute(here);
-    new_ones = parts.to.execute(there);
-    took = parts.from.clock.steady() - begun;
-    std::vector<Reply> own_ones = parts.to.execute(own);
-    std::vector<Reply> found_roots = parts.from.cluster.execute(old_roots);
-    for (std::size_t i = 0; i < batch.size(); ++i) may_be_same[i] = are_alike(old_ones[i], new_ones[i]);
-    for (std::size_t k = 0; k < vouched.size(); ++k) {
-      may_be_same[vouched[k]] = are_alike(old_ones[vouched[k]], own_ones[k]);
-      if (own_ones[k].failed()) new_ones[vouched[k]] = std::move(own_ones[k]);
-      roots[vouched[k]] = std::move(found_roots[k]);
-    }
-    for (const SpilledRecord& record : batch) records.push_back(&record);
-  }
-
-  static bool are_alike(const Reply& one, const Reply& other) {
-    return one.outcome == Outcome::hit && other.outcome == Outcome::hit &&
-           mcds::may_be_same(one.cas, other.cas) && one.flags == other.flags && one.value == other.value;
-  }
-
-  std::vector<const SpilledRecord*> records;
-  std::vector<Reply> old_ones, new_ones;
-  std::vector<std::optional<Reply>> roots;  // of segments: the root on the old server
-  std::vector<bool> may_be_same;
-  Duration took{};
-};
-
-// Returns true if the old server has stored nothing under this key since the move read it.
-bool OldPlaces::Parts::not_written_since(const SpilledRecord& record, const Reply& here) const {
-  const moving::Copied* copied = move_journal->find(moving::hash_of(record.key, record.copy));
-  return copied != nullptr && copied->settled && copied->cas != 0 && copied->cas == here.cas.value &&
-         copied->index >= valid_from[record.from];
-}
-
-std::optional<OldPlaces::Parts::KeepReason> OldPlaces::Parts::compare(const SpilledRecord& record,
-                                                                      const Reply& here, const Reply& there,
-                                                                      Duration apart) const {
-  if (here.flags == there.flags && here.value == there.value) {
-    const auto never = std::chrono::seconds::max();
-    const auto ttl = [&](const Reply& reply) { return reply.age.ttl->count() < 0 ? never : *reply.age.ttl; };
-    const auto most = ttl_wobble + std::chrono::ceil<std::chrono::seconds>(apart);
-    const bool known = here.age.ttl && there.age.ttl;
-    if (!known || ttl(there) == never || (ttl(here) != never && ttl(here) <= ttl(there) + most))
-      return std::nullopt;
-    return KeepReason{&Report::differs, "differs",
-                      "the item has the same value as on its new server but lasts longer, because a client "
-                      "of the old list touched it; ring move --again copies its expiry"};
-  }
-  if (not_written_since(record, here)) return std::nullopt;
-  if (moving::StructureMerger::is_of(record.kind, here.value) &&
-      moving::StructureMerger::is_of(record.kind, there.value)) {
-    const auto has_all = attempt([&] {
-      return moving::StructureMerger(from, to).has_all({record.key, record.from, record.to}, record.kind,
-                                                       here.value);
-    });
-    if (!has_all.failure() && has_all.value()) return std::nullopt;
-  }
-  return KeepReason{&Report::differs, "differs",
-                    "the item differs from the one on its new server and may be newer; give the move's "
-                    "--journal, or compare them with mcds where --probe"};
-}
-
-std::optional<OldPlaces::Parts::KeepReason> OldPlaces::Parts::judge(const Copies& copies,
-                                                                    std::size_t i) const {
-  const SpilledRecord& record = *copies.records[i];
-  const Reply &here = copies.old_ones[i], &there = copies.new_ones[i];
-  const auto& root = copies.roots[i];
-  for (const Reply* reply : {&here, &there, root ? &*root : &here}) {
-    if (reply->failed()) return KeepReason{&Report::failed, "unavailable", reply->failure->message};
-  }
-  if (here.outcome != Outcome::hit) return KeepReason{&Report::changed, nullptr, {}};
-  if (root && root->outcome == Outcome::hit &&
-      !roots_to_go.contains(std::to_string(record.from) + ' ' + map.vouching(record.key)))
-    return KeepReason{&Report::differs, "differs", "the item is a part of a structure that stays there"};
-  const bool only_there = there.outcome != Outcome::hit;
-  if (only_there && !even_last)
-    return KeepReason{&Report::only_there, "only_there",
-                      "the new server does not have the item, so this copy may be the only one"};
-  if (here.cas.value == 0 && !options.without_cas)
-    return KeepReason{
-        &Report::failed, "without_cas",
-        "the server runs without cas (-C), so a write at the same moment would be lost; stop the "
-        "writers and give --without-cas"};
-  if (only_there || root) return std::nullopt;
-  return compare(record, here, there, copies.took);
-}
-
-// Counts an item that stays, or that a dry run would remove.
-void OldPlaces::Parts::count(const std::optional<KeepReason>& stays, const SpilledRecord& record,
-                             bool may_be_same) {
-  if (stays) {
-    ++(report.*stays->count);
-    if (stays->reason != nullptr) left(record, stays->reason, stays->message);
-  } else if (may_be_same) {
-    ++report.failed;
-    left(record, "same", why_kept(Sameness::Answer::unknown));
-  } else {
-    ++report.removed;
-    if (record.kind == Kind::journal) roots_to_go.insert(std::to_string(record.from) + ' ' + record.key);
-  }
-}
-
-// Completes the removals that may hit the same item: sets the cas token of different items, drops and reports
-// the others. Returns the records of items that were written since.
-std::vector<SpilledRecord> OldPlaces::Parts::part_from_same(std::vector<Removing>& removals) {
-  std::vector<SourceAndTarget> places;
-  for (const Removing& one : removals) {
-    const SpilledRecord& record = *one.record;
-    if (one.may_be_same)
-      places.push_back({record.key, record.from, map.wire_key(record.key, record.to), record.to,
-                        [seen = one.seen](const Reply& now) {
-                          return now.cas == seen->cas && now.flags == seen->flags && now.value == seen->value;
-                        }});
-  }
-  const std::vector<Sameness> found = are_same(from.cluster, to, places);
-  std::size_t next = 0;
-  std::vector<SpilledRecord> written;
-  std::erase_if(removals, [&](Removing& one) {
-    if (!one.may_be_same) return false;
-    const Sameness& sameness = found[next++];
-    one.cas = sameness.cas;
-    if (sameness.answer == Sameness::Answer::written) {
-      written.push_back(*one.record);
-      return true;
-    }
-    if (sameness.answer == Sameness::Answer::different) return false;
-    ++report.failed;
-    left(*one.record, "same", why_kept(sameness.answer));
-    return true;
-  });
-  return written;
-}
-
-void OldPlaces::Parts::remove(const std::vector<SpilledRecord>& batch, int attempt) {
-  const Copies copies(*this, batch);
-  std::vector<Removing> removed;
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    const auto stays = judge(copies, i);
-    if (!stays && !options.dry_run)
-      removed.push_back({&batch[i], copies.old_ones[i].cas, copies.may_be_same[i], &copies.old_ones[i]});
-    else
-      count(stays, batch[i], copies.may_be_same[i]);
-  }
-  std::vector<SpilledRecord> again;
-  const auto try_again = [&](const SpilledRecord& record) {
-    if (attempt < max_attempts) return again.push_back(record);
-    ++report.failed;
-    left(record, "changed", "the item keeps changing on its old server; a client still uses the old list");
-  };
-  for (const SpilledRecord& record : part_from_same(removed)) try_again(record);
-  std::vector<Request> removals;
-  for (const auto& [record, cas, may_be_same, seen] : removed)
-    removals.push_back(removal_of(record->key, cas).on(record->from));
-  const std::vector<Reply> replies = from.cluster.execute(removals);
-  for (std::size_t i = 0; i < replies.size(); ++i) {
-    const SpilledRecord& record = *removed[i].record;
-    if (replies[i].failed()) {
-      ++report.failed;
-      left(record, replies[i].unknown() ? "unknown" : "unavailable", replies[i].failure->message);
-    } else if (replies[i].outcome != Outcome::exists) {
-      ++(replies[i].outcome == Outcome::deleted ? report.removed : report.changed);
-    } else {
-      try_again(record);
-    }
-  }
-  if (!again.empty()) remove(again, attempt + 1);
-}
-
-void OldPlaces::Parts::remove_all(moving::SpillFile& spill_file, std::uint64_t& done) {
-  spill_file.rewind();
-  std::vector<SpilledRecord> batch;
-  std::size_t bytes = 0;
-  const auto send = [&] {
-    if (batch.empty()) return;
-    remove(batch);
-    watch->progress(done += batch.size());
-    batch.clear();
-    bytes = 0;
-  };
-  while (auto record = spill_file.next()) {
-    bytes += moving::reckoned_size(record->size_bytes);
-    batch.push_back(std::move(*record));
-    if (batch.size() >= batch_items || bytes >= batch_bytes) send();
-  }
-  send();
-}
 
 OldPlaces::OldPlaces(const Context& from, Cluster& to, const MoveOptions& options)
     : parts_(std::make_unique<Parts>(from, to, options)) {}
@@ -353,10 +338,10 @@ const OldPlaces::Report& OldPlaces::remove(bool even_last, const Move::Watch& wa
   parts.even_last = even_last;
   parts.watch = &watch;
   if (!parts.options.journal.empty())
-    parts.valid_from = moving::ValidFrom(*parts.move_journal, parts.from.cluster, parts.to).old_servers;
+    parts.valid_from = moving::ValidFrom(parts.move_journal, parts.from.cluster, parts.to).old_servers;
   std::uint64_t done = 0;
   for (std::size_t part = 0; part < parts.spill_files.size(); ++part) {
-    parts.move_journal->load(part);
+    parts.move_journal.load(part);
     parts.remove_all(parts.spill_files[part], done);
   }
   parts.remove_all(parts.segments, done);

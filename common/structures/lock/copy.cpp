@@ -3,6 +3,8 @@
 #include <cctype>
 #include <utility>
 
+#include "common/base/bytes.hpp"
+
 namespace mcds {
 
 namespace {
