@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "common/base/text.hpp"
-#include "common/placement/pools/pool.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {

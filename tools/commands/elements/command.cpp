@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include "tools/cli/answers.hpp"
-
 namespace mcds {
 
 namespace {
@@ -43,8 +41,8 @@ ExitStatus remove(Session& session, const ElementsOptions& options) {
   const auto batch = element_batch(
       session, [&](std::span<const Element> window) { return known(elements.remove(names_of(window))); },
       [&](const Element& element, const ElementResult& result) {
-        return answer_yes_from(session, line.of(element.name).boolean("removed", result.yes),
-                               {result.server, result.copies}, result.yes);
+        return answer_yes(session, line.of(element.name).boolean("removed", result.yes), result.yes,
+                          {result.server, result.copies});
       });
   const ExitStatus status = run_words(session, options, batch);
   session.output().flush();
@@ -332,7 +330,6 @@ void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options) {
   declare("where", "print the keys of " + element + "s and of the index, and their servers", where)
       .example("mcds " + structure + " where " + name)
       .answer("@where")
-      .field("hash string the client's hash of the key, before it is mapped to a server")
       .optional_argument(words, element + "s whose keys to show", &options->words);
 }
 

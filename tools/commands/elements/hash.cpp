@@ -1,7 +1,6 @@
 // Implements mcds hash: parsing and printing. The algorithm is in common/structures/elements/hash.hpp.
 #include "common/structures/elements/hash.hpp"
 
-#include "common/base/text.hpp"
 #include "common/structures/elements/hash_watch.hpp"
 #include "tools/commands/elements/command.hpp"
 #include "tools/commands/run_report.hpp"
@@ -105,9 +104,7 @@ void run_for(Session& session, const ElementsOptions& options, const ElementWatc
                        {"MCDS_FIELD", change.name},
                        {"MCDS_CHANGE", change.value ? "set" : "removed"}};
   child.input = change.value.value_or("");
-  const CleanupProcess cleanup;
-  const ChildTime its_own(session);
-  const ChildResult result = run_child(child, session.clock(), cleanup, held);
+  const ChildResult result = run_alone(session, child, held);
   if (result.reason == ChildResult::Reason::not_found)
     throw InvalidInput(result.message + "; check the command after --");
   report_failure(session.output(), result);
