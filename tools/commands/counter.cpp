@@ -345,7 +345,8 @@ ExitStatus limit_lines(Session& session, const CounterOptions& options, Counter&
   return batch.of_lines(session, {}).worst;
 }
 
-// Decides one use and prints the answer. Throws the failure, unless --if-down decides instead.
+// Decides one use, or those of standard input, and prints the answers. Throws the failure of one use, unless
+// --if-down decides instead.
 ExitStatus limit(Session& session, const CounterOptions& options) {
   Counter counter = counter_of(session, options);
   const LimitRule rule = rule_of(options);

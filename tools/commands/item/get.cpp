@@ -61,71 +61,56 @@ std::string decoded_text(std::string_view key, std::uint32_t flags, const Decode
 
 constexpr std::size_t max_sought = 16;
 
-class Reader {
- public:
-  Reader(Session& session, const ItemOptions& options, bool values)
-      : session_(session),
-        values_(values),
-        alone_(options.keys.size() == 1 && options.keys.front() != "-"),
-        format_(values ? format_of(session, options) : nullptr),
-        max_bytes_(options.max_bytes ? parse_size(*options.max_bytes, "--max-bytes") : max_item_value_size) {}
-
-  void read(const Window<std::string>& names) {
-    const std::vector<Item> items = items_of(session_, names.items);
-    probe_items(session_, items, [&](std::size_t i, ItemReplies replies) {
-      if (const Reply* reply = first_with(Outcome::hit, replies)) return print(items[i], *reply);
-      if (const Reply* reply = first_failed(replies))
-        return names.fail(i, failure_of(session_.cluster(), *reply));
-      const ItemPlace& place = items[i].places.front();
-      names.note(answer_missing(session_, JsonObject("key", items[i].key), {place.server}));
-      if (missing_.size() < max_sought) missing_.push_back(place.wire_key);
-    });
-    locate();
+// Checks whether missing keys are on other servers: then the profile is probably wrong.
+void warn_if_elsewhere(Session& session, const std::vector<std::string>& missing) {
+  const Placement& placement = *session.placement();
+  if (placement.pool().size() == 1) return;
+  const std::vector<KeyCopies> found = probe_keys(session.cluster(), missing);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto copy = std::ranges::find_if(found[i], &KeyCopy::found);
+    if (copy == found[i].end()) continue;
+    return session.output().warning(
+        missing[i] + " is on " + session.server_address(copy->server) + ", which is not where " +
+        std::string(placement.profile()) +
+        " places it; find the client for --as with: " + printed_command(session, "where --guess"));
   }
+}
 
- private:
-  // Checks whether the first missing keys are on other servers: then the profile is probably wrong.
-  void locate() {
-    const Placement& placement = *session_.placement();
-    if (missing_.empty() || std::exchange(sought_, true) || placement.pool().size() == 1) return;
-    const std::vector<KeyCopies> found = probe_keys(session_.cluster(), missing_);
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      const auto copy = std::ranges::find_if(found[i], &KeyCopy::found);
-      if (copy == found[i].end()) continue;
-      return session_.output().warning(
-          missing_[i] + " is on " + session_.server_address(copy->server) + ", which is not where " +
-          std::string(placement.profile()) +
-          " places it; find the client for --as with: " + printed_command(session_, "where --guess"));
-    }
-  }
-
-  void print(const Item& item, const Reply& reply) {
+ExitStatus read(Session& session, const ItemOptions& options, bool values) {
+  Output& output = session.output();
+  const bool alone = options.keys.size() == 1 && options.keys.front() != "-";
+  const ValueFormat* const format = values ? format_of(session, options) : nullptr;
+  const std::size_t max_bytes =
+      options.max_bytes ? parse_size(*options.max_bytes, "--max-bytes") : max_item_value_size;
+  const auto print = [&](const Item& item, const Reply& reply) {
     JsonObject line = JsonObject("key", item.key).boolean("found", true);
-    if (values_) line.stored_bytes("value", reply.value);
+    if (values) line.stored_bytes("value", reply.value);
     line.number("flags", reply.flags).number("size_bytes", reply.value.size());
-    if (format_ != nullptr && session_.output().mode() != OutputMode::value) {
-      const DecodedValue decoded = decode_value(*format_, reply.flags, reply.value, max_bytes_);
-      if (session_.output().mode() == OutputMode::text)
-        return session_.output().answer_pieces({decoded_text(item.key, reply.flags, decoded)});
+    if (format != nullptr && output.mode() != OutputMode::value) {
+      const DecodedValue decoded = decode_value(*format, reply.flags, reply.value, max_bytes);
+      if (output.mode() == OutputMode::text)
+        return output.answer_pieces({decoded_text(item.key, reply.flags, decoded)});
       add_decoded(line, decoded);
     }
     add_age(line, reply.age);
-    line.bytes("cas", std::to_string(reply.cas.value)).bytes("server", session_.server_address(reply.server));
-    if (!values_) return session_.output().answer(line, std::to_string(reply.value.size()));
-    alone_ ? session_.output().answer_bytes(line, reply.value) : session_.output().answer(line, reply.value);
-  }
-
-  Session& session_;
-  bool values_, alone_;
-  const ValueFormat* format_;
-  std::size_t max_bytes_;
-  std::vector<std::string> missing_;
-  bool sought_ = false;
-};
-
-ExitStatus read(Session& session, const ItemOptions& options, bool values) {
-  Reader reader(session, options, values);
-  return for_items(session, options, [&](const Window<std::string>& names) { reader.read(names); });
+    line.bytes("cas", std::to_string(reply.cas.value)).bytes("server", session.server_address(reply.server));
+    if (!values) return output.answer(line, std::to_string(reply.value.size()));
+    alone ? output.answer_bytes(line, reply.value) : output.answer(line, reply.value);
+  };
+  bool sought = false;  // the first missing keys were looked for on other servers
+  return for_items(session, options, [&](const Window<std::string>& names) {
+    const std::vector<Item> items = items_of(session, names.items);
+    std::vector<std::string> missing;
+    probe_items(session, items, [&](std::size_t i, ItemReplies replies) {
+      if (const Reply* reply = first_with(Outcome::hit, replies)) return print(items[i], *reply);
+      if (const Reply* reply = first_failed(replies))
+        return names.fail(i, failure_of(session.cluster(), *reply));
+      const ItemPlace& place = items[i].places.front();
+      names.note(answer_missing(session, JsonObject("key", items[i].key), {place.server}));
+      if (missing.size() < max_sought) missing.push_back(place.wire_key);
+    });
+    if (!missing.empty() && !std::exchange(sought, true)) warn_if_elsewhere(session, missing);
+  });
 }
 
 }  // namespace
