@@ -9,7 +9,6 @@
 
 #include "common/base/process.hpp"
 #include "tools/cli/child.hpp"
-#include "tools/cli/describe.hpp"
 #include "tools/cli/fields.hpp"
 #include "tools/cli/parse.hpp"
 

@@ -18,7 +18,7 @@ DESCRIPTIONS = set("""example field answer exits JsonObject static_assert option
     MCDS_DLOPEN_NOTE show_progress doctor_lines line hide ask bio_meth_new require std::fputs __nss_configure_lookup add_prompt Waiting waiting bytes append_all raw append file""".split())
 TABLES = re.compile(r"common/operations/doctor/|common/placement/profiles/(?!profiles.cpp)|common/values/formats|common/cluster/(?:wire/encode|keys/live)|"
                     r"tools/cli/(?:synonyms|settings|fields|text_table|help|complete|describe|exit_status|cell_text|batch|progress|options)\.|"
-                    r"tools/commands/(?:commands|ring/svg|servers/metrics|servers/every|item/decode|doctor/doctor)\.")
+                    r"tools/commands/(?:commands|ring/svg|servers/metrics|servers/every|doctor/doctor)\.")
 SPLICED, QUOTING = {"", "std::string", "std::string_view"}, {"json_quote", "quote_bytes"}
 ANYWHERE = {
     r'["`]': "quote names as 'NAME'", r"\.$": "end without a full stop",

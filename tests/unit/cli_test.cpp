@@ -5,7 +5,6 @@
 
 #include "common/base/errors.hpp"
 #include "tools/cli/config.hpp"
-#include "tools/cli/describe.hpp"
 #include "tools/cli/exit_status.hpp"
 #include "tools/cli/parse.hpp"
 

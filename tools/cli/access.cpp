@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "common/base/text.hpp"
-#include "common/placement/pools/pool.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {
@@ -274,19 +273,16 @@ Access resolve_credentials(const AccessSources& sources, Origin list, const Outp
 void give(Pool& servers, const Access& access, const ListOrigin& from) {
   const auto given = std::make_shared<const Credentials>(access.credentials);
   Credentials without{access.credentials.tls, {}, {}};
-  if (from.main_list_has_tls)
-    without.withheld =
-        "a login is not sent without TLS to this server, because the other list's servers are reached with "
-        "TLS; "
-        "write tls://, or name the servers in a pool with plain_login = yes";
-  else if (from.discovered)
-    without.withheld =
-        "a login is not sent without TLS to a server that was discovered; write tls:// in the source, or "
-        "give the login in a pool with plain_login = yes";
-  else
-    without.withheld =
-        "a login is not sent without TLS to a server that was not named beside it; write tls://, name "
-        "the servers as the login is named, or set plain_login = yes in their pool";
+  without.withheld =
+      from.main_list_has_tls
+          ? "a login is not sent without TLS to this server, because the other list's servers are reached "
+            "with TLS; write tls://, or name the servers in a pool with plain_login = yes"
+      : from.discovered
+          ? "a login is not sent without TLS to a server that was discovered; write tls:// in the source, or "
+            "give the login in a pool with plain_login = yes"
+          : "a login is not sent without TLS to a server that was not named beside it; write tls://, name "
+            "the "
+            "servers as the login is named, or set plain_login = yes in their pool";
   const auto withheld = std::make_shared<const Credentials>(std::move(without));
   for (Server& server : servers) {
     if (access.tls_for_all) server.tls = !server.is_unix();

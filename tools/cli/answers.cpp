@@ -35,7 +35,7 @@ void add_speed(JsonObject& line, Duration took, std::uint64_t items) {
 
 void add_copies(JsonObject& line, Session& session, const AnswerFrom& from) {
   const auto copies = reported(from.copies);
-  if (copies.empty() && value_if_replicated(session.copies(), from.or_one)) line.number("copies", 1);
+  if (copies.empty() && from.or_one && value_if_replicated(session.copies(), true)) line.number("copies", 1);
   if (copies.empty()) return;
   for (const CopyOutcome& copy : copies) {
     const std::string& server = session.server_field(copy.server);
@@ -89,12 +89,7 @@ void answer_from(Session& session, JsonObject& line, const AnswerFrom& from, std
   session.output().answer(line, bare);
 }
 
-ExitStatus answer_yes(Session& session, const JsonObject& line, bool yes) {
-  session.output().answer(line, yes ? "1" : "0");
-  return yes ? ExitStatus::ok : ExitStatus::no;
-}
-
-ExitStatus answer_yes_from(Session& session, JsonObject& line, const AnswerFrom& from, bool yes) {
+ExitStatus answer_yes(Session& session, JsonObject& line, bool yes, const AnswerFrom& from) {
   answer_from(session, line, from, yes ? "1" : "0");
   return yes ? ExitStatus::ok : ExitStatus::no;
 }

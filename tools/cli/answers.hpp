@@ -46,9 +46,8 @@ class OutageReporter {
 
 // Completes the line with "server" and the copies, and prints it.
 void answer_from(Session& session, JsonObject& line, const AnswerFrom& from, std::string_view bare);
-// Print 1 or 0 and return exit status 0 or 1.
-ExitStatus answer_yes(Session& session, const JsonObject& line, bool yes);
-ExitStatus answer_yes_from(Session& session, JsonObject& line, const AnswerFrom& from, bool yes);
+// Does the same, with the bare answer 1 or 0. Returns exit status 0 or 1.
+ExitStatus answer_yes(Session& session, JsonObject& line, bool yes, const AnswerFrom& from = {});
 // Prints {…,"found":false,"server":…}, or nothing with -o value. Returns exit status 1.
 ExitStatus answer_missing(Session& session, JsonObject line, const AnswerFrom& from);
 

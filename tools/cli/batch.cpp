@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "common/base/bytes.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
 
 namespace mcds {
@@ -131,11 +130,6 @@ void BatchLines::fail(const Failure& failure, std::size_t line) {
   if (over) session_.note_unfinished();
   const bool late = failure.code() == ErrorCode::unavailable && over;
   note(late ? ExitStatus::try_again : status_of(failure.code()));
-}
-
-void fail_word(Session& session, const std::vector<std::string>& words, std::size_t i,
-               const Failure& failure) {
-  session.output().error_of(words[i], words, failure);
 }
 
 }  // namespace mcds

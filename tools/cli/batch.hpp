@@ -11,14 +11,10 @@
 
 #include <deque>
 
-#include "common/base/errors.hpp"
-#include "tools/cli/exit_status.hpp"
-#include "tools/cli/input.hpp"
 #include "tools/cli/progress.hpp"
+#include "tools/cli/session.hpp"
 
 namespace mcds {
-
-class Session;
 
 // Prints the answers to a window that is in flight.
 using Answers = std::function<void()>;
@@ -123,10 +119,6 @@ auto of_line(const Check& check) {
     throw Failure(ErrorCode::bad_data, failure.what());
   }
 }
-
-// Reports the failure of the i-th word, naming the word.
-void fail_word(Session& session, const std::vector<std::string>& words, std::size_t i,
-               const Failure& failure);
 
 template <typename Item>
 struct Batch {
@@ -250,7 +242,7 @@ ExitStatus Batch<Item>::of_words(Session& session, std::vector<Item> items,
   ExitStatus worst = ExitStatus::ok;
   Window<Item> window(
       [&](std::size_t i, const Failure& failure) {
-        fail_word(session, words, i, failure);
+        session.output().error_of(words[i], words, failure);
         worst = worse(worst, status_of(failure.code()));
       },
       [&](ExitStatus status) { worst = worse(worst, status); });

@@ -15,11 +15,14 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "common/base/errors.hpp"
+#include "tools/cli/output.hpp"
 
 namespace mcds {
 
 namespace {
+
+constexpr std::array passed_on{SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
+                               SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
 
 constexpr Duration look_for_leftovers_every = std::chrono::milliseconds(10);
 
@@ -380,6 +383,8 @@ int ChildResult::exit_code() const {
   if (reason == Reason::not_found) return 127;
   if (reason == Reason::not_executable) return 126;
   if (reason == Reason::unknown) return static_cast<int>(ErrorCode::system);
+  if (reason == Reason::watch) return static_cast<int>(ErrorCode::lock_lost);
+  if (reason == Reason::max_run) return 124;
   return signal != 0 ? 128 + signal : code;
 }
 
@@ -413,57 +418,44 @@ void detach(int pipe) {
   [[maybe_unused]] const int moved = chdir("/");
 }
 
-class CleanupLoop {
- public:
-  explicit CleanupLoop(const std::string& directory) : directory_(directory) {}
+// Returns the poll timeout, at most a second: a machine that wakes from sleep must notice its deadline.
+int patience_until(SteadyTime when) {
+  if (when == SteadyTime::max()) return -1;
+  const auto left = when - SystemClock().steady();
+  if (left <= Duration::zero()) return 0;
+  return static_cast<int>(std::min<Duration>(left, std::chrono::seconds(1)) / std::chrono::milliseconds(1) +
+                          1);
+}
 
-  // Serves messages until it is dismissed or the pipe has no writer.
-  void serve() {
-    while (true) {
-      pollfd poll_pipe{STDIN_FILENO, POLLIN, 0};
-      const int ready = poll(&poll_pipe, 1, patience());
-      if (deadline_ && SystemClock().steady() >= *deadline_) {
-        deadline_.reset();
-        kill_groups();
-      }
-      if (ready <= 0) continue;
-      Message message{};
-      const ssize_t size = read(STDIN_FILENO, &message, sizeof message);
-      if (size < 0 && errno == EINTR) continue;
-      if (size != static_cast<ssize_t>(sizeof message)) break;
-      if (message.what == dismiss) return;
-      take(message);
+// Serves messages until it is dismissed or the pipe has no writer.
+void serve_cleanup(const std::string& directory) {
+  std::vector<pid_t> groups;
+  SteadyTime kill_at = SteadyTime::max();
+  const auto kill_groups = [&] {
+    for (const pid_t group : groups) ::kill(-group, SIGKILL);
+  };
+  while (true) {
+    pollfd poll_pipe{STDIN_FILENO, POLLIN, 0};
+    const int ready = poll(&poll_pipe, 1, patience_until(kill_at));
+    if (SystemClock().steady() >= kill_at) {
+      kill_at = SteadyTime::max();
+      kill_groups();
     }
-    kill_groups();
-    std::error_code ignored;
-    if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
-  }
-
- private:
-  void take(const Message& message) {
+    if (ready <= 0) continue;
+    Message message{};
+    const ssize_t size = read(STDIN_FILENO, &message, sizeof message);
+    if (size < 0 && errno == EINTR) continue;
+    if (size != static_cast<ssize_t>(sizeof message)) break;
+    if (message.what == dismiss) return;
     const auto group = static_cast<pid_t>(message.value);
-    if (message.what == watch_group) groups_.push_back(group);
-    if (message.what == forget_group) std::erase(groups_, group);
-    if (message.what == deadline) deadline_ = SteadyTime(Duration(message.value));
+    if (message.what == watch_group) groups.push_back(group);
+    if (message.what == forget_group) std::erase(groups, group);
+    if (message.what == deadline) kill_at = SteadyTime(Duration(message.value));
   }
-
-  void kill_groups() const {
-    for (const pid_t group : groups_) ::kill(-group, SIGKILL);
-  }
-
-  // Returns the poll timeout, at most a second: a machine that wakes from sleep must notice its deadline.
-  int patience() const {
-    if (!deadline_) return -1;
-    const auto left = *deadline_ - SystemClock().steady();
-    if (left <= Duration::zero()) return 0;
-    return static_cast<int>(std::min<Duration>(left, std::chrono::seconds(1)) / std::chrono::milliseconds(1) +
-                            1);
-  }
-
-  const std::string& directory_;
-  std::vector<pid_t> groups_;
-  std::optional<SteadyTime> deadline_;
-};
+  kill_groups();
+  std::error_code ignored;
+  if (!directory.empty()) std::filesystem::remove_all(directory, ignored);
+}
 
 }  // namespace
 
@@ -481,7 +473,7 @@ CleanupProcess::CleanupProcess(const std::string& directory) {
   pid_ = fork_process();
   if (pid_ == 0) {
     detach(orders.read_end);
-    CleanupLoop(directory).serve();
+    serve_cleanup(directory);
     _exit(0);
   }
   pipe_ = std::move(orders.write_end);
@@ -510,6 +502,84 @@ void CleanupProcess::forget(pid_t group) const {
 }
 void CleanupProcess::set_deadline(SteadyTime when) const {
   report(deadline, when.time_since_epoch().count());
+}
+
+Pause::Pause(SteadyTime deadline) : deadline_(deadline) {
+  sigemptyset(&signals_);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
+  sigprocmask(SIG_BLOCK, &signals_, nullptr);
+  descriptor_ = Descriptor(signalfd(-1, &signals_, SFD_CLOEXEC));
+  if (descriptor_ < 0) throw Failure(ErrorCode::system, "cannot wait for signals");
+}
+
+// Returns false if a key ends the wait. A terminal that is gone ends it, too.
+bool Pause::take_keys() const {
+  char keys[64];
+  const ssize_t size = read(terminal_, keys, sizeof keys);
+  return size > 0 && std::all_of(keys, keys + size, on_key_);
+}
+
+bool Pause::wait(Duration duration) {
+  const SystemClock clock;
+  const SteadyTime end = std::min(clock.steady() + duration, deadline_);
+  for (;;) {
+    pollfd descriptors[] = {{descriptor_, POLLIN, 0}, {STDOUT_FILENO, 0, 0}, {terminal_, POLLIN, 0}};
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(end - clock.steady()).count();
+    if (poll(descriptors, 3, static_cast<int>(std::clamp<std::int64_t>(ms, 0, 1 << 30))) <= 0) {
+      if (clock.steady() < deadline_) return true;
+      throw Failure(ErrorCode::try_again, "not finished: the deadline has passed");
+    }
+    if (descriptors[0].revents != 0) return false;
+    if (descriptors[1].revents != 0) throw ClosedPipe{};
+    if (!take_keys()) return false;
+  }
+}
+
+HeldSignals::HeldSignals() {
+  sigemptyset(&signals_);
+  sigaddset(&signals_, SIGCHLD);
+  for (const int signal : passed_on) {
+    struct sigaction action {};
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) sigaddset(&signals_, signal);
+  }
+  // SIGTTOU would stop a process in the background that changes the terminal's foreground.
+  sigset_t blocked = signals_;
+  sigaddset(&blocked, SIGTTOU);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+}
+
+HeldSignals::~HeldSignals() {
+  if (kept_) return;
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+// Waits for a blocked signal. Of the signals that do not end a program, only the stop needs an action here.
+void HeldSignals::wait(Duration duration) const {
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(duration);
+  const timespec longest{whole.count(), (duration - whole).count()};
+  siginfo_t info{};
+  const int signal = sigtimedwait(&signals_, &info, &longest);
+  if (signal == SIGTSTP) std::raise(SIGSTOP);
+  if (signal < 0 || signal == SIGTSTP || signal == SIGCONT || signal == SIGWINCH || signal == SIGCHLD) return;
+  throw Interrupted{signal};
+}
+
+void InterruptibleClock::sleep_for(Duration duration) {
+  const SteadyTime until = clock_.steady() + duration;
+  for (Duration left = duration; left > Duration::zero(); left = until - clock_.steady()) held_.wait(left);
+  held_.check();
+  clock_.sleep_for(Duration::zero());  // its own deadline
+}
+
+void die_of(const Interrupted& interruption) {
+  std::signal(interruption.signal, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, interruption.signal);
+  std::raise(interruption.signal);
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  std::abort();
 }
 
 }  // namespace mcds

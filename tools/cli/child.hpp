@@ -143,7 +143,8 @@ struct ChildResult {
   int signal = 0;            // the signal that ended it, or 0
   std::string message = {};  // why it could not be executed, or why its status is unknown
 
-  // Returns the exit code for the child: its own, 128 + signal, 126 or 127, or 71 if it is unknown.
+  // Returns the exit code for the child: 79 or 124 if we stopped it, else its own, 128 + signal, 126 or 127,
+  // or 71 if it is unknown.
   int exit_code() const;
 };
 

@@ -6,7 +6,6 @@
 #include "common/placement/pools/pool.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/values/values.hpp"
-#include "tools/cli/describe.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace mcds {
@@ -151,23 +150,20 @@ class Completion {
     for (const char* variable : {"MCDS_SERVERS", "MEMCACHED_SERVERS"}) {
       if (!globals_.servers) globals_.servers = environment(variable);
     }
-    try {
+    // The command itself will report the problem of a list.
+    static_cast<void>(attempt([&] {
       if (!globals_.servers) globals_.servers = load_config(globals_.config).defaults.servers;
-      if (!globals_.servers) return;
-      for (const Server& server : parse_pool(*globals_.servers))
+      for (const Server& server : globals_.servers ? parse_pool(*globals_.servers) : Pool())
         offer(server.label(), typed, server.address(), before);
-    } catch (const Failure&) {
-      // The command itself will report the problem of the list.
-    }
+    }));
   }
 
   void offer_pools(const std::string& typed, const std::string& before) {
-    try {
+    // A broken config has no pools to offer. The command itself will report the problem.
+    static_cast<void>(attempt([&] {
       for (const auto& [name, pool] : load_config(globals_.config).pools)
         offer(name, typed, pool.servers.value_or(""), before);
-    } catch (const Failure&) {
-      // A broken config has no pools to offer. The command itself will report the problem.
-    }
+    }));
   }
 
   const Words& words_;

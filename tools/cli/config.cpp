@@ -3,11 +3,9 @@
 #include <ini.h>
 #include <unistd.h>
 
-#include "common/base/bytes.hpp"
 #include "common/base/text.hpp"
 #include "common/base/units.hpp"
 #include "common/operations/doctor/checks.hpp"
-#include "common/placement/pools/pool.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/primitives/key_names.hpp"
 
@@ -87,25 +85,6 @@ void check_value(const std::string& name, const char* words, const std::string& 
   if (std::ranges::find(all, value) == all.end()) throw InvalidInput(name + ": write " + one_of(words));
 }
 
-// A setting of one section, and the target for its value.
-struct Slot {
-  const char* name;
-  std::optional<std::string>* target;
-  const char* words = nullptr;
-};
-
-void set(const std::vector<Slot>& slots, const std::string& name, const char* value) {
-  std::vector<std::string> names;
-  for (const Slot& slot : slots) {
-    if (name == slot.name) {
-      *slot.target = value;
-      return check_value(name, slot.words, value);
-    }
-    names.emplace_back(slot.name);
-  }
-  throw InvalidInput("unknown key " + in_quotes(name) + did_you_mean(name, names));
-}
-
 // Returns the pool's name if the section is a pool.
 std::optional<std::string> pool_name(const std::string& section) {
   if (section.starts_with("pool ") && section.size() > 5) return section.substr(5);
@@ -133,22 +112,30 @@ void check_sections(const std::string& text, const std::string& file) {
   }
 }
 
-std::vector<Slot> slots_of(Config& config, const std::string& section) {
-  if (section == doctor_section) return {{"accept", &config.doctor_accept}};
+// Returns where the value of a setting of this section is kept, or nullptr if the section cannot have it.
+std::optional<std::string>* target_of(Config& config, const std::string& section, const Setting& setting) {
   const auto name = pool_name(section);
-  if (!section.empty() && !name) throw InvalidInput(unknown_section(section));
   PoolConfig& pool = name ? config.pools[*name] : config.defaults;
-  std::vector<Slot> slots;
-  for (const Setting& setting : settings) {
-    if (const auto* member = std::get_if<Setting::Text P::*>(&setting.member))
-      slots.push_back({setting.name, &(pool.**member), setting.words});
-    else if (const auto* of_access = std::get_if<Setting::Text A::*>(&setting.member))
-      slots.push_back({setting.name, &(pool.access.**of_access), setting.words});
-    else if (section.empty())
-      slots.push_back(
-          {setting.name, &(config.*std::get<Setting::Text Config::*>(setting.member)), setting.words});
+  if (const auto* member = std::get_if<Setting::Text P::*>(&setting.member)) return &(pool.**member);
+  if (const auto* member = std::get_if<Setting::Text A::*>(&setting.member)) return &(pool.access.**member);
+  return section.empty() ? &(config.*std::get<Setting::Text Config::*>(setting.member)) : nullptr;
+}
+
+void set(Config& config, const std::string& section, const std::string& name, const char* value) {
+  constexpr std::array of_doctor{Setting{"accept", "", "", &Config::doctor_accept}};
+  const bool is_doctor = section == doctor_section;
+  if (!section.empty() && !is_doctor && !pool_name(section)) throw InvalidInput(unknown_section(section));
+  std::vector<std::string> names;
+  for (const Setting& setting :
+       is_doctor ? std::span<const Setting>(of_doctor) : std::span<const Setting>(settings)) {
+    std::optional<std::string>* const target = target_of(config, is_doctor ? "" : section, setting);
+    if (target == nullptr) continue;
+    names.emplace_back(setting.name);
+    if (name != setting.name) continue;
+    *target = value;
+    return check_value(name, setting.words, value);
   }
-  return slots;
+  throw InvalidInput("unknown key " + in_quotes(name) + did_you_mean(name, names));
 }
 
 std::string copy_count_text(const std::string& section) {
@@ -177,7 +164,7 @@ int on_line(void* user, const char* section, const char* name, const char* value
   auto& reading = *static_cast<Reading*>(user);
   try {
     if (!is_utf8(section) || !is_utf8(name)) throw InvalidInput("not UTF-8");
-    set(slots_of(reading.config, section), name, value);
+    set(reading.config, section, name, value);
     std::string& last = reading.config.files[{section, name}];
     if (last == reading.file)
       throw InvalidInput(std::string(name) + " is set twice in " + copy_count_text(section));

@@ -1,5 +1,3 @@
-#include "tools/cli/describe.hpp"
-
 #include "common/base/bytes.hpp"
 #include "common/base/text.hpp"
 #include "tools/cli/fields.hpp"
@@ -125,17 +123,11 @@ std::string table(const Rows& rows) {
   return text;
 }
 
-std::string spelled(std::string_view names) {
-  std::string text;
-  for (const char c : names) text += c == ',' ? std::string(", ") : std::string(1, c);
-  return text;
-}
-
 std::string option_table(const std::vector<OptionSpec>& options) {
   Rows rows;
   for (const OptionSpec& option : options) {
     const std::string value = option.value.empty() ? std::string() : ' ' + std::string(option.value);
-    rows.emplace_back(spelled(option.names) + value, option.help);
+    rows.emplace_back(joined(split(option.names, ','), ", ") + value, option.help);
   }
   return table(rows);
 }

@@ -95,7 +95,7 @@ distribution string how the client distributes keys
 divergent object[] elements whose copies differ and have no version, with all their values
 down boolean whether the key's server is among the dead ones
 dropped boolean whether there was anything to drop
-dry_run boolean true: nothing was done
+dry_run boolean true: nothing was moved
 duration_s number how long it took
 encoding string[] how the value was read, the outermost first: zlib, php
 error string why there is no answer
@@ -128,7 +128,7 @@ file string the file
 finding string name of the check that found it
 finished_at time when the command ended
 first_at time time of the first event
-first_id string id of the first event that was added
+first_id string id of the first event that was stored
 flags integer the flags that clients store with the value
 flushed boolean whether the server was flushed meanwhile
 for_s number seconds between the two reads of the statistics
@@ -176,7 +176,7 @@ keys integer number of keys
 lacks string what was not available
 language string the client's language
 last_at time time of the last event
-last_id string id of the last event that was added
+last_id string id of the last event that was stored
 left string items that were not copied; of one key, the reason
 limit_bytes integer memory limit for items
 lines integer lines of the index
@@ -199,7 +199,7 @@ md5 string MD5 of the value
 member bytes the member
 memory_bytes integer memory for items
 message string the finding in words
-method string how the share was computed: arcs or counted
+method string arcs: exact, from the ring; counted: from 100,000 sample keys, off by at most 0.5% of all keys
 missing integer listed elements that do not exist: removed, expired or evicted
 misses_per_s number reads that found nothing
 moved integer keys that move
@@ -231,7 +231,7 @@ point string the point of the ring that the key's hash meets
 point_index integer its number
 points integer points on the ring
 policy string how the client uses several servers: all, latest, random or failover; see mcds-profiles(7)
-prefix bytes the text with which the keys begin
+prefix bytes text before the first colon; null: the keys of all other prefixes
 problem string why the value is not understood, or in what its flags and bytes disagree
 problems integer number of problems
 profile string the client profile that places the keys
@@ -258,7 +258,7 @@ selected_by string the client's options that select it
 selection object the options that selected the keys
 sent_bytes_per_s number bytes sent
 server string the server that answered, or that has the key
-servers string[] the servers that the answer is about
+servers string[] the servers concerned, the worst first; none: the whole pool; of the summary, their number
 server_pid integer process number of the server
 server_started_at time when the server was started, by its clock
 servers_up integer how many are up
@@ -267,7 +267,7 @@ sets_per_s number stores per second
 severity string problem, warning or note
 shapes string[] each length and number of chunks in use, if writers differ
 shards integer parts of the index
-share number share of the keys
+share number share of the memory
 signal integer the signal that ended the command
 size_bytes integer size of the value
 size_max_bytes integer size of the largest
@@ -275,7 +275,7 @@ size_median_bytes integer half of the items are no larger, within 2%
 size_p99_bytes integer 99 of 100 items are no larger, within 2%
 slot integer the slot of a lock that several can hold
 slots integer how many can hold the lock
-source string where the compared keys come from
+source string the keys that were compared: random, given or live
 stale_until_at time until when it can be replayed while another caller rebuilds it
 standard_error number standard error of the estimate
 started_at time when the command was started
@@ -336,7 +336,7 @@ wire_keys string[] the same for each server, if it differs between servers
 within boolean whether no more keys move than --max-moved allows
 without_lock boolean true: no server answered, and the command ran without the lock
 would_load integer items that would be stored
-would_remove boolean whether it would be removed
+would_remove boolean the same with --dry-run
 written_meanwhile integer items that clients had written before they could be loaded
 )";
 

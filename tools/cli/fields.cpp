@@ -32,11 +32,10 @@ std::string_view entry_of(std::string_view name, const Lines& own) {
     return line.starts_with(name) && line.substr(name.size()).starts_with(' ') ? line.substr(name.size() + 1)
                                                                                : std::string_view();
   };
-  for (const std::string_view line : own) {
-    if (const auto entry = behind_name(line); !entry.empty()) return entry;
-  }
-  for (const std::string_view line : split(field_dictionary, '\n')) {
-    if (const auto entry = behind_name(line); !entry.empty()) return entry;
+  for (const Lines& lines : {own, split(field_dictionary, '\n')}) {
+    for (const std::string_view line : lines) {
+      if (const auto entry = behind_name(line); !entry.empty()) return entry;
+    }
   }
   throw std::logic_error("no field " + std::string(name) + " in the dictionary");
 }

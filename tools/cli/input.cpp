@@ -10,7 +10,6 @@
 #include <cstdlib>
 
 #include "common/base/bounds.hpp"
-#include "common/base/errors.hpp"
 
 namespace mcds {
 

@@ -5,31 +5,6 @@
 
 namespace mcds {
 
-namespace {
-
-// Shows how many keys have arrived, and the number that the servers count.
-class ListingProgress {
- public:
-  ListingProgress(Session& session, std::size_t servers)
-      : progress_(session.clock(), "keys"), counted_(servers) {}
-
-  void note(const LiveKey& key) {
-    if (counted_[key.server] != key.of_items) {
-      total_ += key.of_items - counted_[key.server];
-      counted_[key.server] = key.of_items;
-      progress_.expect(total_);
-    }
-    progress_.advance(1, ++keys_);
-  }
-
- private:
-  Progress progress_;
-  std::vector<std::uint64_t> counted_;  // item count of each server
-  std::uint64_t total_ = 0, keys_ = 0;
-};
-
-}  // namespace
-
 Failure unlisted(const LiveKeysOfServer& result, const Server& server) {
   const ReplyFailure& failure = *result.failure;
   return {result.busy ? ErrorCode::try_again : error_code_of_silence(failure),
@@ -40,10 +15,14 @@ Failure unlisted(const LiveKeysOfServer& result, const Server& server) {
 }
 
 std::vector<LiveKeysOfServer> list_keys(Session& session, const Pool& pool, const TakeLiveKey& take) {
-  ListingProgress progress(session, pool.size());
+  Progress progress(session.clock(), "keys");
+  std::vector<std::uint64_t> counted(pool.size());  // item count of each server
+  std::uint64_t total = 0, keys = 0;
   return read_live_keys(pool, LiveKeysOptions::of(session.connect_options()), session.clock(),
                         [&](const LiveKey& key) {
-                          progress.note(key);
+                          total += key.of_items - std::exchange(counted[key.server], key.of_items);
+                          progress.expect(total);
+                          progress.advance(1, ++keys);
                           return take(key);
                         });
 }

@@ -19,7 +19,6 @@ extern ostream cout, cerr;
 #include "common/base/bytes.hpp"
 #include "common/base/text.hpp"
 #include "common/base/units.hpp"
-#include "tools/cli/describe.hpp"
 #include "tools/cli/fields.hpp"
 
 namespace mcds {

@@ -1,10 +1,8 @@
 #include "tools/cli/printed_command.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "common/base/text.hpp"
-#include "common/base/units.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace mcds {
@@ -19,18 +17,6 @@ constexpr std::array<std::string_view, 6> of_the_output{"--output",  "--null",  
 constexpr std::array<std::string_view, 5> of_the_list{"--servers", "--servers-from", "--pool", "--as",
                                                       "--copies"};
 
-// Returns the value that was given, empty for a flag, or nullopt if it was not given.
-std::optional<std::string> value_of(const Target& target) {
-  if (bool* const* flag = std::get_if<bool*>(&target))
-    return **flag ? std::optional<std::string>("") : std::nullopt;
-  if (const auto* text = std::get_if<std::optional<std::string>*>(&target)) return **text;
-  if (const auto* number = std::get_if<std::optional<std::uint64_t>*>(&target))
-    return **number ? std::optional(std::to_string(***number)) : std::nullopt;
-  if (const auto* duration = std::get_if<std::optional<Duration>*>(&target))
-    return **duration ? std::optional(format_duration(***duration)) : std::nullopt;
-  return std::nullopt;  // no global option has such a target
-}
-
 std::string option(std::string_view name, const std::string& value) {
   return ' ' + std::string(name) + (value.empty() ? "" : ' ' + shell_word(value));
 }
@@ -43,7 +29,7 @@ std::string given_options(const Session& session, Names without) {
     if (std::ranges::find(without, name) != without.end() ||
         std::ranges::find(of_the_output, name) != of_the_output.end())
       continue;
-    if (const auto value = value_of(spec.target)) text += option(name, *value);
+    if (const auto value = given_value(spec.target)) text += option(name, spec.value.empty() ? "" : *value);
   }
   return text;
 }

@@ -2,9 +2,6 @@
 // the same client, with the same certificates and login.
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "tools/cli/session.hpp"
 
 namespace mcds {

@@ -3,6 +3,7 @@
 #include <forward_list>
 
 #include "common/base/bytes.hpp"
+#include "common/base/units.hpp"
 
 namespace mcds {
 
@@ -11,6 +12,16 @@ namespace {
 constexpr std::size_t usual_options = 24;
 
 }  // namespace
+
+std::optional<std::string> given_value(const Target& target) {
+  using Text = std::optional<std::string>;
+  if (bool* const* flag = std::get_if<bool*>(&target)) return **flag ? Text("on") : std::nullopt;
+  if (const auto* text = std::get_if<Text*>(&target)) return **text;
+  if (const auto* number = std::get_if<std::optional<std::uint64_t>*>(&target))
+    return **number ? Text(std::to_string(***number)) : std::nullopt;
+  const auto* duration = std::get_if<std::optional<Duration>*>(&target);
+  return duration != nullptr && **duration ? Text(format_duration(***duration)) : std::nullopt;
+}
 
 RequestFormat::RequestFormat(const std::string& composed) {
   static std::forward_list<std::string> kept;

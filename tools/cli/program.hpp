@@ -37,6 +37,9 @@ inline WordTarget dash(Target target) {
   return {target, true};
 }
 
+// Returns the value that a target has been given, `on` for a flag; nullopt if it has none or is not optional.
+std::optional<std::string> given_value(const Target& target);
+
 // Text of a declaration. Literals are not copied, because every start of the program declares all of them;
 // composed text is kept until the program ends.
 class RequestFormat : public std::string_view {
@@ -193,5 +196,13 @@ struct CommandEntry {
   const char* heading = nullptr;  // the heading of the group that begins here
 };
 std::span<const CommandEntry> all_commands();
+
+// The program's version.
+
+// The version as text, from meson.build's project version.
+extern const std::string_view program_version;
+
+// Returns the output of --version on one line: the version, the commit if it is known, and the build.
+std::string version_text();
 
 }  // namespace mcds

@@ -2,9 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <utility>
-
 #include "common/base/units.hpp"
 #include "tools/cli/session.hpp"
 
@@ -91,8 +88,8 @@ Countdown::Countdown(const Clock& clock, Duration length)
       end_(clock.steady() + length),
       enabled_(length > std::chrono::seconds(1) && isatty(STDERR_FILENO) != 0) {}
 
-bool Countdown::wait(Duration duration, const std::function<bool(Duration)>& wait) {
-  if (!enabled_) return wait(duration);
+bool Countdown::wait(Duration duration) {
+  if (!enabled_) return pause_.wait(duration);
   const SteadyTime until = clock_.steady() + duration;
   SteadyTime now = until - duration;
   do {
@@ -100,7 +97,7 @@ bool Countdown::wait(Duration duration, const std::function<bool(Duration)>& wai
         std::chrono::ceil<std::chrono::seconds>(std::max<Duration>(end_ - now, Duration::zero()));
     if (std::exchange(left_, left) != left)
       show_progress("measuring, " + std::to_string(left.count()) + " s left");
-    if (!wait(std::min<Duration>(until - now, std::chrono::seconds(1)))) return false;
+    if (!pause_.wait(std::min<Duration>(until - now, std::chrono::seconds(1)))) return false;
     now = clock_.steady();
   } while (now < until);
   return true;

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "common/base/clock.hpp"
+#include "tools/cli/child.hpp"
 
 namespace mcds {
 
@@ -60,7 +60,8 @@ class Waiting {
   Session& session_;
 };
 
-// Shows one line on stderr for a wait of more than a second, if stderr is a terminal: `measuring, 7 s left`.
+// Waits for a time in pieces, which a signal or a closed output ends. If it is more than a second and stderr
+// is a terminal, one line shows how much is left: `measuring, 7 s left`.
 class Countdown {
  public:
   Countdown(const Clock& clock, Duration length);
@@ -68,13 +69,14 @@ class Countdown {
   Countdown(const Countdown&) = delete;
   Countdown& operator=(const Countdown&) = delete;
 
-  // Waits for `duration` by calls of `wait`, at most a second each. Returns false as soon as `wait` does.
-  bool wait(Duration duration, const std::function<bool(Duration)>& wait);
+  // Waits for a part of the time. Returns false when it is time to end.
+  bool wait(Duration duration);
 
  private:
   const Clock& clock_;
   SteadyTime end_;
   bool enabled_;
+  Pause pause_;
   std::chrono::seconds left_{-1};  // value shown last
 };
 

@@ -34,39 +34,22 @@ std::optional<std::invoke_result_t<Work>> within(Duration longest, Work work) {
   return result.get();
 }
 
-class Lookups {
- public:
-  explicit Lookups(std::shared_ptr<const RunLimits> limits) : limits_(std::move(limits)) {}
+Duration lookup_time(const RunLimits& limits) {
+  const SteadyTime now = SystemClock().steady();
+  return limits.earlier(now + max_lookup) - now;
+}
 
-  std::optional<std::string> address_of(const std::string& name) const {
-    for (const int family : {AF_INET, AF_INET6}) {
-      if (Addresses found = look_for(name, 0, family); found != nullptr)
-        return text_of(std::move(found), NI_NUMERICHOST);
-    }
-    return std::nullopt;
-  }
-  std::optional<std::string> host_name_of(const std::string& address) const {
-    return text_of(look_for(address, AI_NUMERICHOST, AF_UNSPEC), NI_NAMEREQD);
-  }
+Addresses look_for(const RunLimits& limits, const std::string& name, int flags, int family) {
+  return std::move(look_up(name, "", lookup_time(limits), flags, family).addresses);
+}
 
- private:
-  Duration left() const {
-    const SteadyTime now = SystemClock().steady();
-    return limits_->earlier(now + max_lookup) - now;
-  }
-  Addresses look_for(const std::string& name, int flags, int family) const {
-    return std::move(look_up(name, "", left(), flags, family).addresses);
-  }
-  std::optional<std::string> text_of(Addresses found, int flags) const {
-    if (found == nullptr) return std::nullopt;
-    const auto name = within(left(), [found = std::shared_ptr<addrinfo>(std::move(found)), flags] {
-      return host_of(found->ai_addr, found->ai_addrlen, flags);
-    });
-    return name.value_or(std::nullopt);
-  }
-
-  std::shared_ptr<const RunLimits> limits_;
-};
+std::optional<std::string> text_of(const RunLimits& limits, Addresses found, int flags) {
+  if (found == nullptr) return std::nullopt;
+  const auto name = within(lookup_time(limits), [found = std::shared_ptr<addrinfo>(std::move(found)), flags] {
+    return host_of(found->ai_addr, found->ai_addrlen, flags);
+  });
+  return name.value_or(std::nullopt);
+}
 
 Failure no_answer(const std::string& what) {
   return {ErrorCode::unavailable, what};
@@ -228,9 +211,15 @@ PoolFile parsed(const OtherProgram& program, const Source& source) {
 }  // namespace
 
 Resolver system_resolver(std::shared_ptr<const RunLimits> limits) {
-  const Lookups lookups(std::move(limits));
-  return {[lookups](const std::string& name) { return lookups.address_of(name); },
-          [lookups](const std::string& address) { return lookups.host_name_of(address); }};
+  const auto address_of = [limits](const std::string& name) {
+    Addresses found = look_for(*limits, name, 0, AF_INET);
+    if (found == nullptr) found = look_for(*limits, name, 0, AF_INET6);
+    return text_of(*limits, std::move(found), NI_NUMERICHOST);
+  };
+  const auto host_name_of = [limits](const std::string& address) {
+    return text_of(*limits, look_for(*limits, address, AI_NUMERICHOST, AF_UNSPEC), NI_NAMEREQD);
+  };
+  return {address_of, host_name_of};
 }
 
 FoundServers find_servers(std::string_view text, const Access& access, const ConnectOptions& options,

@@ -103,6 +103,10 @@ class Session {
   // Sends requests even to a server that was unhealthy.
   void try_always() { limits_->treat(RunLimits::UnhealthyPolicy::try_always); }
   SteadyTime deadline() const { return limits_->deadline(); }
+  // Returns the time until the deadline, Duration::max() if there is none.
+  Duration time_left() {
+    return deadline() == SteadyTime::max() ? Duration::max() : deadline() - clock().steady();
+  }
   void set_deadline(SteadyTime when) { limits_->set_deadline(when); }
   bool is_too_late() { return limits_->over(clock().steady()); }
   Failure too_late(const std::string& server) const { return limits_->failure(server); }

@@ -1,6 +1,6 @@
 #include "commit.hpp"
 #include "common/base/bytes.hpp"
-#include "tools/cli/describe.hpp"
+#include "tools/cli/program.hpp"
 
 namespace mcds {
 

@@ -1,31 +1,11 @@
 #include "tools/cli/where_keys.hpp"
 
-#include <array>
-#include <charconv>
-
 #include "common/base/bytes.hpp"
 #include "common/base/text.hpp"
-#include "common/cluster/request.hpp"
 #include "common/replication/copies.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {
-
-namespace {
-
-// Formats a number in decimal without allocating.
-class Digits {
- public:
-  explicit Digits(std::uint64_t number)
-      : end_(std::to_chars(digits_.data(), digits_.data() + digits_.size(), number).ptr) {}
-  std::string_view text() const { return {digits_.data(), end_}; }
-
- private:
-  std::array<char, 20> digits_;
-  const char* end_;
-};
-
-}  // namespace
 
 const PlacedLines::PerServer& PlacedLines::per_server(std::size_t index) {
   if (index >= servers_.size()) servers_.resize(index + 1);
@@ -46,14 +26,14 @@ bool PlacedLines::print(const PlacedKey& key, const Placement::Place& place) {
   if (!*prints_ || !is_plain_json(key.key)) return false;
   const PerServer& server = per_server(place.server);
   session_.output().answer_pieces({"{\"key\":\"", key.key, "\",", server.before_hash,
-                                   Digits(place.hash).text(), server.behind_hash, "}"});
+                                   std::to_string(place.hash), server.behind_hash, "}"});
   return true;
 }
 
 JsonObject& PlacedLines::line(std::string_view key, const Placement::Place& place) {
   const PerServer& server = per_server(place.server);
   line_.cut(0);
-  return line_.bytes("key", key).fields({server.before_hash, Digits(place.hash).text(), server.behind_hash});
+  return line_.bytes("key", key).fields({server.before_hash, std::to_string(place.hash), server.behind_hash});
 }
 
 bool keeps_copies(Session& session, const Placement& placement, std::size_t copies) {

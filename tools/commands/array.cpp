@@ -234,14 +234,16 @@ ExitStatus finish(Session& session, const Array::Contents& contents, JsonObject&
   return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
 }
 
-// Prints one row per value for people.
-ExitStatus print_rows(Session& session, const Array::Contents& contents) {
+// Prints a line for each value: its bytes with -o value, or a row for people.
+ExitStatus print_each(Session& session, const Array::Contents& contents) {
   session.output().buffered(true);
   for (const std::string& element : contents.elements) {
     JsonObject row;
-    if (is_compact_json(element)) row.raw("value", element);
-    if (!is_compact_json(element)) row.bytes("value", bytes_of(element));
-    session.output().answer(row, {});
+    is_compact_json(element) ? row.raw("value", element) : row.bytes("value", bytes_of(element));
+    if (session.output().mode() == OutputMode::value)
+      session.output().raw(bytes_of(element) + '\n');
+    else
+      session.output().answer(row, {});
   }
   return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
 }
@@ -249,12 +251,8 @@ ExitStatus print_rows(Session& session, const Array::Contents& contents) {
 ExitStatus fetch(Session& session, const ArrayOptions& options) {
   const auto contents = read(session, options);
   if (!contents.found) return not_found(session, options, contents.server);
-  if (session.output().mode() == OutputMode::value) {
-    session.output().buffered(true);
-    for (const std::string& element : contents.elements) session.output().raw(bytes_of(element) + '\n');
-    return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
-  }
-  if (session.output().mode() == OutputMode::text) return print_rows(session, contents);
+  const OutputMode mode = session.output().mode();
+  if (mode == OutputMode::value || mode == OutputMode::text) return print_each(session, contents);
   JsonObject answer("array", options.name);
   const bool ours = add_values(answer, "values", contents.elements);
   const ExitStatus status = finish(session, contents, answer, {});

@@ -1,7 +1,6 @@
 // Implements mcds capacity: estimates the hit ratio with more or less memory.
 #include "common/operations/capacity/capacity.hpp"
 
-#include "tools/cli/cell_text.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -51,15 +50,16 @@ JsonObject describe(const capacity::Estimate& estimate, std::uint64_t memory) {
 
 // Adds the curve: one row for each size of memory, with a bar.
 void add_curve(std::vector<JsonObject>& rows, const std::string& server, const capacity::PerServer& result) {
-  for (const capacity::Estimate& one : result.estimates) {
-    JsonObject row = JsonObject("curve", server).real("factor", one.factor);
-    add_ratio(row.number("memory_bytes", times(result.memory_bytes, one.factor)), "hit_ratio", one.hit_ratio);
-    rows.push_back(row.bytes("bar", bar(one.hit_ratio, curve_width)));
-  }
-  if (!result.one_lost) return;
-  JsonObject row = JsonObject("curve", server).bytes("factor", "one lost");
-  add_ratio(row, "hit_ratio", result.one_lost->hit_ratio);
-  rows.push_back(row.bytes("bar", bar(result.one_lost->hit_ratio, curve_width)));
+  const auto add = [&](JsonObject row, double ratio) {
+    rows.push_back(add_ratio(row, "hit_ratio", ratio).bytes("bar", bar(ratio, curve_width)));
+  };
+  for (const capacity::Estimate& one : result.estimates)
+    add(JsonObject("curve", server)
+            .real("factor", one.factor)
+            .number("memory_bytes", times(result.memory_bytes, one.factor)),
+        one.hit_ratio);
+  if (result.one_lost)
+    add(JsonObject("curve", server).bytes("factor", "one lost"), result.one_lost->hit_ratio);
 }
 
 void print(Session& session, const std::string& server, const capacity::PerServer& result) {
@@ -95,10 +95,8 @@ ExitStatus run_capacity(Session& session, const CapacityOptions& options) {
   if (session.clock().steady() + options.watched + 3 * measuring.measured > session.deadline())
     throw InvalidInput("--for, and the time to measure the cost, must be shorter than --deadline");
   measuring.connecting = session.connect_options();
-  Pause pause;
   Countdown countdown(session.clock(), options.watched + 3 * measuring.measured);
-  const auto wait = [&](Duration time) { return pause.wait(time); };
-  measuring.wait = [&](Duration time) { return countdown.wait(time, wait); };
+  measuring.wait = [&](Duration time) { return countdown.wait(time); };
   const auto results = capacity::measure(session.placement(), session.clock(), measuring);
   ExitStatus status = ExitStatus::ok;
   std::vector<JsonObject> curve;

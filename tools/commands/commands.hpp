@@ -2,14 +2,14 @@
 #pragma once
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
-#include "common/base/json.hpp"
 #include "common/base/text.hpp"
 #include "common/base/units.hpp"
+#include "common/cluster/statistics.hpp"
 #include "tools/cli/answers.hpp"
 #include "tools/cli/batch.hpp"
 #include "tools/cli/child.hpp"
-#include "tools/cli/input.hpp"
+#include "tools/cli/live_dump.hpp"
+#include "tools/cli/printed_command.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
@@ -36,10 +36,7 @@ void declare_servers(Command& command);
 void declare_visitors(Command& command);
 
 // Verbs that have a source file of their own.
-void declare_counter_limit(Command& counter);
-void declare_ring_shares(Verb& verb);
 void declare_ring_diff(Verb& verb);
-void declare_ring_check(Verb& verb);
 void declare_ring_move(Verb& verb);
 
 }  // namespace mcds

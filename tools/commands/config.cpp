@@ -1,5 +1,4 @@
 // Implements mcds config: prints the settings of a command and their sources, without contacting servers.
-#include "common/placement/pools/pool.hpp"
 #include "tools/cli/parse.hpp"
 #include "tools/commands/commands.hpp"
 
@@ -13,16 +12,6 @@ struct Found {
   Text value;
   std::string from;
 };
-
-// Returns the value that an option has on the command line.
-Text given(const OptionSpec& option) {
-  if (const auto* flag = std::get_if<bool*>(&option.target)) return **flag ? Text("on") : std::nullopt;
-  if (const auto* text = std::get_if<Text*>(&option.target)) return **text;
-  if (const auto* number = std::get_if<std::optional<std::uint64_t>*>(&option.target))
-    return **number ? Text(std::to_string(***number)) : std::nullopt;
-  const auto* duration = std::get_if<std::optional<Duration>*>(&option.target);
-  return duration != nullptr && **duration ? Text(format_duration(***duration)) : std::nullopt;
-}
 
 class Explanation {
  public:
@@ -53,7 +42,7 @@ class Explanation {
   // config's pool, the config's defaults.
   Found settle(const Setting& setting) const {
     for (const OptionSpec& option : given_) {
-      if (const Text text = given(option); text && option.is_called(setting.option))
+      if (const Text text = given_value(option.target); text && option.is_called(setting.option))
         return {text, setting.option};
     }
     if (options_.pool) {

@@ -18,10 +18,17 @@ struct CounterOptions {
   std::optional<std::uint64_t> otherwise;
   std::optional<Duration> ttl;
   bool exact = false, whole_key = false, if_absent = false, as_object = false;
+
+  std::optional<std::uint64_t> max;  // of limit
+  Duration period{};
+  std::uint64_t cost = 1;
+  bool sliding = false, peek = false;
+  std::string wait, if_down;
 };
 
 Counter counter_of(Session& session, const CounterOptions& options, const char* one_copy = nullptr) {
   if (options.whole_key) one_copy = "--key";
+  if (options.sliding) one_copy = "--sliding";
   return Counter(
       one_copy != nullptr ? context_with_one_copy(session, one_copy) : session.context_with_copies(),
       options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
@@ -186,7 +193,7 @@ ExitStatus remove(Session& session, const CounterOptions& options) {
       [&](const Window<std::string>& window) {
         answer_each(window, counter.remove(window.items), [&](const std::string& name, const auto& removal) {
           JsonObject line("counter", name);
-          return answer_yes_from(session, line.boolean("removed", removal.done), from(removal), removal.done);
+          return answer_yes(session, line.boolean("removed", removal.done), removal.done, from(removal));
         });
       });
 }
@@ -258,161 +265,111 @@ void declare_values(Command& counter, const std::shared_ptr<CounterOptions>& opt
       .flag("--key", key_help, options->whole_key);
 }
 
-}  // namespace
-
-void declare_counter(Command& counter) {
-  counter.exits(
-      "1 no such counter, or over the limit|2 a counter was lost or removed between two increments of one "
-      "command|65 the value is not a counter, the counter has another number of copies, or a line of input "
-      "is malformed|66 standard input cannot be read|69|75 other clients kept changing an exact counter, or "
-      "a limit's server is too slow for its period|76|80 the change may or may not have been made");
-  const auto options = std::make_shared<CounterOptions>();
-  declare_values(counter, options);
-  declare_counter_limit(counter);
-  counter.verb("remove", "remove counters", remove, options)
-      .example("mcds counter remove hits")
-      .answer("counter removed server @copies")
-      .argument("NAME", "the counters; - reads one per line", dash(&options->names))
-      .flag("--key", key_help, options->whole_key);
-  counter.verb("where", "print the servers of counters", where, options)
-      .example("mcds counter where hits")
-      .answer("@where")
-      .argument("NAME", "the counters; - reads one per line", dash(&options->names))
-      .flag("--key", key_help, options->whole_key);
-}
-
 // Implements mcds counter limit.
-namespace {
-
-struct LimitOptions {
-  std::string name;
-  std::optional<std::uint64_t> max;
-  Duration period{};
-  std::uint64_t cost = 1;
-  bool sliding = false, peek = false, whole_key = false;
-  std::string wait;
-  std::string if_down;
-};
-
 // Adds a random delay, so that waiters that are allowed at the same moment do not all retry at once.
 constexpr Duration max_jitter = std::chrono::milliseconds(50);
 
-// Decides one use, or lines of uses.
-class Limiter {
- public:
-  Limiter(Session& session, const LimitOptions& options)
-      : session_(session),
-        options_(options),
-        counter_(options.sliding || options.whole_key
-                     ? context_with_one_copy(session, options.sliding ? "--sliding" : "--key")
-                     : session.context_with_copies(),
-                 options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters) {
-    if (options.max.value_or(0) == 0)
-      throw InvalidInput("--max: give the number of uses allowed in one period, at least 1");
-    if (options.period <= Duration::zero()) throw InvalidInput("--per: give a period longer than 0");
-    rule_ = {*options.max, options.period, options.sliding, options.peek};
-    if (options.wait.empty()) return;
-    if (options.name == "-") throw InvalidInput("--wait: give one NAME; lines of standard input do not wait");
-    if (options.peek) throw InvalidInput("--wait and --peek cannot be combined");
-    wait_ = options.wait == "inf" ? Duration::max() : parse_duration(options.wait, "--wait");
-    if (session.deadline() != SteadyTime::max())
-      wait_ = std::min(wait_, session.deadline() - session.clock().steady());
-  }
-
-  // Decides a use and prints the answer. Throws the failure, unless --if-down decides instead.
-  ExitStatus answer(const LimitUse& use) {
-    counter_.check_limit(use, rule_);
-    const SteadyTime began = session_.clock().steady();
-    Duration waited{};
-    const Waiting waiting(session_, "waiting for the next use");
-    for (;;) {
-      const LimitResult result = counter_.limit(std::span(&use, 1), rule_).front();
-      waited = session_.clock().steady() - began;
-      const auto pause = pause_after(result, wait_ - waited);
-      if (!pause) return conclude(use.name, result, waited);
-      session_.clock().sleep_for(*pause);
-    }
-  }
-
-  Batch<LimitUse> batch() {
-    Batch<LimitUse> batch;
-    batch.parse = [this](std::string line) -> std::optional<LimitUse> {
-      if (line.empty()) return std::nullopt;
-      NamedNumber use = name_and_number(std::move(line), options_.cost, "NAME or NAME COST");
-      counter_.check_limit({use.name, use.number}, rule_);
-      return LimitUse{std::move(use.name), use.number};
-    };
-    batch.run = [this](const Window<LimitUse>& window) {
-      const auto results = counter_.limit(window.items, rule_);
-      for (std::size_t i = 0; i < results.size(); ++i) {
-        if (results[i].failure && !answers_despite(*results[i].failure))
-          window.fail(i, *results[i].failure);
-        else
-          window.note(print(window.items[i].name, results[i]));
-      }
-    };
-    return batch;
-  }
-
- private:
-  // Returns true if --if-down decides instead of the server.
-  bool answers_despite(const Failure& failure) const {
-    return may_pass(failure.code()) && !options_.if_down.empty();
-  }
-
-  // Returns the time until a retry, or nullopt if the answer is final, or no retry could succeed within
-  // `left`.
-  std::optional<Duration> pause_after(const LimitResult& result, Duration left) {
-    const bool contended = result.failure && result.failure->code() == ErrorCode::try_again;
-    if (result.allowed || (result.failure && !contended) || result.retry_after >= left) return std::nullopt;
-    const Duration most = std::min(max_jitter, rule_.period / 4);
-    const auto jitter = session_.random().below(static_cast<std::uint64_t>(most.count()) + 1);
-    return std::min(left, result.retry_after + Duration(static_cast<Duration::rep>(jitter)));
-  }
-
-  ExitStatus conclude(const std::string& name, const LimitResult& result, Duration waited) {
-    if (result.failure && !answers_despite(*result.failure)) raise(*result.failure);
-    return print(name, result, options_.wait.empty() ? std::nullopt : std::optional(waited));
-  }
-
-  ExitStatus print(const std::string& name, const LimitResult& result, std::optional<Duration> waited = {}) {
-    if (result.failure) return print_despite(name, *result.failure);
-    JsonObject line("counter", name);
-    line.boolean("allowed", result.allowed).number("used", result.used).number("max", *options_.max);
-    if (options_.peek) line.boolean("peek", true);
-    if (waited) add_seconds(line, "waited_s", std::chrono::floor<std::chrono::milliseconds>(*waited));
-    if (!result.allowed)
-      add_seconds(line, "retry_after_s", std::chrono::ceil<std::chrono::milliseconds>(result.retry_after));
-    return answer_yes_from(session_, line, {.server = result.server, .copies = result.copies, .or_one = true},
-                           result.allowed);
-  }
-
-  ExitStatus print_despite(const std::string& name, const Failure& failure) {
-    const bool allowed = options_.if_down == "allow";
-    JsonObject line("counter", name);
-    line.boolean("allowed", allowed).number("max", *options_.max).bytes("if_down", options_.if_down);
-    if (!failure.server().empty()) line.bytes("server", failure.server());
-    return answer_yes(session_, line.bytes("error", failure.what()), allowed);
-  }
-
-  Session& session_;
-  const LimitOptions& options_;
-  LimitRule rule_;
-  Duration wait_{};
-  Counter counter_;
-};
-
-ExitStatus limit(Session& session, const LimitOptions& options) {
-  Limiter limiter(session, options);
-  const Batch<LimitUse> batch = limiter.batch();
-  if (options.name == "-") return batch.of_lines(session, {}).worst;
-  return limiter.answer({options.name, options.cost});
+// Returns true if --if-down decides instead of the server.
+bool answers_despite(const CounterOptions& options, const Failure& failure) {
+  return may_pass(failure.code()) && !options.if_down.empty();
 }
 
-}  // namespace
+ExitStatus print_despite(Session& session, const CounterOptions& options, const std::string& name,
+                         const Failure& failure) {
+  const bool allowed = options.if_down == "allow";
+  JsonObject line("counter", name);
+  line.boolean("allowed", allowed).number("max", *options.max).bytes("if_down", options.if_down);
+  if (!failure.server().empty()) line.bytes("server", failure.server());
+  return answer_yes(session, line.bytes("error", failure.what()), allowed);
+}
 
-void declare_counter_limit(Command& counter) {
-  const auto options = std::make_shared<LimitOptions>();
+// Prints the answer to a use, or its failure if --if-down decides.
+ExitStatus print_use(Session& session, const CounterOptions& options, const std::string& name,
+                     const LimitResult& result, std::optional<Duration> waited = {}) {
+  if (result.failure) return print_despite(session, options, name, *result.failure);
+  JsonObject line("counter", name);
+  line.boolean("allowed", result.allowed).number("used", result.used).number("max", *options.max);
+  if (options.peek) line.boolean("peek", true);
+  if (waited) add_seconds(line, "waited_s", std::chrono::floor<std::chrono::milliseconds>(*waited));
+  if (!result.allowed)
+    add_seconds(line, "retry_after_s", std::chrono::ceil<std::chrono::milliseconds>(result.retry_after));
+  return answer_yes(session, line, result.allowed,
+                    {.server = result.server, .copies = result.copies, .or_one = true});
+}
+
+// Returns the time until a retry, or nullopt if the answer is final, or no retry could succeed within `left`.
+std::optional<Duration> pause_after(Session& session, const LimitResult& result, Duration period,
+                                    Duration left) {
+  const bool contended = result.failure && result.failure->code() == ErrorCode::try_again;
+  if (result.allowed || (result.failure && !contended) || result.retry_after >= left) return std::nullopt;
+  const Duration most = std::min(max_jitter, period / 4);
+  const auto jitter = session.random().below(static_cast<std::uint64_t>(most.count()) + 1);
+  return std::min(left, result.retry_after + Duration(static_cast<Duration::rep>(jitter)));
+}
+
+LimitRule rule_of(const CounterOptions& options) {
+  if (options.max.value_or(0) == 0)
+    throw InvalidInput("--max: give the number of uses allowed in one period, at least 1");
+  if (options.period <= Duration::zero()) throw InvalidInput("--per: give a period longer than 0");
+  if (!options.wait.empty() && options.name == "-")
+    throw InvalidInput("--wait: give one NAME; lines of standard input do not wait");
+  if (!options.wait.empty() && options.peek) throw InvalidInput("--wait and --peek cannot be combined");
+  return {*options.max, options.period, options.sliding, options.peek};
+}
+
+Duration wait_of(Session& session, const CounterOptions& options) {
+  if (options.wait.empty()) return Duration::zero();
+  const bool forever = options.wait == "inf";
+  return std::min(forever ? Duration::max() : parse_duration(options.wait, "--wait"), session.time_left());
+}
+
+// Decides the uses of standard input.
+ExitStatus limit_lines(Session& session, const CounterOptions& options, Counter& counter,
+                       const LimitRule& rule) {
+  Batch<LimitUse> batch;
+  batch.parse = [&](std::string line) -> std::optional<LimitUse> {
+    if (line.empty()) return std::nullopt;
+    NamedNumber use = name_and_number(std::move(line), options.cost, "NAME or NAME COST");
+    counter.check_limit({use.name, use.number}, rule);
+    return LimitUse{std::move(use.name), use.number};
+  };
+  batch.run = [&](const Window<LimitUse>& window) {
+    const auto results = counter.limit(window.items, rule);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i].failure && !answers_despite(options, *results[i].failure))
+        window.fail(i, *results[i].failure);
+      else
+        window.note(print_use(session, options, window.items[i].name, results[i]));
+    }
+  };
+  return batch.of_lines(session, {}).worst;
+}
+
+// Decides one use, or those of standard input, and prints the answers. Throws the failure of one use, unless
+// --if-down decides instead.
+ExitStatus limit(Session& session, const CounterOptions& options) {
+  Counter counter = counter_of(session, options);
+  const LimitRule rule = rule_of(options);
+  const Duration wait = wait_of(session, options);
+  if (options.name == "-") return limit_lines(session, options, counter, rule);
+  const LimitUse use{options.name, options.cost};
+  counter.check_limit(use, rule);
+  const SteadyTime began = session.clock().steady();
+  const Waiting waiting(session, "waiting for the next use");
+  for (;;) {
+    const LimitResult result = counter.limit(std::span(&use, 1), rule).front();
+    const Duration waited = session.clock().steady() - began;
+    if (const auto pause = pause_after(session, result, rule.period, wait - waited)) {
+      session.clock().sleep_for(*pause);
+      continue;
+    }
+    if (result.failure && !answers_despite(options, *result.failure)) raise(*result.failure);
+    return print_use(session, options, use.name, result,
+                     options.wait.empty() ? std::nullopt : std::optional(waited));
+  }
+}
+
+void declare_limit(Command& counter, const std::shared_ptr<CounterOptions>& options) {
   counter.verb("limit", "allow at most N uses per period; exit 1 over the limit", limit, options)
       .answer("counter allowed used max peek? waited_s? retry_after_s? server @copies")
       .answer("counter allowed max if_down server? error")
@@ -437,8 +394,30 @@ void declare_counter_limit(Command& counter) {
               "allow or deny the use if the server gives no usable answer, and exit with 0 or 1; by default "
               "this is an error",
               &options->if_down)
-      .flag("--key", "use NAME as the whole memcached key, for a counter that an application owns",
-            options->whole_key);
+      .flag("--key", key_help, options->whole_key);
+}
+
+}  // namespace
+
+void declare_counter(Command& counter) {
+  counter.exits(
+      "1 no such counter, or over the limit|2 a counter was lost or removed between two increments of one "
+      "command|65 the value is not a counter, the counter has another number of copies, or a line of input "
+      "is malformed|66 standard input cannot be read|69|75 other clients kept changing an exact counter, or "
+      "a limit's server is too slow for its period|76|80 the change may or may not have been made");
+  const auto options = std::make_shared<CounterOptions>();
+  declare_values(counter, options);
+  declare_limit(counter, options);
+  counter.verb("remove", "remove counters", remove, options)
+      .example("mcds counter remove hits")
+      .answer("counter removed server @copies")
+      .argument("NAME", "the counters; - reads one per line", dash(&options->names))
+      .flag("--key", key_help, options->whole_key);
+  counter.verb("where", "print the servers of counters", where, options)
+      .example("mcds counter where hits")
+      .answer("@where")
+      .argument("NAME", "the counters; - reads one per line", dash(&options->names))
+      .flag("--key", key_help, options->whole_key);
 }
 
 }  // namespace mcds

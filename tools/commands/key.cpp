@@ -1,6 +1,5 @@
 // Implements mcds key: makes a cache key from query parameters, the same for every spelling of a JSON value.
 #include "common/base/json_reader.hpp"
-#include "common/cluster/request.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {

@@ -9,9 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "common/base/errors.hpp"
 #include "common/base/process.hpp"
@@ -30,11 +32,6 @@ struct Prohibition {
 constexpr Prohibition prohibitions[] = {{"kernel.unprivileged_userns_clone", "0", "1"},
                                         {"user.max_user_namespaces", "0", "10000"},
                                         {"kernel.apparmor_restrict_unprivileged_userns", "1", "0"}};
-
-std::string text_in(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 bool write_setting(const std::string& path, const std::string& value) {
   std::ofstream file(path);
@@ -115,6 +112,11 @@ bool add_address(const std::string& address, std::size_t number) {
 }
 
 }  // namespace
+
+std::string text_in(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 Rehearsal::Rehearsal(const Pool& list) : servers_(without_repeats(list)) {
   if (servers_.size() > max_rehearsed)

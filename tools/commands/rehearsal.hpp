@@ -14,6 +14,9 @@
 
 namespace mcds {
 
+// Returns the file's text, empty if it cannot be read.
+std::string text_in(const std::string& path);
+
 class Rehearsal {
  public:
   // Enters the namespaces and adds the addresses. Must be called while the program has one thread and no

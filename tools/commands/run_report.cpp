@@ -25,21 +25,14 @@ ExitStatus write_report(const OutputFile& file, const JsonObject& object, Output
   return status == ExitStatus::ok ? status_of(failure->code()) : status;
 }
 
-ChildResult run_alone(Session& session, const ChildOptions& child) {
+ChildResult run_alone(Session& session, const ChildOptions& child, const HeldSignals& held) {
   const CleanupProcess cleanup;
-  const HeldSignals held;
   const ChildTime its_own(session);
   return run_child(child, session.clock(), cleanup, held);
 }
 
-ExitStatus status_of(const ChildResult& result) {
-  if (result.reason == ChildResult::Reason::watch) return ExitStatus::lock_lost;
-  if (result.reason == ChildResult::Reason::max_run) return ExitStatus::max_run;
-  return static_cast<ExitStatus>(result.exit_code());
-}
-
 void add_result(JsonObject& report, const ChildResult& result) {
-  report.bytes("result", word_of(result)).number("exit_code", static_cast<std::uint64_t>(status_of(result)));
+  report.bytes("result", word_of(result)).number("exit_code", static_cast<std::uint64_t>(result.exit_code()));
   if (result.signal != 0) report.number("signal", static_cast<std::uint64_t>(result.signal));
 }
 

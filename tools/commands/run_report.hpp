@@ -1,8 +1,6 @@
 // Reports on a child that was run: exit status, messages and the --report file.
 #pragma once
 
-#include "tools/cli/child.hpp"
-#include "tools/cli/output.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -14,9 +12,7 @@ OutputFile report_in(const std::optional<std::string>& path);
 ExitStatus write_report(const OutputFile& file, const JsonObject& object, Output& output, ExitStatus status);
 
 // Runs the child without a watch. Its time does not count against the deadline.
-ChildResult run_alone(Session& session, const ChildOptions& child);
-// Returns 79 or 124 if we stopped the child, else the child's own code.
-ExitStatus status_of(const ChildResult& result);
+ChildResult run_alone(Session& session, const ChildOptions& child, const HeldSignals& held = {});
 
 // Adds `result`, `exit_code` and, if a signal ended it, `signal`.
 void add_result(JsonObject& report, const ChildResult& result);

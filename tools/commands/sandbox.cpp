@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,9 +10,7 @@
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
-#include "common/base/process.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tools/commands/rehearsal.hpp"
 #include "tools/commands/run_report.hpp"
@@ -102,26 +99,17 @@ std::string new_directory_name(Random& random) {
 
 // Returns true if a server accepts connections at the socket.
 bool answers(const std::string& path) {
-  const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const Descriptor descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const bool connected =
-      connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  close(descriptor);
-  return connected;
-}
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
 void write_private(const std::string& path, const std::string& text) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  const bool written = descriptor >= 0 && write_all(descriptor, text);
-  if (descriptor >= 0) close(descriptor);
-  if (!written) throw refused_by_system(ErrorCode::cannot_write, "cannot write " + path);
+  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file < 0 || !write_all(file, text))
+    throw refused_by_system(ErrorCode::cannot_write, "cannot write " + path);
 }
 
 // Returns true if the process has ended. It is not reaped, so its process id stays reserved.
@@ -214,7 +202,7 @@ class Sandbox {
 
   // Reads the port from memcached's port file, `TCP INET: 37123`. Returns 0 if it does not listen yet.
   std::uint16_t port_of(std::size_t number) const {
-    const std::string text = text_of(path_of(number, ".port"));
+    const std::string text = text_in(path_of(number, ".port"));
     const std::size_t at = text.find(": ");
     return at == std::string::npos ? 0 : static_cast<std::uint16_t>(std::atoi(text.c_str() + at + 2));
   }
@@ -234,7 +222,7 @@ class Sandbox {
   }
 
   [[noreturn]] void give_up(const std::string& program, const std::string& log) const {
-    const std::string text = text_of(log);
+    const std::string text = text_in(log);
     throw Failure(ErrorCode::unavailable,
                   program + " does not start: " +
                       (text.empty() ? "no message was printed" : text.substr(0, text.find('\n'))));

@@ -28,21 +28,15 @@ Context context_of(Session& session) {
   return context_with_one_copy(session, "--copies", "a count of visitors");
 }
 
-void use_time(Session& session, const Options& options, Visitors& visitors) {
-  if (options.at) visitors.use_period_at(parse_time(*options.at, session.clock().wall(), "--at"));
-}
-
-// Returns the counter for hit. hit creates counts, so the period is never guessed.
-Visitors visitors_to_hit(Session& session, const Options& options) {
-  Visitors visitors(context_of(session), options.name, options.period.value_or(Visitors::usual_period));
-  use_time(session, options, visitors);
-  return visitors;
-}
-
-Visitors visitors_to_read(Session& session, const Options& options) {
+// Returns the counter. If the verb creates counts, the period is never guessed.
+Visitors visitors_of(Session& session, const Options& options, bool creates) {
   const Context context = context_of(session);
-  return {context, options.name,
-          options.period ? *options.period : Visitors::period_in_use(context, options.name)};
+  Visitors visitors(context, options.name,
+                    options.period ? *options.period
+                    : creates      ? Visitors::usual_period
+                                   : Visitors::period_in_use(context, options.name));
+  if (options.at) visitors.use_period_at(parse_time(*options.at, session.clock().wall(), "--at"));
+  return visitors;
 }
 
 void period_fields(JsonObject& answer, const Visitors& visitors, WallTime started) {
@@ -77,7 +71,7 @@ ExitStatus hit_lines(Session& session, const Options& options, Visitors& visitor
 }
 
 ExitStatus hit(Session& session, const Options& options) {
-  Visitors visitors = visitors_to_hit(session, options);
+  Visitors visitors = visitors_of(session, options, true);
   if (!options.id) {
     answer_hit(session, options, visitors, visitors.hit(), std::nullopt);
   } else if (*options.id == "-") {
@@ -108,8 +102,7 @@ ExitStatus value(Session& session, const Options& options) {
   if (options.estimate && (options.at || options.current))
     throw InvalidInput("--estimate cannot be combined with --at or --current: it covers the time until now");
   if (options.at && options.current) throw InvalidInput("--current and --at cannot be combined");
-  Visitors visitors = visitors_to_read(session, options);
-  use_time(session, options, visitors);
+  Visitors visitors = visitors_of(session, options, false);
   if (options.current) visitors.use_period_at(session.clock().wall());
   const Visitors::Value value = visitors.value();
   JsonObject answer("visitors", options.name);
@@ -138,7 +131,7 @@ ExitStatus drop(Session& session, const Options& options) {
 }
 
 ExitStatus where(Session& session, const Options& options) {
-  return print_where(session, visitors_to_read(session, options).keys(), 1);
+  return print_where(session, visitors_of(session, options, false).keys(), 1);
 }
 
 }  // namespace

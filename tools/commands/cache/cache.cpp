@@ -1,7 +1,5 @@
 // Implements mcds cache: parsing and printing; the algorithm is in cache.hpp, `run` in run.cpp.
 
-#include "common/structures/cache/cache.hpp"
-
 #include <unistd.h>
 
 #include <array>
@@ -57,7 +55,7 @@ ExitStatus invalidate(Session& session, const CacheOptions& options, const char*
   Cache cache(context_of(session), name);
   const bool found = (cache.*act)();
   JsonObject line("cache", name);
-  return answer_yes_from(session, line.boolean(done, found), {cache.server()}, found);
+  return answer_yes(session, line.boolean(done, found), found, {cache.server()});
 }
 
 ExitStatus expire_tags(Session& session, const CacheOptions& options) {
@@ -75,7 +73,7 @@ ExitStatus expire_tags(Session& session, const CacheOptions& options) {
     }
     JsonObject line("tag", tags.names()[i]);
     line.boolean("expired", one.found);
-    worst = worse(worst, answer_yes_from(session, line, {one.server}, one.found));
+    worst = worse(worst, answer_yes(session, line, one.found, {one.server}));
   }
   return worst;
 }
@@ -120,16 +118,16 @@ void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options)
       .example("mcds cache run sales --tag orders --tag customers -- ./report")
       .example("mcds cache run prices --refresh -- curl -fsS https://shop.example/prices")
       .option("--ttl", "D", "how long the output is fresh, from the end of the command; default 60s",
-              &options->ttl)
+              &options->terms.ttl)
       .option("--stale", "D",
               "how much longer it is replayed while another caller rebuilds it; default 10m; 0: not at all",
-              &options->stale)
+              &options->terms.stale)
       .option("-w,--wait", "D", "how long to wait for another caller's rebuild, or inf; default 3s",
               &options->wait)
       .option("--rebuild-ttl", "D",
               "consider a caller dead that has not renewed its rebuild lock for this long; default 30s, at "
               "least 4s",
-              &options->rebuild_ttl)
+              &options->terms.rebuild_ttl)
       .choice("--on-busy", "stale|wait|run|fail",
               "while another caller rebuilds: wait and then replay stale output (stale, the default), exit "
               "with 75 (wait) or run the command without storing its output (run); or exit with 75 at once "
@@ -138,7 +136,7 @@ void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options)
       .flag("--refresh",
             "run the command even if its output is fresh; replay nothing; if another caller rebuilds, wait, "
             "then exit with 75",
-            options->refresh)
+            options->terms.refresh)
       .option("--cache-codes", "LIST", "exit codes whose output is stored, such as 0,3-5; default 0",
               &options->cache_codes)
       .option("--max-bytes", "SIZE",

@@ -1,6 +1,7 @@
 // Options that the sources of `mcds cache` share, and the entry's name: a key, or a digest of the inputs.
 #pragma once
 
+#include "common/structures/cache/cache.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -11,15 +12,15 @@ struct CacheOptions {
   std::vector<std::string> command;
   std::vector<std::string> tags;
 
-  Duration ttl = std::chrono::seconds(60);
-  Duration stale = std::chrono::minutes(10);
-  Duration rebuild_ttl = std::chrono::seconds(30);
+  // Of run. Its wait, holder and tags are set when it runs.
+  CacheTerms terms{.ttl = std::chrono::seconds(60),
+                   .stale = std::chrono::minutes(10),
+                   .rebuild_ttl = std::chrono::seconds(30)};
   std::string wait = "3s";
   std::string on_busy = "stale";
   std::string if_down = "run";
   std::string cache_codes = "0";
   std::string max_bytes = "1M";
-  bool refresh = false;
   std::optional<std::string> report;
 };
 

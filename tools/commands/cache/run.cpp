@@ -5,7 +5,6 @@
 #include <array>
 #include <bitset>
 
-#include "common/structures/cache/cache.hpp"
 #include "tools/commands/cache/options.hpp"
 #include "tools/commands/lock/lease_keeper.hpp"
 #include "tools/commands/run_report.hpp"
@@ -32,8 +31,7 @@ ExitCodes exit_codes(std::string_view list) {
 }
 
 CacheTerms terms_of(const CacheOptions& options) {
-  CacheTerms terms{.ttl = options.ttl, .stale = options.stale, .rebuild_ttl = options.rebuild_ttl};
-  terms.refresh = options.refresh;
+  CacheTerms terms = options.terms;
   terms.tags = distinct_tags(options);
   terms.wait = options.wait == "inf" ? Duration::max() : parse_duration(options.wait, "--wait");
   if (options.on_busy == "fail") terms.wait = Duration::zero();
@@ -154,7 +152,7 @@ class CachedRun {
       case Cache::Answer::Kind::busy: break;
     }
     if (options_.on_busy == "run") return run_plainly("busy");
-    const bool may_be_stale = options_.on_busy == "stale" && options_.stale > Duration::zero();
+    const bool may_be_stale = options_.on_busy == "stale" && options_.terms.stale > Duration::zero();
     if (answer->record && may_be_stale) return replay(*answer->record, "stale");
     return busy(answer->holder);
   }
@@ -188,7 +186,7 @@ class CachedRun {
     throw Failure(
         ErrorCode::try_again,
         key_.name + " is being rebuilt by " + describe_holder(holder, "; its command failed") +
-            (options_.refresh
+            (options_.terms.refresh
                  ? "; wait longer with --wait"
                  : " and there is no output to replay; wait longer with --wait, or use --on-busy run"),
         session_.server_address(cache_.server()));
@@ -275,17 +273,13 @@ class CachedRun {
 
   // Ends the rebuild. A failure is ignored: the lock expires anyway.
   static void end(CacheRebuild& rebuild, bool succeeded) {
-    try {
-      rebuild.end(succeeded);
-    } catch (const Failure&) {
-      return;
-    }
+    static_cast<void>(attempt([&] { rebuild.end(succeeded); }));
   }
 
   ExitStatus finish(const ChildResult& result) {
     report_failure(session_.output(), result);
     add_result(record_, result);
-    return write_report(status_of(result));
+    return write_report(static_cast<ExitStatus>(result.exit_code()));
   }
 
   ExitStatus write_report(ExitStatus status) {

@@ -1,18 +1,10 @@
 // Implements mcds doctor: finds faults of a pool and advises what to do.
 #include <unistd.h>
 
-#include <map>
-#include <set>
-
 #include "common/base/new_file.hpp"
 #include "common/operations/doctor/checks.hpp"
 #include "common/operations/doctor/gather.hpp"
-#include "tools/cli/cell_text.hpp"
-#include "tools/cli/config.hpp"
 #include "tools/cli/metrics.hpp"
-#include "tools/cli/printed_command.hpp"
-#include "tools/cli/progress.hpp"
-#include "tools/cli/text_table.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -86,15 +78,14 @@ std::string words_of(const JsonObject& evidence) {
 }
 
 // Returns `check@server`, as the configuration and --baseline name it.
-std::string id_of(const CheckResult& check_result, const std::string& server) {
-  return check_result.check->name + (server.empty() ? "" : '@' + server);
+std::string id_of(const CheckResult& result, const std::string& server) {
+  return result.check->name + (server.empty() ? "" : '@' + server);
 }
 
 // Returns true if all servers of the result have the same evidence.
-bool same_for_all(const CheckResult& check_result) {
-  const std::string first = check_result.evidence.text();
-  return std::ranges::all_of(check_result.others,
-                             [&](const JsonObject& other) { return other.text() == first; });
+bool same_for_all(const CheckResult& result) {
+  const std::string first = result.evidence.text();
+  return std::ranges::all_of(result.others, [&](const JsonObject& other) { return other.text() == first; });
 }
 
 std::optional<Severity> severity_named(std::string_view word) {
@@ -126,20 +117,20 @@ class DoctorReport {
       if (!word.empty()) ids.emplace(word);
     }
     std::vector<CheckResult> all;
-    for (const CheckResult& check_result : found_) {
+    for (const CheckResult& result : found_) {
       const auto is_accepted = [&](const std::string& server) {
-        if (ids.contains(id_of(check_result, "")) || ids.contains(id_of(check_result, server))) return true;
+        if (ids.contains(id_of(result, "")) || ids.contains(id_of(result, server))) return true;
         // The configuration may omit the usual port, or use the server's name.
         return std::ranges::any_of(seen_.pool(), [&](const Server& one) {
           return one.address() == server &&
-                 ((!one.name.empty() && ids.contains(id_of(check_result, one.name))) ||
-                  (one.port == default_port && ids.contains(id_of(check_result, one.host))));
+                 ((!one.name.empty() && ids.contains(id_of(result, one.name))) ||
+                  (one.port == default_port && ids.contains(id_of(result, one.host))));
         });
       };
       for (CheckResult& part :
-           part_of(check_result, [&](const std::string& server) { return !is_accepted(server); }))
+           part_of(result, [&](const std::string& server) { return !is_accepted(server); }))
         all.push_back(std::move(part));
-      for (CheckResult& part : part_of(check_result, is_accepted)) {
+      for (CheckResult& part : part_of(result, is_accepted)) {
         part.severity = Severity::note;
         part.accepted = true;
         all.push_back(std::move(part));
@@ -168,13 +159,13 @@ class DoctorReport {
     }
     NewFile now(file);
     std::vector<CheckResult> news;
-    for (const CheckResult& check_result : found_) {
-      now.write(line_of(check_result).text() + '\n');
+    for (const CheckResult& result : found_) {
+      now.write(line_of(result).text() + '\n');
       const auto is_new = [&](const std::string& server) {
-        const auto before = known.find(id_of(check_result, server));
-        return before == known.end() || before->second < check_result.severity;
+        const auto before = known.find(id_of(result, server));
+        return before == known.end() || before->second < result.severity;
       };
-      for (CheckResult& part : part_of(check_result, is_new)) news.push_back(std::move(part));
+      for (CheckResult& part : part_of(result, is_new)) news.push_back(std::move(part));
     }
     now.keep();
     found_ = std::move(news);
@@ -188,12 +179,12 @@ class DoctorReport {
     if (session_.options().quiet) return status;
     if (output.mode() == OutputMode::openmetrics) output.raw(metrics());
     if (output.mode() == OutputMode::text) output.raw(by_servers());
-    for (const CheckResult& check_result : found_) {
-      if (output.mode() == OutputMode::json) output.answer(line_of(check_result), {});
+    for (const CheckResult& result : found_) {
+      if (output.mode() == OutputMode::json) output.answer(line_of(result), {});
       if (output.mode() != OutputMode::value) continue;
-      auto servers = labels_of(seen_.pool(), check_result.servers);
+      auto servers = labels_of(seen_.pool(), result.servers);
       if (servers.empty()) servers.emplace_back();
-      for (const std::string& server : servers) output.answer({}, id_of(check_result, server));
+      for (const std::string& server : servers) output.answer({}, id_of(result, server));
     }
     if (output.mode() == OutputMode::text) output.raw(last_paragraph());
     if (output.mode() == OutputMode::json) output.answer(summary(), {});
@@ -209,14 +200,14 @@ class DoctorReport {
   struct Advice {
     std::string words, command;
   };
-  std::vector<Advice> advice(const CheckResult& check_result) const {
+  std::vector<Advice> advice(const CheckResult& result) const {
     constexpr std::array<std::string_view, 5> programs{"mcds ", "printf ", "openssl ", "ss -", "timedatectl"};
-    std::string text = check_result.check->advice;
-    if (restarts(text) && must_not_evict(check_result))
+    std::string text = result.check->advice;
+    if (restarts(text) && must_not_evict(result))
       text +=
           "; it must not evict, and a restart empties it: item keep loads what it held: mcds item keep "
           "--help";
-    const std::string evidence = check_result.evidence.text();
+    const std::string evidence = result.evidence.text();
     text = with(text, "INSTEAD", json_bytes(evidence, "meanwhile").value_or(""));
     const std::string prefix = seen_.live ? seen_.live->divergent_prefix : std::string();
     text = with(text, " --prefix PREFIX", prefix.empty() ? "" : " --prefix " + shell_word(prefix));
@@ -229,7 +220,7 @@ class DoctorReport {
       const std::string_view piece = rest.substr(0, end);
       std::size_t at = piece.size();
       for (const std::string_view program : programs) at = std::min(at, piece.find(program));
-      pieces.push_back({std::string(piece.substr(0, at)), command(piece.substr(at), check_result)});
+      pieces.push_back({std::string(piece.substr(0, at)), command(piece.substr(at), result)});
       rest.remove_prefix(std::min(end + 2, rest.size()));
     }
     return pieces;
@@ -239,8 +230,8 @@ class DoctorReport {
     return text.starts_with("start it with") || text.starts_with("more memory") ||
            text.starts_with("raise -c");
   }
-  bool must_not_evict(const CheckResult& check_result) const {
-    return std::ranges::any_of(check_result.servers, [&](std::size_t server) {
+  bool must_not_evict(const CheckResult& result) const {
+    return std::ranges::any_of(result.servers, [&](std::size_t server) {
       return seen_.snapshots[server].before.settings.word("evictions") == "off";
     });
   }
@@ -261,9 +252,9 @@ class DoctorReport {
   }
 
   // Returns the complete command. If an mcds command begins with `-s SERVER`, that is the first server.
-  std::string command(std::string_view words, const CheckResult& check_result) const {
+  std::string command(std::string_view words, const CheckResult& result) const {
     constexpr std::string_view ours = "mcds ", one = "-s SERVER ", as = "--as PROFILE ";
-    if (!words.starts_with(ours)) return with_server(std::string(words), check_result);
+    if (!words.starts_with(ours)) return with_server(std::string(words), result);
     words.remove_prefix(ours.size());
     if (words.starts_with(as)) {
       const bool by_list = !session_.pool().profile.empty() || session_.pool().routes != nullptr;
@@ -271,13 +262,13 @@ class DoctorReport {
     }
     if (!words.starts_with(one)) return printed_command(session_, words);
     words.remove_prefix(one.size());
-    if (check_result.servers.empty()) return printed_command(session_, words);
-    return printed_command_on(session_, seen_.pool()[check_result.servers.front()], words);
+    if (result.servers.empty()) return printed_command(session_, words);
+    return printed_command_on(session_, seen_.pool()[result.servers.front()], words);
   }
 
-  std::string with_server(std::string words, const CheckResult& check_result) const {
-    if (check_result.servers.empty()) return words;
-    const Server& server = seen_.pool()[check_result.servers.front()];
+  std::string with_server(std::string words, const CheckResult& result) const {
+    if (result.servers.empty()) return words;
+    const Server& server = seen_.pool()[result.servers.front()];
     const std::string address = shell_word(server.address()), port = std::to_string(server.port);
     const std::string netcat = server.is_unix() ? "nc -U " + shell_word(server.socket_path)
                                : server.tls     ? "openssl s_client -quiet -connect " + address
@@ -287,34 +278,33 @@ class DoctorReport {
     return with(std::move(words), "SERVER", address);
   }
 
-  std::string advice_line(const CheckResult& check_result) const {
+  std::string advice_line(const CheckResult& result) const {
     std::string line;
-    for (const Advice& piece : advice(check_result))
+    for (const Advice& piece : advice(result))
       line += (line.empty() ? "" : "; ") + piece.words + piece.command;
     return line;
   }
 
-  JsonObject line_of(const CheckResult& check_result) const {
-    JsonObject line = JsonObject("finding", check_result.check->name)
-                          .bytes("severity", doctor::name_of(check_result.severity));
-    line.strings("servers", labels_of(seen_.pool(), check_result.servers))
-        .object("evidence", check_result.evidence);
-    if (!same_for_all(check_result)) {
+  JsonObject line_of(const CheckResult& result) const {
+    JsonObject line =
+        JsonObject("finding", result.check->name).bytes("severity", doctor::name_of(result.severity));
+    line.strings("servers", labels_of(seen_.pool(), result.servers)).object("evidence", result.evidence);
+    if (!same_for_all(result)) {
       std::vector<JsonObject> others;
-      for (std::size_t i = 0; i < check_result.others.size(); ++i)
-        others.push_back(JsonObject("server", label(check_result.servers[i + 1]))
-                             .object("evidence", check_result.others[i]));
+      for (std::size_t i = 0; i < result.others.size(); ++i)
+        others.push_back(
+            JsonObject("server", label(result.servers[i + 1])).object("evidence", result.others[i]));
       line.objects("others", others);
     }
-    if (check_result.accepted) line.boolean("accepted", true);
-    if (is_of_profile(check_result)) line.bytes("judged_as", seen_.placement->profile());
-    return line.bytes("message", check_result.check->sentence).bytes("advice", advice_line(check_result));
+    if (result.accepted) line.boolean("accepted", true);
+    if (is_of_profile(result)) line.bytes("judged_as", seen_.placement->profile());
+    return line.bytes("message", result.check->sentence).bytes("advice", advice_line(result));
   }
 
   // Returns true if another profile could lead to another finding.
-  static bool is_of_profile(const CheckResult& check_result) {
-    const std::string_view name = check_result.check->name;
-    return std::string_view(check_result.check->about) == "placement" || name == "load_uneven" ||
+  static bool is_of_profile(const CheckResult& result) {
+    const std::string_view name = result.check->name;
+    return std::string_view(result.check->about) == "placement" || name == "load_uneven" ||
            name == "weights_against_memory";
   }
 
@@ -338,9 +328,9 @@ class DoctorReport {
   }
 
   // Returns the servers of a finding in the order of the list, or the whole pool if it names none.
-  std::string heading(const CheckResult& check_result) const {
+  std::string heading(const CheckResult& result) const {
     constexpr std::size_t shown = 8;
-    std::vector<std::size_t> servers = check_result.servers;
+    std::vector<std::size_t> servers = result.servers;
     std::ranges::sort(servers);
     const auto names = labels_of(seen_.pool(), servers, true);
     if (names.empty() || (names.size() > 1 && names.size() == seen_.size())) return "the whole pool";
@@ -352,31 +342,31 @@ class DoctorReport {
   // Returns the findings for people: the servers with the worst findings first, each with its findings.
   std::string by_servers() const {
     std::vector<std::pair<std::string, std::string>> groups;
-    for (const CheckResult& check_result : found_) {
-      const std::string name = heading(check_result);
+    for (const CheckResult& result : found_) {
+      const std::string name = heading(result);
       const auto group = std::ranges::find(groups, name, &std::pair<std::string, std::string>::first);
       auto& text = group == groups.end() ? groups.emplace_back(name, "").second : group->second;
-      text += paragraph(check_result);
+      text += paragraph(result);
     }
     std::string text;
     for (const auto& [name, findings] : groups) text += doctor_lines(name, 0) + findings + '\n';
     return text;
   }
 
-  std::string paragraph(const CheckResult& check_result) const {
-    const std::string severity = doctor::name_of(check_result.severity);
-    const char* const colour = check_result.severity == Severity::problem ? "31" : "33";
-    const bool painted = check_result.severity != Severity::note && terminal_has_colours();
+  std::string paragraph(const CheckResult& result) const {
+    const std::string severity = doctor::name_of(result.severity);
+    const char* const colour = result.severity == Severity::problem ? "31" : "33";
+    const bool painted = result.severity != Severity::note && terminal_has_colours();
     std::string text =
         "  " + (painted ? std::string("\033[") + colour + 'm' + severity + "\033[0m" : severity);
-    text += ": " + std::string(check_result.check->name) + (check_result.accepted ? " (accepted)\n" : "\n");
-    text += doctor_lines(check_result.check->sentence, 4);
-    std::string evidence = words_of(check_result.evidence);
-    if (!same_for_all(check_result) && !evidence.empty())
-      evidence = label(check_result.servers.front()) + ": " + evidence;
+    text += ": " + std::string(result.check->name) + (result.accepted ? " (accepted)\n" : "\n");
+    text += doctor_lines(result.check->sentence, 4);
+    std::string evidence = words_of(result.evidence);
+    if (!same_for_all(result) && !evidence.empty())
+      evidence = label(result.servers.front()) + ": " + evidence;
     if (!evidence.empty()) text += doctor_lines('(' + evidence + ')', 4);
     // A command stands on a line of its own, unbroken, so that it can be copied.
-    for (const Advice& piece : advice(check_result)) {
+    for (const Advice& piece : advice(result)) {
       if (!piece.words.empty()) text += doctor_lines("-> " + trimmed(piece.words), 4);
       if (!piece.command.empty())
         text += (piece.words.empty() ? "    -> " : "       ") + piece.command + '\n';
@@ -410,13 +400,13 @@ class DoctorReport {
 
   std::string metrics() const {
     Metrics metrics;
-    for (const CheckResult& check_result : found_) {
-      auto servers = labels_of(seen_.pool(), check_result.servers);
+    for (const CheckResult& result : found_) {
+      auto servers = labels_of(seen_.pool(), result.servers);
       if (servers.empty()) servers.emplace_back();
       for (const std::string& server : servers) {
         metrics.add("mcds_doctor_finding", "1 for each finding of mcds doctor.",
-                    {{"finding", check_result.check->name},
-                     {"severity", doctor::name_of(check_result.severity)},
+                    {{"finding", result.check->name},
+                     {"severity", doctor::name_of(result.severity)},
                      {"server", server}},
                     "1");
       }
@@ -433,20 +423,20 @@ class DoctorReport {
     return static_cast<std::uint64_t>(std::ranges::count(found_, severity, &CheckResult::severity));
   }
 
-  // Returns the part of `check_result` for the servers that `leaves` accepts, with their evidence; may be
+  // Returns the part of `result` for the servers that `leaves` accepts, with their evidence; may be
   // empty.
   template <typename Leaves>
-  std::vector<CheckResult> part_of(const CheckResult& check_result, const Leaves& leaves) const {
-    if (check_result.servers.empty())
-      return leaves(std::string()) ? std::vector{check_result} : std::vector<CheckResult>();
-    CheckResult part = check_result;
+  std::vector<CheckResult> part_of(const CheckResult& result, const Leaves& leaves) const {
+    if (result.servers.empty())
+      return leaves(std::string()) ? std::vector{result} : std::vector<CheckResult>();
+    CheckResult part = result;
     part.servers.clear(), part.others.clear();
-    for (std::size_t i = 0; i < check_result.servers.size(); ++i) {
-      if (!leaves(label(check_result.servers[i]))) continue;
-      const bool each = !check_result.others.empty() && i > 0;
-      if (each && part.servers.empty()) part.evidence = check_result.others[i - 1];
-      if (each && !part.servers.empty()) part.others.push_back(check_result.others[i - 1]);
-      part.servers.push_back(check_result.servers[i]);
+    for (std::size_t i = 0; i < result.servers.size(); ++i) {
+      if (!leaves(label(result.servers[i]))) continue;
+      const bool each = !result.others.empty() && i > 0;
+      if (each && part.servers.empty()) part.evidence = result.others[i - 1];
+      if (each && !part.servers.empty()) part.others.push_back(result.others[i - 1]);
+      part.servers.push_back(result.servers[i]);
     }
     return part.servers.empty() ? std::vector<CheckResult>() : std::vector{part};
   }
@@ -489,16 +479,13 @@ ExitStatus run_doctor(Session& session, const DoctorOptions& options) {
   const Pool& listed = session.pool().pool;
   const auto placement = make_placement(session.profile_name(), listed, placing);
   session.try_always();
-  Pause pause;
   Countdown countdown(session.clock(), options.interval);
-  const auto wait = [&](Duration left) { return pause.wait(left); };
-  doctor::Examination seen =
-      doctor::gather(placement, listed, session.clock(),
-                     {.connecting = session.connect_options(),
-                      .placing = placing,
-                      .interval = options.interval,
-                      .connections = options.connections,
-                      .wait = [&](Duration left) { return countdown.wait(left, wait); }});
+  doctor::Examination seen = doctor::gather(placement, listed, session.clock(),
+                                            {.connecting = session.connect_options(),
+                                             .placing = placing,
+                                             .interval = options.interval,
+                                             .connections = options.connections,
+                                             .wait = [&](Duration left) { return countdown.wait(left); }});
   if (options.live) {
     Progress progress(session.clock(), "keys");
     seen.live = doctor::read_keys(*session.connect_to(placement), session.clock(),
@@ -525,9 +512,6 @@ void declare_doctor(Command& command) {
       .answer("ok problems warnings notes servers:integer for_s trips unknown")
       .answer("check severity about:string needs message advice")
       .field("severity string problem, warning or note; of a check, its worst")
-      .field(
-          "servers string[] the servers concerned, the worst first; none: the whole pool; of the summary, "
-          "their number")
       .field("message string what it means")
       .field("ok boolean whether there is neither a problem nor a warning")
       .field(

@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include "tools/cli/answers.hpp"
-
 namespace mcds {
 
 namespace {
@@ -43,8 +41,8 @@ ExitStatus remove(Session& session, const ElementsOptions& options) {
   const auto batch = element_batch(
       session, [&](std::span<const Element> window) { return known(elements.remove(names_of(window))); },
       [&](const Element& element, const ElementResult& result) {
-        return answer_yes_from(session, line.of(element.name).boolean("removed", result.yes),
-                               {result.server, result.copies}, result.yes);
+        return answer_yes(session, line.of(element.name).boolean("removed", result.yes), result.yes,
+                          {result.server, result.copies});
       });
   const ExitStatus status = run_words(session, options, batch);
   session.output().flush();
@@ -271,6 +269,15 @@ ExitStatus run_words(Session& session, const ElementsOptions& options, const Bat
   return run_elements(session, batch, std::move(elements));
 }
 
+Verb& declare_verb(Command& command, const ElementsOptionsPtr& options, const char* verb,
+                   const std::string& summary, ElementsAction run) {
+  const std::string structure = options->structure;
+  return command.verb(verb, summary)
+      .argument("NAME", "the " + structure, &options->name)
+      .field(structure + " bytes the " + structure)
+      .action(run, options);
+}
+
 void declare_ttl(Verb& verb, const ElementsOptionsPtr& options) {
   verb.option("--ttl", "D",
               std::string("let the ") + options->element +
@@ -282,29 +289,22 @@ void declare_ttl(Verb& verb, const ElementsOptionsPtr& options) {
 Verb& declare_fetch(Command& command, const ElementsOptionsPtr& options, const char* verb,
                     const char* summary, bool values) {
   const std::string structure = options->structure;
-  return command.verb(verb, summary)
+  return declare_verb(command, options, verb, summary, values ? fetch<true> : fetch<false>)
       .answer(structure + ' ' + options->element + (values ? " value server degraded?" : " server degraded?"))
       .answer(structure + " complete lost")
-      .field(structure + " bytes the " + structure)
       .field("complete boolean false: a part of the index was lost")
-      .argument("NAME", "the " + structure, &options->name)
       .flag("--partial",
             "if servers do not answer, print the elements of the others, count the missing ones on standard "
             "error, and exit with 2",
             options->partial)
-      .flag("--must-exist", "exit with 1 if there is no such " + structure, options->must_exist)
-      .action(values ? fetch<true> : fetch<false>, options);
+      .flag("--must-exist", "exit with 1 if there is no such " + structure, options->must_exist);
 }
 
 void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options) {
   const std::string structure = options->structure;
   const std::string element = options->element;
-  const auto declare = [&](const char* name, const std::string& summary,
-                           ExitStatus (*run)(Session&, const ElementsOptions&)) -> Verb& {
-    return command.verb(name, summary)
-        .argument("NAME", "the " + structure, &options->name)
-        .field(structure + " bytes the " + structure)
-        .action(run, options);
+  const auto declare = [&](const char* name, const std::string& summary, ElementsAction run) -> Verb& {
+    return declare_verb(command, options, name, summary, run);
   };
   std::string words = element;
   for (char& letter : words) letter = static_cast<char>(letter - 'a' + 'A');
@@ -332,7 +332,6 @@ void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options) {
   declare("where", "print the keys of " + element + "s and of the index, and their servers", where)
       .example("mcds " + structure + " where " + name)
       .answer("@where")
-      .field("hash string the client's hash of the key, before it is mapped to a server")
       .optional_argument(words, element + "s whose keys to show", &options->words);
 }
 

@@ -61,6 +61,10 @@ Element checked(Element element);
 // Returns the element for a line or word that contains only its name.
 Element bare_element(std::string name);
 
+using ElementsAction = ExitStatus (*)(Session&, const ElementsOptions&);
+// Declares a verb whose first argument is the name of the structure.
+Verb& declare_verb(Command& command, const ElementsOptionsPtr& options, const char* verb,
+                   const std::string& summary, ElementsAction run);
 void declare_ttl(Verb& verb, const ElementsOptionsPtr& options);
 // Declares a verb that prints all elements, with or without their values.
 Verb& declare_fetch(Command& command, const ElementsOptionsPtr& options, const char* verb,

@@ -1,7 +1,6 @@
 // Implements mcds hash: parsing and printing. The algorithm is in common/structures/elements/hash.hpp.
 #include "common/structures/elements/hash.hpp"
 
-#include "common/base/text.hpp"
 #include "common/structures/elements/hash_watch.hpp"
 #include "tools/commands/elements/command.hpp"
 #include "tools/commands/run_report.hpp"
@@ -105,9 +104,7 @@ void run_for(Session& session, const ElementsOptions& options, const ElementWatc
                        {"MCDS_FIELD", change.name},
                        {"MCDS_CHANGE", change.value ? "set" : "removed"}};
   child.input = change.value.value_or("");
-  const CleanupProcess cleanup;
-  const ChildTime its_own(session);
-  const ChildResult result = run_child(child, session.clock(), cleanup, held);
+  const ChildResult result = run_alone(session, child, held);
   if (result.reason == ChildResult::Reason::not_found)
     throw InvalidInput(result.message + "; check the command after --");
   report_failure(session.output(), result);
@@ -150,16 +147,14 @@ void declare_hash(Command& command) {
       "key holds something else|66 a file cannot be read|69|75 other clients kept changing the hash|76|80 "
       "the change may or may not have been made");
   const auto options = std::make_shared<ElementsOptions>(ElementsOptions{"hash", "field"});
-  command.verb("set", "set fields to values", set, options)
+  declare_verb(command, options, "set", "set fields to values", set)
       .answer("hash field created server ttl_s? lost_or_dropped? @copies")
       .field("ttl_s number the ttl in seconds")
       .field("created boolean true: the field did not exist before")
-      .field("hash bytes the hash")
       .example("mcds hash set cfg color blue size L")
       .example("mcds hash set cfg logo @logo.png")
       .example("mcds hash fetch cfg | mcds hash set copy - --json")
       .example("mcds hash set sessions user7 \"$token\" --ttl 30m")
-      .argument("NAME", "the hash", &options->name)
       .argument("FIELD VALUE", "any bytes; @FILE: a file's contents; - reads FIELD<TAB>VALUE lines",
                 dash(&options->words))
       .flag("--json",
@@ -167,14 +162,12 @@ void declare_hash(Command& command) {
             "JSON text",
             options->json)
       .with(declare_ttl, options);
-  command.verb("get", "print the values of fields", get, options)
+  declare_verb(command, options, "get", "print the values of fields", get)
       .example("mcds hash get cfg color -o value")
       .answer("hash field value server @copies")
       .answer("hash field found server degraded?")
       .field("value bytes the value")
-      .field("hash bytes the hash")
       .example("mcds hash get cfg color size")
-      .argument("NAME", "the hash", &options->name)
       .argument("FIELD", "any bytes; - reads one per line", dash(&options->words));
   declare_fetch(command, options, "fetch", "print all fields with their values, unordered", true)
       .field("value bytes the value")
@@ -187,18 +180,15 @@ void declare_hash(Command& command) {
       .example("mcds hash fetch cfg -o value | sort");
   declare_fetch(command, options, "fields", "print all fields without their values", false)
       .example("mcds hash fields cfg -o value");
-  command
-      .verb("watch", "print all fields, or those given, then each change of them, or run a command for each",
-            watch, options)
+  declare_verb(command, options, "watch",
+               "print all fields, or those given, then each change of them, or run a command for each", watch)
       .example("mcds hash watch cfg color -- systemctl reload app")
       .example("mcds hash watch cfg")
       .answer("hash field value before? server")
       .answer("hash field removed before? server")
       .field("removed boolean true: the field was removed")
       .field("value bytes the value")
-      .field("hash bytes the hash")
       .example("mcds hash watch cfg color size --every 5s -o value")
-      .argument("NAME", "the hash", &options->name)
       .optional_argument("FIELD", "the fields to watch; default: all, those too that come later",
                          &options->words)
       .option("--every", "D", "time between two reads, at least 10ms; default 2s", &options->every)

@@ -45,19 +45,17 @@ void declare_table(Command& command) {
       "members were added|65 a member is too long, or a key holds something else|66 a file cannot be "
       "read|69|75 other clients kept changing the table|76|80 the change may or may not have been made");
   const auto options = std::make_shared<ElementsOptions>(ElementsOptions{"table", "member"});
-  command.verb("add", "add members", add, options)
+  declare_verb(command, options, "add", "add members", add)
       .answer("table member added server ttl_s? lost_or_dropped? @copies")
       .field("ttl_s number the ttl in seconds")
       .example("mcds table add blocked 10.1.2.3 10.1.2.4")
       .example("cut -f1 offenders | mcds table add blocked - --ttl 1h")
-      .argument("NAME", "the table", &options->name)
       .argument("MEMBER", "any bytes; @FILE: a file's contents; - reads one per line", dash(&options->words))
       .with(declare_ttl, options);
-  command.verb("has", "print whether these are members", has, options)
+  declare_verb(command, options, "has", "print whether these are members", has)
       .example("mcds table has blocked 10.1.2.3")
       .answer("table member has server @copies")
       .example("if mcds table has blocked \"$IP\" >/dev/null; then exit 1; fi")
-      .argument("NAME", "the table", &options->name)
       .argument("MEMBER", "any bytes; - reads one per line", dash(&options->words));
   declare_fetch(command, options, "fetch", "print all members, unordered", false)
       .example("mcds table fetch blocked -o value | sort");

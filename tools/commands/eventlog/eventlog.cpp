@@ -173,8 +173,6 @@ void declare_put(Command& command, const EventlogOptionsPtr& options) {
       .answer("eventlog id at at_s server copies?")
       .answer("eventlog events failed first_id? last_id? lost_or_dropped? unfinished? copies?")
       .field("events integer number of events that were stored")
-      .field("first_id string id of the first event that was stored")
-      .field("last_id string id of the last event that was stored")
       .example("mcds eventlog put deploys 'v1.4.2 ok'")
       .example("mcds eventlog put deploys --json '{\"version\":\"1.4.2\"}'")
       .example("tail -F app.log | mcds eventlog put app -")

@@ -247,8 +247,7 @@ ExitStatus eventlog_fetch(Session& session, const EventlogOptions& options) {
 
 void MergedLogs::of(const std::string& log) {
   items_.insert(items_.end(), std::move_iterator(ring_.begin()), std::move_iterator(ring_.end()));
-  ring_.clear();
-  events_ = 0;
+  drop_ring();
   log_ = log;
 }
 

@@ -2,7 +2,6 @@
 
 #include "tools/commands/item/hot.hpp"
 
-#include "common/cluster/statistics.hpp"
 #include "tools/commands/item/options.hpp"
 
 namespace mcds {
@@ -95,9 +94,7 @@ class HotWatch {
   // Returns how many events each server has dropped so far for all its watchers; nullopt: not reported.
   std::vector<std::optional<std::uint64_t>> dropped() {
     std::vector<std::optional<std::uint64_t>> result(counts_.size());
-    std::vector<Request> requests;
-    for (const std::size_t server : servers_) requests.push_back(Request::stats(server));
-    for (const Reply& reply : session_.cluster().execute(requests)) {
+    for (const Reply& reply : session_.cluster().execute(requests_for_stats(session_, options_))) {
       if (reply.failed()) continue;
       const auto worker = statistic_number(reply.value, "log_worker_dropped");
       const auto watcher = statistic_number(reply.value, "log_watcher_skipped");

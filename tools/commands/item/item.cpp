@@ -1,94 +1,11 @@
 // Implements mcds item: an application's own items. Parsing only; larger verbs have a file of their own.
 
-#include "common/base/bounds.hpp"
-#include "common/base/units.hpp"
-#include "common/cluster/keys/probe.hpp"
-#include "common/cluster/statistics.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "tools/cli/printed_command.hpp"
-#include "tools/commands/item/decode.hpp"
+#include "tools/commands/item/options.hpp"
 
 namespace mcds {
 
 namespace {
-
-// Implements mcds item get and show.
-constexpr std::size_t max_sought = 16;
-
-class Reader {
- public:
-  Reader(Session& session, const ItemOptions& options, bool values)
-      : session_(session),
-        values_(values),
-        alone_(options.keys.size() == 1 && options.keys.front() != "-"),
-        format_(values ? format_of(session, options) : nullptr),
-        max_bytes_(options.max_bytes ? parse_size(*options.max_bytes, "--max-bytes") : max_item_value_size) {}
-
-  void read(const Window<std::string>& names) {
-    const std::vector<Item> items = items_of(session_, names.items);
-    probe_items(session_, items, [&](std::size_t i, ItemReplies replies) {
-      if (const Reply* reply = first_with(Outcome::hit, replies)) return print(items[i], *reply);
-      if (const Reply* reply = first_failed(replies))
-        return names.fail(i, failure_of(session_.cluster(), *reply));
-      const ItemPlace& place = items[i].places.front();
-      names.note(answer_missing(session_, JsonObject("key", items[i].key), {place.server}));
-      if (missing_.size() < max_sought) missing_.push_back(place.wire_key);
-    });
-    locate();
-  }
-
- private:
-  // Checks whether the first missing keys are on other servers: then the profile is probably wrong.
-  void locate() {
-    const Placement& placement = *session_.placement();
-    if (missing_.empty() || std::exchange(sought_, true) || placement.pool().size() == 1) return;
-    const std::vector<KeyCopies> found = probe_keys(session_.cluster(), missing_);
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      const auto copy = std::ranges::find_if(found[i], &KeyCopy::found);
-      if (copy == found[i].end()) continue;
-      return session_.output().warning(
-          missing_[i] + " is on " + session_.server_address(copy->server) + ", which is not where " +
-          std::string(placement.profile()) +
-          " places it; find the client for --as with: " + printed_command(session_, "where --guess"));
-    }
-  }
-
-  void print(const Item& item, const Reply& reply) {
-    JsonObject line = JsonObject("key", item.key).boolean("found", true);
-    if (values_) line.stored_bytes("value", reply.value);
-    line.number("flags", reply.flags).number("size_bytes", reply.value.size());
-    if (format_ != nullptr && session_.output().mode() != OutputMode::value) {
-      const DecodedValue decoded = decode_value(*format_, reply.flags, reply.value, max_bytes_);
-      if (session_.output().mode() == OutputMode::text)
-        return session_.output().answer_pieces({decoded_text(item.key, reply.flags, decoded)});
-      add_decoded(line, decoded);
-    }
-    add_age(line, reply.age);
-    line.bytes("cas", std::to_string(reply.cas.value)).bytes("server", session_.server_address(reply.server));
-    if (!values_) return session_.output().answer(line, std::to_string(reply.value.size()));
-    alone_ ? session_.output().answer_bytes(line, reply.value) : session_.output().answer(line, reply.value);
-  }
-
-  Session& session_;
-  bool values_, alone_;
-  const ValueFormat* format_;
-  std::size_t max_bytes_;
-  std::vector<std::string> missing_;
-  bool sought_ = false;
-};
-
-ExitStatus read(Session& session, const ItemOptions& options, bool values) {
-  Reader reader(session, options, values);
-  return for_items(session, options, [&](const Window<std::string>& names) { reader.read(names); });
-}
-
-ExitStatus item_get(Session& session, const ItemOptions& options) {
-  return read(session, options, true);
-}
-
-ExitStatus item_show(Session& session, const ItemOptions& options) {
-  return read(session, options, false);
-}
 
 // Implements mcds item set and touch.
 Exptime exptime_of(Session& session, const std::optional<Duration>& ttl) {
@@ -138,7 +55,7 @@ ExitStatus print_set(Session& session, const ItemOptions& options, const Request
   } else {
     line.bytes("reason", reason_of(reply.outcome, request.op));
   }
-  return answer_yes_from(session, line, {reply.server}, stored);
+  return answer_yes(session, line, stored, {reply.server});
 }
 
 ExitStatus item_set(Session& session, const ItemOptions& options) {
@@ -184,7 +101,7 @@ ExitStatus item_touch(Session& session, const ItemOptions& options) {
       JsonObject line("key", items[i].key);
       line.boolean("touched", touched != nullptr);
       const std::size_t server = touched != nullptr ? touched->server : items[i].places.front().server;
-      names.note(answer_yes_from(session, line, {server}, touched != nullptr));
+      names.note(answer_yes(session, line, touched != nullptr, {server}));
     });
   });
 }
@@ -257,8 +174,6 @@ void declare_list(Command& command, const ItemOptionsPtr& options) {
       .field("size_bytes integer memory that the item, or all of them, use")
       .field("expires_at time when it expires, by the server's clock; absent: it does not")
       .field("copies integer number of its copies")
-      .field("prefix bytes text before the first colon; null: the keys of all other prefixes")
-      .field("share number share of the memory")
       .field(
           "ttl_s number seconds until it expires; null: it does not expire, or the server does not report it")
       .example("mcds item list --sort size -n 10")
@@ -296,7 +211,6 @@ void declare_remove(Command& command, const ItemOptionsPtr& options) {
       .answer("keys? size_bytes? removed:integer @removal")
       .answer("keys? size_bytes? would_remove:integer @removal")
       .field("removed boolean whether it was removed, or how many were")
-      .field("would_remove boolean the same with --dry-run")
       .field("size_bytes integer memory of the removed items")
       .field("servers string[] the servers that it was removed from")
       .field("kept counts how many were not removed, by reason: changed, held, used, gone, missing, failed")
@@ -431,11 +345,6 @@ void declare_hot(Command& command, const ItemOptionsPtr& options) {
 }
 
 }  // namespace
-
-std::optional<std::size_t> server_of(Session& session, const ItemOptions& options) {
-  if (!options.on) return std::nullopt;
-  return server_named(session.placement()->pool(), *options.on, "--on");
-}
 
 void declare_item(Command& command) {
   command.exits(

@@ -1,10 +1,6 @@
 // Implements mcds item keep: saves what a server holds, runs a command that restarts it, and loads it again.
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/text.hpp"
-#include "common/cluster/statistics.hpp"
-#include "tools/cli/printed_command.hpp"
 #include "tools/commands/item/saving.hpp"
 #include "tools/commands/run_report.hpp"
 
@@ -78,24 +74,22 @@ class ItemKeeper {
   }
 
  private:
+  // Reports a failure of the server, with the command that loads what is saved in the file.
+  ExitStatus report_saved(ErrorCode code, const std::string& why) {
+    session_.output().error(Failure(code, why + file_ + ": " + load_command(), session_.server_address(on_)));
+    return status_of(code);
+  }
+
   ExitStatus report_left(const Failure& failure) {
-    session_.output().error(Failure(
-        failure.code(),
-        std::string(failure.what()) + "; the items not loaded are in " + file_ + ": " + load_command(),
-        session_.server_address(on_)));
-    return status_of(failure.code());
+    return report_saved(failure.code(), std::string(failure.what()) + "; the items not loaded are in ");
   }
 
   ExitStatus restore(SteadyTime stopped) {
     const std::optional<Process> after = wait();
-    if (!after) {
-      session_.output().error(
-          Failure(ErrorCode::unavailable,
-                  "the server does not answer " + format_duration(options_.wait.value_or(usual_wait)) +
-                      " after the command ended; its saved items are in " + file_ + ": " + load_command(),
-                  session_.server_address(on_)));
-      return ExitStatus::unavailable;
-    }
+    if (!after)
+      return report_saved(ErrorCode::unavailable, "the server does not answer " +
+                                                      format_duration(options_.wait.value_or(usual_wait)) +
+                                                      " after the command ended; its saved items are in ");
     const bool restarted = !after->is(before_);
     line_.boolean("restarted", restarted);
     line_.raw("away_s",
@@ -111,8 +105,7 @@ class ItemKeeper {
     if (!before) refuse("the server does not answer, or reports no statistics");
     before_ = *before;
     SavingFile file(file_);
-    const SaveDone done = save_items(
-        session_, options_, [&](std::string_view bytes) { file.write(bytes); }, &file);
+    const SaveDone done = save_items(session_, options_, &file);
     const SavedServer all = done.report.sum();
     if (!done.report.dumps[on_].complete) refuse("not all keys of the server could be listed");
     if (all.failed != 0) refuse(std::to_string(all.failed) + " items could not be saved");

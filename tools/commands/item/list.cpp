@@ -1,14 +1,9 @@
 // Implements mcds item list: every key that the servers of the pool hold now.
 #include <bit>
 
-#include "common/base/units.hpp"
-#include "common/cluster/keys/live.hpp"
-#include "common/cluster/statistics.hpp"
 #include "common/operations/listings.hpp"
 #include "common/operations/removal.hpp"
 #include "common/placement/key_hash.hpp"
-#include "common/primitives/key_names.hpp"
-#include "tools/cli/live_dump.hpp"
 #include "tools/commands/item/options.hpp"
 
 namespace mcds {
@@ -162,12 +157,8 @@ class Lister {
 
   // Reads the chunk sizes of each server and the numbers of free chunks: `1:chunk_size 96`.
   void read_slab_classes() {
-    std::vector<Request> requests;
-    for (std::size_t i = 0; i < pool_.size(); ++i) {
-      if (!on_ || *on_ == i) requests.push_back(Request::stats(i, "slabs"));
-    }
     chunks_.resize(pool_.size());
-    for (const Reply& reply : session_.cluster().execute(requests)) {
+    for (const Reply& reply : session_.cluster().execute(requests_for_stats(session_, options_, "slabs"))) {
       if (reply.failed()) continue;  // its keys, if it lists them, belong to no class
       std::map<std::string, std::uint64_t, std::less<>> sizes;
       for_each_statistic(reply.value, [&](std::string_view name, std::string_view value) {

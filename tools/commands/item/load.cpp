@@ -1,7 +1,6 @@
 // Implements mcds item load: parsing and printing. The algorithm is in common/operations/load.hpp.
 #include "common/operations/move/server_starts.hpp"
 #include "common/placement/guess.hpp"
-#include "tools/cli/printed_command.hpp"
 #include "tools/commands/item/saving.hpp"
 
 namespace mcds {

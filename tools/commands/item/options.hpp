@@ -1,7 +1,6 @@
 // Options and helpers that the verbs of mcds item share.
 #pragma once
 
-#include "common/cluster/cluster.hpp"
 #include "tools/cli/removal.hpp"
 #include "tools/commands/commands.hpp"
 
@@ -23,9 +22,15 @@ struct ItemOptions {
 };
 // Returns the server of --on, or nullopt for all. Throws InvalidInput if it is not in the list.
 std::optional<std::size_t> server_of(Session& session, const ItemOptions& options);
+// Returns the requests for statistics of this server, or of all.
+std::vector<Request> requests_for_stats(Session& session, const ItemOptions& options,
+                                        const std::string& argument = {});
 using ItemOptionsPtr = std::shared_ptr<ItemOptions>;
 
 // Verbs with a file of their own; the others are in item.cpp.
+ExitStatus item_get(Session& session, const ItemOptions& options);
+ExitStatus item_show(Session& session, const ItemOptions& options);
+ExitStatus item_formats(Session& session, const ItemOptions& options);
 ExitStatus item_remove(Session& session, const ItemOptions& options);
 ExitStatus item_list(Session& session, const ItemOptions& options);
 ExitStatus item_save(Session& session, const ItemOptions& options);

@@ -1,4 +1,3 @@
-#include "common/primitives/key_names.hpp"
 #include "tools/commands/item/options.hpp"
 
 namespace mcds {
@@ -26,6 +25,21 @@ KeyRules rules_of(Session& session) {
 }
 
 }  // namespace
+
+std::optional<std::size_t> server_of(Session& session, const ItemOptions& options) {
+  if (!options.on) return std::nullopt;
+  return server_named(session.placement()->pool(), *options.on, "--on");
+}
+
+std::vector<Request> requests_for_stats(Session& session, const ItemOptions& options,
+                                        const std::string& argument) {
+  const auto on = server_of(session, options);
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < session.placement()->pool().size(); ++i) {
+    if (!on || *on == i) requests.push_back(Request::stats(i, argument));
+  }
+  return requests;
+}
 
 std::vector<Item> items_of(Session& session, std::span<const std::string> names) {
   const KeyRules rules = rules_of(session);

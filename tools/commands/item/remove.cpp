@@ -4,11 +4,9 @@
 
 #include <cstdio>
 
-#include "common/base/text.hpp"
 #include "common/operations/removal.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "tools/cli/changed_pool.hpp"
-#include "tools/cli/live_dump.hpp"
 #include "tools/commands/item/options.hpp"
 
 namespace mcds {
@@ -276,87 +274,6 @@ class Remover {
 // Implements mcds item remove by selection. The algorithm is in common/operations/removal.hpp.
 constexpr std::uint64_t usual_rate = 20'000;
 
-class SelectionRemover {
- public:
-  SelectionRemover(Session& session, const ItemOptions& options)
-      : session_(session),
-        options_(options),
-        summary_(session, options.audit, options.dry_run),
-        removal_(Context{session.cluster(), session.clock(), session.random(), session.key_prefix(), 1},
-                 {.selection = options.selected.of(session),
-                  .older_than = options.older_than,
-                  .rate = options.rate      ? std::optional(rate_of(*options.rate))
-                          : options.dry_run ? std::nullopt
-                                            : std::optional(usual_rate),
-                  .dry_run = options.dry_run},
-                 watch()) {}
-
-  ExitStatus run() {
-    session_.output().buffered(true);
-    return summary_.around(
-        selection(), [this] { return remove(); }, [this] { print(removal_.report()); });
-  }
-
- private:
-  ExitStatus remove() {
-    const auto take = [this](const LiveKey& key) {
-      session_.expect_time();
-      removal_.take(key);
-      return true;
-    };
-    const auto results = list_keys_on(session_, server_of(session_, options_), take);
-    status_ = worse(status_, report_unlisted(session_, session_.placement()->pool(), results));
-    removal_.finish();
-    const RemovalReport& report = removal_.report();
-    if (report.failed > 0) session_.expect_time();
-    session_.output().report_errors();
-    if (report.changed > 0) status_ = worse(status_, ExitStatus::no);
-    print(report);
-    return status_;
-  }
-
-  SelectedRemoval::Watch watch() {
-    return {[this](const std::string& key, std::size_t server, const char* kept) { show(key, server, kept); },
-            [this](const std::string& key, const Failure& failure) {
-              status_ = worse(status_, session_.output().failed(key, failure));
-            }};
-  }
-
-  void show(const std::string& key, std::size_t server, const char* kept) {
-    if (session_.output().mode() == OutputMode::value || (kept != nullptr && ++kept_ > shown_lines)) return;
-    JsonObject line("key", key.substr(session_.key_prefix().size()));
-    line.boolean(options_.dry_run ? "would_remove" : "removed", kept == nullptr);
-    if (kept != nullptr) line.bytes("reason", kept);
-    session_.output().answer(line.bytes("server", session_.server_address(server)), {});
-  }
-
-  JsonObject selection() const {
-    JsonObject selection;
-    options_.selected.describe(selection);
-    if (!session_.key_prefix().empty()) selection.bytes("namespace", session_.key_prefix());
-    if (options_.older_than)
-      selection.real("older_than_s", std::chrono::duration<double>(*options_.older_than).count());
-    if (options_.on) selection.bytes("server", *options_.on);
-    return selection;
-  }
-
-  void print(const RemovalReport& report) {
-    RemovalSummary::Removed removed{report.removed};
-    removed.kept.number("changed", report.changed).number("held", report.held);
-    if (options_.older_than) removed.kept.number("used", report.used);
-    removed.kept.number("gone", report.gone).number("failed", report.failed);
-    JsonObject line = JsonObject().number("keys", report.listed).number("size_bytes", report.bytes);
-    summary_.print(line, removed, std::to_string(report.removed));
-  }
-
-  Session& session_;
-  const ItemOptions& options_;
-  RemovalSummary summary_;
-  std::uint64_t kept_ = 0;
-  ExitStatus status_ = ExitStatus::ok;
-  SelectedRemoval removal_;
-};
-
 void check_selection(const ItemOptions& options) {
   options.selected.check();
   if (!options.keys.empty())
@@ -376,10 +293,70 @@ bool confirmed(const ItemOptions& options) {
   return answer == "y" || answer == "yes";
 }
 
+// Describes the selection, for the audit file.
+JsonObject selection_of(Session& session, const ItemOptions& options) {
+  JsonObject selection;
+  options.selected.describe(selection);
+  if (!session.key_prefix().empty()) selection.bytes("namespace", session.key_prefix());
+  if (options.older_than)
+    selection.real("older_than_s", std::chrono::duration<double>(*options.older_than).count());
+  if (options.on) selection.bytes("server", *options.on);
+  return selection;
+}
+
+RemovalOptions removal_options(Session& session, const ItemOptions& options) {
+  return {.selection = options.selected.of(session),
+          .older_than = options.older_than,
+          .rate = options.rate      ? std::optional(rate_of(*options.rate))
+                  : options.dry_run ? std::nullopt
+                                    : std::optional(usual_rate),
+          .dry_run = options.dry_run};
+}
+
 ExitStatus remove_selected(Session& session, const ItemOptions& options) {
   check_selection(options);
   if (!confirmed(options)) return ExitStatus::no;
-  return SelectionRemover(session, options).run();
+  Output& output = session.output();
+  RemovalSummary summary(session, options.audit, options.dry_run);
+  ExitStatus status = ExitStatus::ok;
+  std::uint64_t kept_lines = 0;
+  const auto show = [&](const std::string& key, std::size_t server, const char* kept) {
+    if (output.mode() == OutputMode::value || (kept != nullptr && ++kept_lines > shown_lines)) return;
+    JsonObject line("key", key.substr(session.key_prefix().size()));
+    line.boolean(options.dry_run ? "would_remove" : "removed", kept == nullptr);
+    if (kept != nullptr) line.bytes("reason", kept);
+    output.answer(line.bytes("server", session.server_address(server)), {});
+  };
+  const auto fail = [&](const std::string& key, const Failure& failure) {
+    status = worse(status, output.failed(key, failure));
+  };
+  SelectedRemoval removal({session.cluster(), session.clock(), session.random(), session.key_prefix(), 1},
+                          removal_options(session, options), {show, fail});
+  const RemovalReport& report = removal.report();
+  const auto print = [&] {
+    RemovalSummary::Removed removed{report.removed};
+    removed.kept.number("changed", report.changed).number("held", report.held);
+    if (options.older_than) removed.kept.number("used", report.used);
+    removed.kept.number("gone", report.gone).number("failed", report.failed);
+    JsonObject line = JsonObject().number("keys", report.listed).number("size_bytes", report.bytes);
+    summary.print(line, removed, std::to_string(report.removed));
+  };
+  const auto remove = [&] {
+    const auto results = list_keys_on(session, server_of(session, options), [&](const LiveKey& key) {
+      session.expect_time();
+      removal.take(key);
+      return true;
+    });
+    status = worse(status, report_unlisted(session, session.placement()->pool(), results));
+    removal.finish();
+    if (report.failed > 0) session.expect_time();
+    output.report_errors();
+    if (report.changed > 0) status = worse(status, ExitStatus::no);
+    print();
+    return status;
+  };
+  output.buffered(true);
+  return summary.around(selection_of(session, options), remove, print);
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // Implements mcds item save: parsing and printing. The algorithm is in common/operations/save.hpp.
 #include <unistd.h>
 
-#include "common/cluster/statistics.hpp"
-#include "tools/cli/live_dump.hpp"
 #include "tools/commands/item/saving.hpp"
 
 namespace mcds {
@@ -12,13 +10,8 @@ namespace {
 // Checks that all memory in use would fit into the file. The size of a selection is unknown.
 void check_room(Session& session, const ItemOptions& options, const SavingFile& file) {
   if (options.selected.any()) return;
-  std::vector<Request> requests;
-  const auto on = server_of(session, options);
-  for (std::size_t i = 0; i < session.placement()->pool().size(); ++i) {
-    if (!on || *on == i) requests.push_back(Request::stats(i));
-  }
   std::uint64_t items = 0, bytes = 0;
-  for (const Reply& reply : session.cluster().execute(requests)) {
+  for (const Reply& reply : session.cluster().execute(requests_for_stats(session, options))) {
     if (reply.failed()) continue;
     items += statistic_number(reply.value, "curr_items").value_or(0);
     bytes += statistic_number(reply.value, "bytes").value_or(0);
@@ -79,9 +72,11 @@ void add_skipped(JsonObject& line, const std::map<std::string, std::uint64_t>& s
   line.object("passed_over", reasons);
 }
 
-SaveDone save_items(Session& session, const ItemOptions& options, const SavedWriter::Sink& sink,
-                    const SavingFile* file) {
+SaveDone save_items(Session& session, const ItemOptions& options, SavingFile* file) {
   if (file != nullptr) check_room(session, options, *file);
+  const auto sink = [&](std::string_view bytes) {
+    file != nullptr ? file->write(bytes) : session.output().raw(bytes);
+  };
   const auto on = server_of(session, options);
   const SaveOptions how{.selection = options.selected.of(session),
                         .rate = options.rate ? std::optional(rate_of(*options.rate)) : std::nullopt,
@@ -110,15 +105,13 @@ ExitStatus item_save(Session& session, const ItemOptions& options) {
   if (options.file == "-") {
     if (isatty(STDOUT_FILENO) != 0)
       throw InvalidInput("values are not written to a terminal; give a FILE, or use a pipe");
-    const SaveDone done = save_items(
-        session, options, [&](std::string_view bytes) { session.output().raw(bytes); }, nullptr);
+    const SaveDone done = save_items(session, options, nullptr);
     session.output().flush();
     print(session, done, options.file);
     return done.status;
   }
   SavingFile file(options.file);
-  const SaveDone done = save_items(
-      session, options, [&](std::string_view bytes) { file.write(bytes); }, &file);
+  const SaveDone done = save_items(session, options, &file);
   // An empty file must not replace an older one.
   if (std::ranges::any_of(done.report.dumps, &LiveKeysOfServer::complete)) file.keep();
   print(session, done, options.file);

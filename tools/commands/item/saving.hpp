@@ -5,7 +5,6 @@
 #include "common/base/new_file.hpp"
 #include "common/operations/load.hpp"
 #include "common/operations/save.hpp"
-#include "tools/cli/child.hpp"
 #include "tools/commands/item/options.hpp"
 
 namespace mcds {
@@ -58,9 +57,8 @@ struct SaveDone {
   SaveReport report;
   Duration took{};
 };
-// Saves the items. If `file` is not nullptr, its free space is checked first.
-SaveDone save_items(Session& session, const ItemOptions& options, const SavedWriter::Sink& sink,
-                    const SavingFile* file);
+// Saves the items to the file, whose free space is checked first, or with nullptr to standard output.
+SaveDone save_items(Session& session, const ItemOptions& options, SavingFile* file);
 
 struct LoadDone {
   ExitStatus status =

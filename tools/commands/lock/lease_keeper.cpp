@@ -3,8 +3,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "tools/cli/input.hpp"
-
 namespace mcds {
 
 namespace {

@@ -9,9 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "common/base/process.hpp"
 #include "common/structures/lock/lock.hpp"
-#include "tools/cli/child.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {

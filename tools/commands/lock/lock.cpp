@@ -1,8 +1,5 @@
 // Implements mcds lock: parsing and printing; the algorithm is in lock.hpp, `run` in run.cpp.
-#include <sys/types.h>
 
-#include "common/base/errors.hpp"
-#include "tools/cli/live_dump.hpp"
 #include "tools/commands/lock/lease_keeper.hpp"
 #include "tools/commands/lock/options.hpp"
 
@@ -50,7 +47,7 @@ Duration max_ttl(Session& session) {
 ExitStatus acquire(Session& session, const LockOptions& options) {
   const Duration ttl = options.ttl.value_or(usual_lock_ttl);
   Lock::AcquireOptions acquire_options = acquire_options_of(options, ttl, options.fence);
-  acquire_options.wait = std::min(acquire_options.wait, time_left(session));
+  acquire_options.wait = std::min(acquire_options.wait, session.time_left());
   HeldSignals held;
   InterruptibleClock clock(session.clock(), held);
   LockSlots slots = slots_of(session, options, clock);
@@ -104,7 +101,7 @@ ExitStatus renew(Session& session, const LockOptions& options) {
     add_lease(line, lease, ttl);
   else
     line.bytes("reason", renewal == Lock::Renewal::not_owner ? "not_owner" : "not_held");
-  return answer_yes_from(session, line, {lock.server()}, renewed);
+  return answer_yes(session, line, renewed, {lock.server()});
 }
 
 ExitStatus release(Session& session, const LockOptions& options) {
@@ -125,7 +122,7 @@ ExitStatus release(Session& session, const LockOptions& options) {
     line.bytes("reason", freed.result == Lock::Freed::Result::not_owner ? "not_owner" : "not_held");
   if (released && options.force) add_holder(line.boolean("forced", true), freed.holder);
   const auto server = released ? std::optional(lock.server()) : std::nullopt;
-  return answer_yes_from(session, line, {server, freed.copies, "held"}, released);
+  return answer_yes(session, line, released, {server, freed.copies, "held"});
 }
 
 ExitStatus show_one(Session& session, const Lock::Shown& shown, std::optional<std::size_t> slot = {}) {
@@ -141,7 +138,7 @@ ExitStatus show_one(Session& session, const Lock::Shown& shown, std::optional<st
   if (shown.ttl && shown.ttl->count() >= 0)
     line.number("ttl_s", static_cast<std::uint64_t>(shown.ttl->count()));
   const auto server = shown.held ? std::optional(shown.server) : std::nullopt;
-  return answer_yes_from(session, line, {server, shown.copies, "held"}, shown.held);
+  return answer_yes(session, line, shown.held, {server, shown.copies, "held"});
 }
 
 // Prints one line per slot. Returns ok if any slot is held.
@@ -309,11 +306,6 @@ void declare_held(Command& command, const std::shared_ptr<LockOptions>& options)
 }
 
 }  // namespace
-
-Duration time_left(Session& session) {
-  return session.deadline() == SteadyTime::max() ? Duration::max()
-                                                 : session.deadline() - session.clock().steady();
-}
 
 void give_up(Lock& lock, const Lease& lease) {
   try {

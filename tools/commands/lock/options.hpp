@@ -31,8 +31,6 @@ Lock lock_of(Session& session, const LockOptions& options, std::size_t slot);
 LockSlots slots_of(Session& session, const LockOptions& options, Clock& clock);
 // Adds "slot" and "slots" if --slots was given.
 void add_slot(JsonObject& object, const LockOptions& options, std::size_t slot);
-// Returns the time until the command's deadline.
-Duration time_left(Session& session);
 // Releases the lock of an interrupted command. If that fails, throws UnknownOutcome with the token.
 void give_up(Lock& lock, const Lease& lease);
 // Reports the holder on standard error. Returns 75 or the status that -E gives.

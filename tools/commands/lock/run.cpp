@@ -1,5 +1,4 @@
 // Implements mcds lock run: holds a lock while a child runs.
-#include <sys/types.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -73,7 +72,7 @@ class LockedRun {
         if (hold && *hold > Duration::zero()) lock_->check_ttl(*hold);
       }
       InterruptibleClock clock(session_.clock(), held_);
-      acquire_options_.wait = std::min(acquire_options_.wait, time_left(session_));
+      acquire_options_.wait = std::min(acquire_options_.wait, session_.time_left());
       LockSlots::Answer taken = (Waiting(session_, "waiting for the lock"),
                                  slots_of(session_, options_, clock).acquire(acquire_options_));
       answer_ = std::move(taken.lock);
@@ -103,12 +102,8 @@ class LockedRun {
   }
 
   ExitStatus run_without_lock() {
-    const CleanupProcess cleanup;
     record_.boolean("acquired", false).boolean("without_lock", true);
-    const ChildTime its_own(session_);
-    const ChildResult result =
-        run_child(child_options(options_, times_.grace), session_.clock(), cleanup, held_);
-    return finish(result);
+    return finish(run_alone(session_, child_options(options_, times_.grace), held_));
   }
 
   ExitStatus run_with_lock() {
@@ -193,7 +188,7 @@ class LockedRun {
   ExitStatus finish(const ChildResult& result) {
     report_failure(session_.output(), result);
     add_result(record_, result);
-    return write_report(report_, record_, session_.output(), status_of(result));
+    return write_report(report_, record_, session_.output(), static_cast<ExitStatus>(result.exit_code()));
   }
 
   Session& session_;

@@ -1,9 +1,6 @@
 // Implements mcds ring diff: shows which keys move when the pool or the client changes.
 #include "common/placement/ring/shares.hpp"
-#include "common/primitives/key_names.hpp"
-#include "tools/cli/cell_text.hpp"
 #include "tools/cli/changed_pool.hpp"
-#include "tools/cli/printed_command.hpp"
 #include "tools/commands/ring/keys.hpp"
 
 namespace mcds {
@@ -12,14 +9,15 @@ namespace {
 
 struct DiffOptions {
   ChangedPool to;
-  std::optional<std::string> keys, max_moved;
-  bool live = false, by_position = false;
+  RingKeys keys;
+  std::optional<std::string> max_moved;
+  bool by_position = false;
   std::uint64_t random = sample_size;
 };
 
 void check(const DiffOptions& options) {
   options.to.check();
-  if (options.keys && options.live) throw InvalidInput("--keys and --live cannot be combined");
+  options.keys.check();
   if (options.random == 0) throw InvalidInput("--random must be at least 1");
 }
 
@@ -37,10 +35,9 @@ KeysRead read_keys(Session& session, const DiffOptions& options, RingDiff& diff)
     const PlacedKey part = placed(std::string(key.key), session.key_prefix());
     diff.add(part.placed_by(), key.bytes.value_or(0), key.server);
   };
-  if (options.live || options.keys) {
-    read.source = options.live ? "live" : "given";
-    read.status =
-        options.live ? read_live_keys_of(session, take) : read_keys_of(session, *options.keys, take);
+  if (options.keys.any()) {
+    read.source = options.keys.live ? "live" : "given";
+    read.status = options.keys.read(session, take);
     return read;
   }
   SampleKeys keys(session.key_prefix());
@@ -90,7 +87,7 @@ ExitStatus run_diff(Session& session, const DiffOptions& options) {
   print_pairs(session, diff, read.sized);
   session.output().answer(summary(diff, read, options, most), json_real(diff.moved_share()));
   if (read.status != ExitStatus::ok) return read.status;
-  if (options.max_moved && diff.all().keys == 0 && (options.live || options.keys)) {
+  if (options.max_moved && diff.all().keys == 0 && options.keys.any()) {
     throw Failure(ErrorCode::bad_data,
                   "no keys were given or found; omit --live and --keys to compare generated keys");
   }
@@ -106,7 +103,6 @@ void declare_ring_diff(Verb& verb) {
       .field("share number share of the keys that move between these two")
       .field("size_bytes integer size of these keys, if sizes are known")
       .field("keys integer number of keys compared, or moving between these two")
-      .field("source string the keys that were compared: random, given or live")
       .answer(
           "source keys moved moved_share ideal_share size_bytes? moved_bytes? astray? max_moved_share? "
           "within?")
@@ -115,8 +111,8 @@ void declare_ring_diff(Verb& verb) {
       .example("mcds ring diff --to-servers-from nutcracker:new.yml --max-moved 30%")
       .option("--keys", "FILE",
               "compare these keys, one KEY or KEY<TAB>BYTES per line; - reads standard input",
-              dash(&options->keys))
-      .flag("--live", "compare all keys that the servers hold now, with their sizes", options->live)
+              dash(&options->keys.file))
+      .flag("--live", "compare all keys that the servers hold now, with their sizes", options->keys.live)
       .flag("--by-position",
             "treat servers at the same position of both lists as the same, for copies of one pool",
             options->by_position)

@@ -1,7 +1,5 @@
 #include "tools/commands/ring/keys.hpp"
 
-#include "tools/cli/live_dump.hpp"
-
 namespace mcds {
 
 namespace {
@@ -26,8 +24,6 @@ KeyAndBytes of_key_line(std::string line) {
   return {std::move(line), bytes};
 }
 
-}  // namespace
-
 ExitStatus read_keys_of(Session& session, const std::string& file, const TakeRingKey& take) {
   const KeyRules rules{session.key_prefix(), {}, false};
   Batch<KeyAndBytes> batch;
@@ -42,7 +38,14 @@ ExitStatus read_keys_of(Session& session, const std::string& file, const TakeRin
   return batch.of_lines(session, {.answers_each = false, .file = file}).worst;
 }
 
-ExitStatus read_live_keys_of(Session& session, const TakeRingKey& take, std::vector<bool>* unlisted) {
+}  // namespace
+
+void RingKeys::check() const {
+  if (file && live) throw InvalidInput("--keys and --live cannot be combined");
+}
+
+ExitStatus RingKeys::read(Session& session, const TakeRingKey& take, std::vector<bool>* unlisted) const {
+  if (!live) return read_keys_of(session, *file, take);
   const Pool& pool = session.placement()->pool();
   const auto results = list_keys(session, pool, [&](const LiveKey& key) {
     take({key.key, key.size_bytes, key.server});

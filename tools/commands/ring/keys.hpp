@@ -13,12 +13,18 @@ struct RingKey {
 
 using TakeRingKey = std::function<void(const RingKey&)>;
 
-// Reads lines `KEY` or `KEY<TAB>BYTES` of a file, or of standard input for `-`. A line that is not a valid
-// key is reported on stderr and does not stop the others.
-ExitStatus read_keys_of(Session& session, const std::string& file, const TakeRingKey& take);
+// The keys that --keys or --live selects.
+struct RingKeys {
+  std::optional<std::string> file;  // or `-`
+  bool live = false;
 
-// Reads all keys of all servers. Servers that cannot list theirs are reported and set in `unlisted`.
-ExitStatus read_live_keys_of(Session& session, const TakeRingKey& take,
-                             std::vector<bool>* unlisted = nullptr);
+  bool any() const { return file || live; }
+  // Throws InvalidInput if both are given.
+  void check() const;
+  // Reads lines `KEY` or `KEY<TAB>BYTES` of the file, or of standard input for `-`, or all keys of all
+  // servers. A line that is not a valid key is reported on stderr and does not stop the others. Servers that
+  // cannot list their keys are reported and set in `unlisted`.
+  ExitStatus read(Session& session, const TakeRingKey& take, std::vector<bool>* unlisted = nullptr) const;
+};
 
 }  // namespace mcds

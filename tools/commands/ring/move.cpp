@@ -3,8 +3,6 @@
 
 #include "common/placement/guess.hpp"
 #include "tools/cli/changed_pool.hpp"
-#include "tools/cli/live_dump.hpp"
-#include "tools/cli/printed_command.hpp"
 #include "tools/cli/removal.hpp"
 #include "tools/commands/commands.hpp"
 
@@ -271,7 +269,6 @@ void declare_ring_move(Verb& verb) {
       .field("message string the loss, or why the item is left, in words")
       .field("keys integer number of keys: listed by the server, or moving between these two")
       .field("astray integer keys that neither list and profile place where they are, which are not copied")
-      .field("dry_run boolean true: nothing was moved")
       .field("key bytes the key of an item that is left")
       .example("mcds ring move --to 10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4 --dry-run")
       .example("mcds ring move --to 10.0.0.1,10.0.0.2 --journal move.journal --rate 20000/s")

@@ -11,8 +11,8 @@ namespace {
 constexpr std::size_t bar_width = 40;
 
 struct SharesOptions {
-  std::optional<std::string> svg, keys;
-  bool live = false;
+  std::optional<std::string> svg;
+  RingKeys keys;
 };
 
 // The user's own keys per server; empty if none were requested.
@@ -50,8 +50,7 @@ ExitStatus take_keys(Session& session, const SharesOptions& options, RingDrawing
     ++keys.counts[placement.server_of(key.key)];
     if (options.svg) drawing.keys.push_back(draw_key(placement, drawing, key.key));
   };
-  if (options.keys) return read_keys_of(session, *options.keys, take);
-  return read_live_keys_of(session, take, &keys.unlisted);
+  return options.keys.read(session, take, &keys.unlisted);
 }
 
 // Returns the findings of `ring check` as sentences.
@@ -90,7 +89,7 @@ std::string date_now(Session& session) {
 }
 
 ExitStatus show_shares(Session& session, const SharesOptions& options) {
-  if (options.keys && options.live) throw InvalidInput("--keys and --live cannot be combined");
+  options.keys.check();
   const Placement& placement = *session.placement();
   const bool to_stdout = options.svg == "-";
   // The file is opened before anything is computed, so that an unwritable file is reported early.
@@ -100,7 +99,7 @@ ExitStatus show_shares(Session& session, const SharesOptions& options) {
   RingDrawing drawing = draw_ring(placement, shares);
   drawing.pool = name_of_pool(session);
   drawing.date = date_now(session);
-  const bool counts = options.keys || options.live;
+  const bool counts = options.keys.any();
   OwnKeys keys(counts ? placement.pool().size() : 0);
   const ExitStatus status = counts ? take_keys(session, options, drawing, keys) : ExitStatus::ok;
   const bool in_text = session.output().mode() == OutputMode::text && !to_stdout;
@@ -118,8 +117,6 @@ ExitStatus show_shares(Session& session, const SharesOptions& options) {
   return status;
 }
 
-}  // namespace
-
 void declare_ring_shares(Verb& verb) {
   const auto options = std::make_shared<SharesOptions>();
   verb.answer("server index name? weight share fair points? keys:integer|null? method profile")
@@ -127,47 +124,24 @@ void declare_ring_shares(Verb& verb) {
       .field(
           "keys integer|null how many of the counted keys are placed here; null: this server could not list "
           "its keys")
-      .field(
-          "method string arcs: exact, from the ring; counted: from 100,000 sample keys, off by at most 0.5% "
-          "of all keys")
       .example("mcds ring")
       .example("mcds ring --as php-memcached -o text")
       .example("mcds ring --svg ring.svg --live")
       .option("--svg", "FILE", "draw the ring; -: print the drawing instead of the shares",
               dash(&options->svg))
       .option("--keys", "FILE", "also count these keys per server, and draw them; - reads standard input",
-              dash(&options->keys))
-      .flag("--live", "also count all keys that the servers hold now, and draw them", options->live)
+              dash(&options->keys.file))
+      .flag("--live", "also count all keys that the servers hold now, and draw them", options->keys.live)
       .action(show_shares, options);
 }
 
-void declare_ring(Command& command) {
-  command.exits(
-      "2 check found a problem, more keys would move than --max-moved allows, move left something, or a new "
-      "server lost items|65 a line is not a valid key, there are no keys to judge by, the journal is of "
-      "another move, or --as does not explain where the keys are|66 the keys cannot be read|69 a server does "
-      "not answer|73 the drawing or the journal cannot be written|75 the journal is in use|76 a server has "
-      "no command to list its keys, or move meets a server without cas|78");
-  declare_ring_shares(command.itself());
-  declare_ring_diff(command.verb("diff", "print which keys a change of pool or client would move"));
-  declare_ring_move(
-      command.verb("move", "copy the keys that a change of pool or client moves to their new servers"));
-  declare_ring_check(command.verb("check", "check the pool for mistakes, as this client sees it"));
-}
-
 // Implements mcds ring check: finds faults of the pool as this client sees it.
-namespace {
 
 JsonObject describe(const Finding& finding, const Pool& pool) {
   JsonObject line =
       JsonObject("check", finding.check).bytes("severity", finding.problem ? "problem" : "note");
   return line.bytes("message", finding.message).strings("servers", labels_of(pool, finding.servers));
 }
-
-struct CheckOptions {
-  std::optional<std::string> keys;
-  bool live = false;
-};
 
 // Reports if there are fewer servers than copies.
 std::vector<Finding> check_copies(Session& session) {
@@ -180,18 +154,17 @@ std::vector<Finding> check_copies(Session& session) {
 }
 
 // Returns the number of keys per server: live keys that it holds, or given keys that are placed on it.
-std::vector<std::uint64_t> count_keys(Session& session, const CheckOptions& options,
-                                      const Placement& placement, ExitStatus& status) {
+std::vector<std::uint64_t> count_keys(Session& session, const RingKeys& keys, const Placement& placement,
+                                      ExitStatus& status) {
   std::vector<std::uint64_t> counts(placement.pool().size());
-  if (options.keys)
-    status = read_keys_of(session, *options.keys,
-                          [&](const RingKey& key) { ++counts[placement.server_of(key.key)]; });
-  if (options.live) status = read_live_keys_of(session, [&](const RingKey& key) { ++counts[*key.server]; });
+  status = keys.read(session, [&](const RingKey& key) {
+    ++counts[key.server ? *key.server : placement.server_of(key.key)];
+  });
   return counts;
 }
 
-ExitStatus run_check(Session& session, const CheckOptions& options) {
-  if (options.keys && options.live) throw InvalidInput("--keys and --live cannot be combined");
+ExitStatus run_check(Session& session, const RingKeys& keys) {
+  keys.check();
   PlacementOptions placing = session.placement_options();
   placing.any_pool = true;
   const Pool& listed = session.pool().pool;
@@ -208,8 +181,7 @@ ExitStatus run_check(Session& session, const CheckOptions& options) {
   report(libmemcached::check_installed(listed, *placement));
   report(check_copies(session));
   ExitStatus read = ExitStatus::ok;
-  if (options.keys || options.live)
-    report(check_counts(*placement, count_keys(session, options, *placement, read)));
+  if (keys.any()) report(check_counts(*placement, count_keys(session, keys, *placement, read)));
   JsonObject summary =
       JsonObject().boolean("ok", problems == 0).number("problems", problems).number("notes", notes);
   summary.number("servers", placement->pool().size()).bytes("profile", placement->profile());
@@ -217,10 +189,8 @@ ExitStatus run_check(Session& session, const CheckOptions& options) {
   return worse(read, problems == 0 ? ExitStatus::ok : ExitStatus::problem);
 }
 
-}  // namespace
-
 void declare_ring_check(Verb& verb) {
-  const auto options = std::make_shared<CheckOptions>();
+  const auto keys = std::make_shared<RingKeys>();
   verb.answer("check severity message servers")
       .answer("ok problems notes servers:integer profile")
       .field("servers string[] the servers that it is about; of the summary, their number")
@@ -229,10 +199,26 @@ void declare_ring_check(Verb& verb) {
       .example("mcds -s 10.0.0.1/?3,10.0.0.2/?1 --as gomemcache ring check")
       .option("--keys", "FILE",
               "also check whether these keys are distributed by weight; - reads standard input",
-              dash(&options->keys))
+              dash(&keys->file))
       .flag("--live", "also check whether all keys that the servers hold now are distributed by weight",
-            options->live)
-      .action(run_check, options);
+            keys->live)
+      .action(run_check, keys);
+}
+
+}  // namespace
+
+void declare_ring(Command& command) {
+  command.exits(
+      "2 check found a problem, more keys would move than --max-moved allows, move left something, or a new "
+      "server lost items|65 a line is not a valid key, there are no keys to judge by, the journal is of "
+      "another move, or --as does not explain where the keys are|66 the keys cannot be read|69 a server does "
+      "not answer|73 the drawing or the journal cannot be written|75 the journal is in use|76 a server has "
+      "no command to list its keys, or move meets a server without cas|78");
+  declare_ring_shares(command.itself());
+  declare_ring_diff(command.verb("diff", "print which keys a change of pool or client would move"));
+  declare_ring_move(
+      command.verb("move", "copy the keys that a change of pool or client moves to their new servers"));
+  declare_ring_check(command.verb("check", "check the pool for mistakes, as this client sees it"));
 }
 
 }  // namespace mcds

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "common/placement/ring/continuum.hpp"
-#include "tools/cli/cell_text.hpp"
 
 namespace mcds {
 

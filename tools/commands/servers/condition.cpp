@@ -66,4 +66,9 @@ ExitStatus status_of(const std::vector<Condition>& conditions) {
   return down == conditions.size() ? ExitStatus::unavailable : ExitStatus::problem;
 }
 
+ExitStatus status_of_statistics(const std::vector<Condition>& conditions) {
+  const bool refused = std::ranges::any_of(conditions, &Condition::refused);
+  return refused ? worse(status_of(conditions), ExitStatus::refused) : status_of(conditions);
+}
+
 }  // namespace mcds

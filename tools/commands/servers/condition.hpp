@@ -1,10 +1,6 @@
 // Declares the forms of mcds servers, and reads what the servers of a pool report about themselves.
 #pragma once
 
-#include <chrono>
-#include <map>
-
-#include "common/cluster/cluster.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -30,6 +26,8 @@ JsonObject server_line(const Server& server, std::size_t index, const Condition&
 
 // Returns 2 if some servers are down, 69 if all are, 77 if all require a login.
 ExitStatus status_of(const std::vector<Condition>& conditions);
+// Returns the same, or 76 if a server refuses its statistics.
+ExitStatus status_of_statistics(const std::vector<Condition>& conditions);
 
 struct ServersOptions {
   std::optional<Duration> every;
@@ -42,10 +40,6 @@ struct ServersOptions {
 
 // every.cpp
 ExitStatus servers_every(Session& session, const ServersOptions& options);
-// clients.cpp
-ExitStatus servers_clients(Session& session);
-// stats.cpp
-ExitStatus servers_stats(Session& session, const ServersOptions& options);
 
 // metrics.cpp. `certificate_ends` has the expiry of each server's certificate, by the server's index.
 std::string server_metrics(const Pool& pool, const std::vector<Condition>& conditions,

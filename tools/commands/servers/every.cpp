@@ -3,9 +3,6 @@
 
 #include "common/operations/doctor/checks.hpp"
 #include "common/operations/doctor/gather.hpp"
-#include "tools/cli/cell_text.hpp"
-#include "tools/cli/config.hpp"
-#include "tools/cli/text_table.hpp"
 #include "tools/commands/item/hot.hpp"
 #include "tools/commands/servers/condition.hpp"
 #include "tools/commands/servers/rates.hpp"
@@ -276,13 +273,11 @@ class Observer {
     Rates all;
     std::size_t up = 0;
     std::vector<ServerRow> rows;
-    ExitStatus status = status_of(conditions);
     for (std::size_t i = 0; i < pool_.size(); ++i) {
       const Condition& condition = conditions[i];
       std::optional<Sample> now;
       if (condition.up && !condition.refused) now = Sample::of(at, condition.stats[0], condition.stats[1]);
       up += condition.up ? 1 : 0;
-      if (condition.refused) status = worse(status, ExitStatus::refused);
       if (print) rows.push_back(row_of(i, condition, now, all));
       before_[i] = now;
     }
@@ -296,7 +291,7 @@ class Observer {
       show();
     }
     conditions_ = std::move(conditions);
-    return status;
+    return status_of_statistics(conditions_);
   }
 
  private:
@@ -335,10 +330,10 @@ class Observer {
       if (!hot.is_prefix) line.bytes("server", hot.server);
       session_.output().detail(line);
     }
-    for (const doctor::CheckResult& check_result : findings()) {
-      JsonObject line("finding", check_result.check->name);
-      line.bytes("severity", doctor::name_of(check_result.severity));
-      session_.output().detail(line.strings("servers", labels_of(pool_, check_result.servers)));
+    for (const doctor::CheckResult& result : findings()) {
+      JsonObject line("finding", result.check->name);
+      line.bytes("severity", doctor::name_of(result.severity));
+      session_.output().detail(line.strings("servers", labels_of(pool_, result.servers)));
     }
     session_.output().next_table();
   }
@@ -378,9 +373,9 @@ class Observer {
     if (!options_.find) return {};
     const std::vector<doctor::CheckResult> found = findings();
     std::vector<std::string> lines{"", !seen_ ? "looking …" : found.empty() ? "found: nothing" : "found"};
-    for (const doctor::CheckResult& check_result : found) {
-      lines.push_back(std::string(doctor::name_of(check_result.severity)) + ": " + check_result.check->name);
-      for (const std::string& name : labels_of(pool_, check_result.servers, true)) lines.back() += ' ' + name;
+    for (const doctor::CheckResult& result : found) {
+      lines.push_back(std::string(doctor::name_of(result.severity)) + ": " + result.check->name);
+      for (const std::string& name : labels_of(pool_, result.servers, true)) lines.back() += ' ' + name;
     }
     return lines;
   }
@@ -435,9 +430,8 @@ class Observer {
   std::vector<doctor::CheckResult> findings() const {
     if (!seen_) return {};
     auto all = doctor::diagnose(*seen_, [](const doctor::Check&) { return true; });
-    std::erase_if(all, [](const doctor::CheckResult& check_result) {
-      return check_result.severity == doctor::Severity::note;
-    });
+    std::erase_if(
+        all, [](const doctor::CheckResult& result) { return result.severity == doctor::Severity::note; });
     if (all.size() > findings_shown) all.resize(findings_shown);
     return all;
   }

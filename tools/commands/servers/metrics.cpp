@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "common/cluster/statistics.hpp"
 #include "tools/commands/servers/condition.hpp"
 
 namespace mcds {

@@ -1,7 +1,5 @@
 #include "tools/commands/servers/rates.hpp"
 
-#include "common/cluster/statistics.hpp"
-
 namespace mcds {
 
 namespace {

@@ -1,6 +1,4 @@
 // Implements mcds servers: one line per server, including those that are down.
-#include "common/cluster/credentials.hpp"
-#include "common/cluster/statistics.hpp"
 #include "tools/commands/servers/condition.hpp"
 
 namespace mcds {
@@ -85,6 +83,132 @@ ExitStatus show_servers(Session& session) {
   return status_of(conditions);
 }
 
+// Prints a line for each server that gives no statistics.
+void print_errors(Session& session, const std::vector<Condition>& conditions) {
+  const Pool& pool = session.placement()->pool();
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    if (conditions[i].error.empty()) continue;
+    session.output().answer(server_line(pool[i], i, conditions[i]).bytes("error", conditions[i].error), {});
+  }
+}
+
+// Implements mcds servers --clients: shows which clients are connected to the servers.
+
+ExitStatus show_clients(Session& session) {
+  const Pool& pool = session.placement()->pool();
+  std::vector<Condition> conditions = ask_servers(session.cluster(), {"conns"});
+  struct Row {
+    std::size_t server;
+    ClientConnections client;
+  };
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < pool.size(); ++i) {
+    std::vector<ClientConnections> clients = clients_in(conditions[i].stats[0]);
+    if (clients.empty() && conditions[i].error.empty())  // not even our own
+      conditions[i].error = "the server lists no connections", conditions[i].refused = true;
+    for (ClientConnections& client : clients) rows.push_back({i, std::move(client)});
+  }
+  std::ranges::stable_sort(rows, std::greater{}, [](const Row& row) { return row.client.connections; });
+  session.output().keep_column("connections");
+  for (const auto& [server, client] : rows) {
+    JsonObject line("server", pool[server].address()), states;
+    line.bytes("client", client.address).number("connections", client.connections);
+    line.number("idle_min_s", client.idle_min_s).number("idle_max_s", client.idle_max_s);
+    for (const auto& [state, count] : client.states) states.number(state, count);
+    session.output().answer(line.object("states", states), client.address);
+  }
+  print_errors(session, conditions);
+  return status_of_statistics(conditions);
+}
+
+// Implements mcds servers --stats: prints the statistics as the servers report them.
+
+constexpr std::uint64_t max_exact = 1ULL << 53;
+
+// Arguments that change something or list keys.
+constexpr std::array refused{"reset", "detail", "sizes_enable", "sizes_disable", "cachedump"};
+
+void check_argument(const std::string& argument) {
+  const bool word = !argument.empty() && std::ranges::all_of(argument, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_';
+  });
+  if (!word)
+    throw InvalidInput("--stats: '" + visible(argument) + "' is not the name of statistics, such as items");
+  if (std::ranges::find(refused, argument) != refused.end())
+    throw InvalidInput("--stats only reads, but 'stats " + argument + "' changes the server");
+}
+
+struct Statistic {
+  std::string_view name, value;
+};
+
+std::vector<Statistic> statistics_in(std::string_view lines) {
+  std::vector<Statistic> all;
+  for_each_statistic(lines, [&](std::string_view name, std::string_view value) {
+    all.push_back({name, value});
+  });
+  return all;
+}
+
+// Adds a value as a number if readers of JSON keep it exactly.
+void add(JsonObject& line, const Statistic& statistic) {
+  const auto number = parse_u64(statistic.value);
+  const bool exact = number ? *number <= max_exact && std::to_string(*number) == statistic.value
+                            : statistic.value.find('.') != std::string_view::npos &&
+                                  parse_double(std::string(statistic.value)) && is_json(statistic.value);
+  if (exact)
+    line.raw(statistic.name, statistic.value);
+  else
+    line.bytes(statistic.name, statistic.value);
+}
+
+void print_lines(Session& session, const std::vector<Condition>& conditions) {
+  const Pool& pool = session.placement()->pool();
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    JsonObject line = server_line(pool[i], i, conditions[i]);
+    if (!conditions[i].error.empty()) line.bytes("error", conditions[i].error);
+    JsonObject stats;
+    std::string bare;
+    for (const Statistic& statistic : statistics_in(conditions[i].stats[0])) {
+      add(stats, statistic);
+      append_all(bare, {bare.empty() ? "" : "\n", visible(statistic.name), " ", visible(statistic.value)});
+    }
+    if (conditions[i].error.empty()) line.object("stats", stats);
+    session.output().answer(line, bare);
+  }
+}
+
+// Prints a table for people: one row per statistic, one column per server.
+void print_table(Session& session, const std::vector<Condition>& conditions) {
+  const Pool& pool = session.placement()->pool();
+  std::vector<std::vector<Statistic>> columns;
+  std::vector<std::string_view> names;
+  std::set<std::string_view> known;
+  for (const Condition& condition : conditions) {
+    columns.push_back(statistics_in(condition.stats[0]));
+    for (const Statistic& statistic : columns.back()) {
+      if (known.insert(statistic.name).second) names.push_back(statistic.name);
+    }
+  }
+  for (const std::string_view name : names) {
+    JsonObject row("statistic", name);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const auto found = std::ranges::find(columns[i], name, &Statistic::name);
+      if (found != columns[i].end()) row.bytes(pool[i].label(), found->value);
+    }
+    session.output().answer(row, {});
+  }
+  print_errors(session, conditions);
+}
+
+ExitStatus show_statistics(Session& session, const ServersOptions& options) {
+  if (options.argument) check_argument(*options.argument);
+  const std::vector<Condition> conditions = ask_servers(session.cluster(), {options.argument.value_or("")});
+  session.output().mode() == OutputMode::text ? print_table(session, conditions)
+                                              : print_lines(session, conditions);
+  return status_of_statistics(conditions);
+}
+
 ExitStatus run(Session& session, const ServersOptions& options) {
   if (options.stats + options.every.has_value() + options.clients > 1)
     throw InvalidInput("--every, --stats and --clients cannot be combined");
@@ -96,8 +220,8 @@ ExitStatus run(Session& session, const ServersOptions& options) {
   if ((options.every || options.stats || options.clients) &&
       session.output().mode() == OutputMode::openmetrics)
     throw InvalidInput("-o openmetrics cannot be combined with --every, --stats or --clients");
-  if (options.stats) return servers_stats(session, options);
-  if (options.clients) return servers_clients(session);
+  if (options.stats) return show_statistics(session, options);
+  if (options.clients) return show_clients(session);
   return options.every ? servers_every(session, options) : show_servers(session);
 }
 

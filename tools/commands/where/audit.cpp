@@ -4,8 +4,6 @@
 // The servers' lists say where a key is. Only keys that several servers list are read, to compare their
 // values. A list may have any length: the part beyond some megabytes is kept on disk.
 #include "common/placement/key_hash.hpp"
-#include "common/primitives/key_names.hpp"
-#include "tools/cli/live_dump.hpp"
 #include "tools/commands/where/probe.hpp"
 
 namespace mcds {

@@ -2,7 +2,6 @@
 
 #include "common/cluster/keys/probe.hpp"
 #include "common/placement/profiles/profile.hpp"
-#include "tools/cli/printed_command.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
@@ -13,79 +12,50 @@ constexpr std::size_t keys_per_trip = 16;
 constexpr std::size_t max_shown = 5;
 constexpr std::uint64_t usual_sample = 2000;
 
-// Reads the keys from every server. A key that no server has is not used.
-class KeyLocator {
- public:
-  KeyLocator(Session& session, const WhereOptions& options)
-      : session_(session),
-        most_(options.sample.value_or(usual_sample)),
-        selection_(options.selected.of(session)) {}
+struct LocationSearch {
+  KeyLocations locations;
+  ExitStatus status = ExitStatus::ok;  // of lines that cannot be keys
+};
 
-  // Adds a key, until enough keys are found.
-  ExitStatus add(const std::string& key) {
-    if (found_.size() < most_ && selection_.has(key)) keys_.push_back(key);
-    return keys_.size() == keys_per_trip ? run() : ExitStatus::ok;
-  }
-
-  ExitStatus run() {
-    if (keys_.empty()) return ExitStatus::ok;
-    const auto copies = probe_keys(session_.cluster(), keys_);
-    for (std::size_t i = 0; i < keys_.size(); ++i) note(keys_[i], copies[i]);
-    keys_.clear();
-    return ExitStatus::ok;
-  }
-
-  const KeyLocations& found() const { return found_; }
-  std::uint64_t nowhere() const { return nowhere_; }
-  // Throws if no server answers.
-  void report_silent_servers() const {
-    if (silent_.size() == session_.cluster().placement().pool().size() && found_.empty()) {
-      throw NotApplied(ErrorCode::unavailable, silent_.begin()->second,
-                       session_.server_address(silent_.begin()->first));
-    }
-    for (const auto& [server, why] : silent_)
-      session_.output().warning(session_.server_address(server) + ": " + why);
-  }
-
- private:
-  void note(const std::string& key, const KeyCopies& copies) {
+// Reads the given keys from every server. A key that no server has is not used. Throws if no server answers.
+LocationSearch locate(Session& session, const WhereOptions& options) {
+  const KeySelection selection = options.selected.of(session);
+  const std::uint64_t most = options.sample.value_or(usual_sample);
+  LocationSearch search;
+  std::vector<std::string> keys;
+  std::uint64_t nowhere = 0;
+  std::map<std::size_t, std::string> silent;  // servers without an answer, and why
+  const auto note = [&](const std::string& key, const KeyCopies& copies) {
     KeyLocation location{key, {}};
     for (const KeyCopy& copy : copies) {
       if (copy.found()) location.servers.push_back(copy.server);
-      if (copy.state == KeyCopy::State::unanswered) silent_.emplace(copy.server, copy.error);
+      if (copy.state == KeyCopy::State::unanswered) silent.emplace(copy.server, copy.error);
     }
-    if (location.servers.empty()) {
-      ++nowhere_;
-    } else {
-      found_.push_back(std::move(location));
-    }
-  }
-
-  Session& session_;
-  std::size_t most_;
-  KeySelection selection_;
-  std::vector<std::string> keys_;
-  KeyLocations found_;
-  std::uint64_t nowhere_ = 0;
-  std::map<std::size_t, std::string> silent_;
-};
-
-struct LocationSearch {
-  KeyLocations locations;
-  ExitStatus status;  // of lines that cannot be keys
-};
-
-LocationSearch locate(Session& session, const WhereOptions& options) {
-  KeyLocator locator(session, options);
-  const ExitStatus status = for_each_key(
-      session, {session.placement()}, options, [&](const std::string& key) { return locator.add(key); },
-      [&] { return locator.run(); });
-  locator.report_silent_servers();
-  if (locator.nowhere() > 0) {
-    session.output().warning(std::to_string(locator.nowhere()) +
-                             " of the keys are on no server and are ignored");
-  }
-  return {locator.found(), status};
+    if (location.servers.empty())
+      ++nowhere;
+    else
+      search.locations.push_back(std::move(location));
+  };
+  const auto probe = [&] {
+    if (keys.empty()) return ExitStatus::ok;
+    const auto copies = probe_keys(session.cluster(), keys);
+    for (std::size_t i = 0; i < keys.size(); ++i) note(keys[i], copies[i]);
+    keys.clear();
+    return ExitStatus::ok;
+  };
+  const auto take = [&](const std::string& key) {
+    if (search.locations.size() < most && selection.has(key)) keys.push_back(key);
+    return keys.size() == keys_per_trip ? probe() : ExitStatus::ok;
+  };
+  search.status = for_each_key(session, {session.placement()}, options, take, probe);
+  if (silent.size() == session.placement()->pool().size() && search.locations.empty())
+    throw NotApplied(ErrorCode::unavailable, silent.begin()->second,
+                     session.server_address(silent.begin()->first));
+  for (const auto& [server, why] : silent)
+    session.output().warning(session.server_address(server) + ": " + why);
+  if (nowhere > 0)
+    session.output().warning(std::to_string(nowhere) + " of the keys are on no server and are ignored");
+  return search;
 }
 
 // Rounds to four digits.
@@ -290,8 +260,7 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
         "one server does not tell clients apart: they all place every key on it; give the whole pool");
   const auto [locations, read] =
       options.keys.empty() ? LocationSearch{live_sample(session, pool, options.sample.value_or(usual_sample),
-                                                        true, options.selected.of(session)),
-                                            ExitStatus::ok}
+                                                        true, options.selected.of(session))}
                            : locate(session, options);
   if (locations.empty()) {
     session.output().warning("no key was found on any server; give keys that the servers hold");

@@ -1,103 +1,75 @@
 // Implements mcds where --prune --live --moved-from: finds old copies after a move.
 #include "common/operations/move/move.hpp"
 #include "tools/cli/changed_pool.hpp"
-#include "tools/cli/live_dump.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
 
 namespace {
 
-class OldPlacePruner {
- public:
-  OldPlacePruner(Session& session, const WhereOptions& options)
-      : session_(session),
-        options_(options),
-        before_(session, ChangedPool{options.moved_from, {}, {}, options.as_from}),
-        from_(before_.connect()),
-        places_(session.context_on(*from_), session.cluster(), options_of(session, options)),
-        summary_(session, options.audit, options.dry_run) {}
+MoveOptions options_of(Session& session, const WhereOptions& options) {
+  MoveOptions result;
+  result.selection = options.selected.of(session);
+  result.journal = options.journal.value_or("");
+  result.dry_run = options.dry_run;
+  result.without_cas = options.without_cas;
+  return result;
+}
 
-  ExitStatus run() {
-    session_.output().buffered(true);
-    const OldPlaces::Report& report = places_.list(
-        [&](const Pool& pool, const TakeLiveKey& take) { return list_keys(session_, pool, take); });
-    status_ = report_unlisted(session_, places_.pool(), report.dumps);
-    const bool explained = (report.keys - report.misplaced) * 100 >= report.keys * 95;
-    if (!explained) {
-      // Prints no numbers of keys, because they would look like an answer although nothing is removed.
-      session_.output().error(
-          Failure(ErrorCode::bad_data,
-                  "nothing is removed: only " + std::to_string(report.keys - report.misplaced) + " of " +
-                      std::to_string(report.keys) +
-                      " keys are where the old or the new list places them, and 95% are required; check "
-                      "--moved-from, --as and --as-from, and select the keys of this move with --prefix, "
-                      "--match or -n"));
-      return worse(status_, ExitStatus::bad_data);
-    }
-    summary_.around(
-        selection(),
-        [&] {
-          remove(report.on_old);
-          return status_;
-        },
-        [&] { print(report); });
-    if (report.only_there + report.differs + report.failed > 0) status_ = worse(status_, ExitStatus::problem);
-    print(report);
-    return status_;
+JsonObject describe(const OldPlaces::Report& report, std::string_view profile, std::string_view before) {
+  JsonObject line = JsonObject().number("keys", report.keys).bytes("profile", profile);
+  line.bytes("profile_before", before).number("astray", report.misplaced).number("locks", report.locks);
+  line.number("on_old_places", report.on_old).number("only_there", report.only_there);
+  line.number("differs", report.differs).number("changed", report.changed);
+  return line.number("failed", report.failed);
+}
+
+ExitStatus prune_old_places(Session& session, const WhereOptions& options) {
+  ChangedSession before(session, ChangedPool{options.moved_from, {}, {}, options.as_from});
+  const std::unique_ptr<Cluster> from = before.connect();
+  OldPlaces places(session.context_on(*from), session.cluster(), options_of(session, options));
+  RemovalSummary summary(session, options.audit, options.dry_run);
+  session.output().buffered(true);
+  const OldPlaces::Report& report =
+      places.list([&](const Pool& pool, const TakeLiveKey& take) { return list_keys(session, pool, take); });
+  ExitStatus status = report_unlisted(session, places.pool(), report.dumps);
+  const bool explained = (report.keys - report.misplaced) * 100 >= report.keys * 95;
+  if (!explained) {
+    // Prints no numbers of keys, because they would look like an answer although nothing is removed.
+    session.output().error(
+        Failure(ErrorCode::bad_data,
+                "nothing is removed: only " + std::to_string(report.keys - report.misplaced) + " of " +
+                    std::to_string(report.keys) +
+                    " keys are where the old or the new list places them, and 95% are required; check "
+                    "--moved-from, --as and --as-from, and select the keys of this move with --prefix, "
+                    "--match or -n"));
+    return worse(status, ExitStatus::bad_data);
   }
-
- private:
-  static MoveOptions options_of(Session& session, const WhereOptions& options) {
-    MoveOptions result;
-    result.selection = options.selected.of(session);
-    result.journal = options.journal.value_or("");
-    result.dry_run = options.dry_run;
-    result.without_cas = options.without_cas;
-    return result;
-  }
-
-  void remove(std::uint64_t keys) {
-    LeftItems left(session_, "keys", keys, options_.list, [this](const KeptItem& item) { print_left(item); });
-    places_.remove(options_.even_last, left.watch());
-  }
-
-  void print_left(const KeptItem& item) {
+  const auto print_left = [&](const KeptItem& item) {
     JsonObject line = JsonObject("key", item.key).bytes("left", item.reason);
-    line.bytes("server", places_.pool()[item.from].address());
-    line.bytes("to", session_.server_address(item.to)).bytes("message", item.message);
-    session_.output().answer_name(line, item.key);
-  }
-
-  JsonObject selection() const {
-    JsonObject selection("moved_from", *options_.moved_from);
-    options_.selected.describe(selection);
-    return selection;
-  }
-
-  void print(const OldPlaces::Report& report) {
-    JsonObject line =
-        JsonObject().number("keys", report.keys).bytes("profile", session_.placement()->profile());
-    line.bytes("profile_before", before_.placement()->profile());
-    line.number("astray", report.misplaced)
-        .number("locks", report.locks)
-        .number("on_old_places", report.on_old);
-    line.number("only_there", report.only_there).number("differs", report.differs);
-    line.number("changed", report.changed).number("failed", report.failed);
+    line.bytes("server", places.pool()[item.from].address());
+    line.bytes("to", session.server_address(item.to)).bytes("message", item.message);
+    session.output().answer_name(line, item.key);
+  };
+  const auto remove = [&] {
+    LeftItems left(session, "keys", report.on_old, options.list, print_left);
+    places.remove(options.even_last, left.watch());
+    return status;
+  };
+  const auto print = [&] {
     RemovalSummary::Removed removed{report.removed};
     removed.kept.number("only_there", report.only_there).number("differs", report.differs);
     removed.kept.number("failed", report.failed).number("locks", report.locks);
-    summary_.print(line, removed, status_ == ExitStatus::ok ? "ok" : "problem");
-  }
-
-  Session& session_;
-  const WhereOptions& options_;
-  ChangedSession before_;
-  std::unique_ptr<Cluster> from_;
-  OldPlaces places_;
-  RemovalSummary summary_;
-  ExitStatus status_ = ExitStatus::ok;
-};
+    summary.print(describe(report, session.placement()->profile(), before.placement()->profile()), removed,
+                  status == ExitStatus::ok ? "ok" : "problem");
+  };
+  JsonObject selection("moved_from", *options.moved_from);
+  options.selected.describe(selection);
+  summary.around(std::move(selection), remove, print);
+  if (report.only_there + report.differs + report.failed > 0) status = worse(status, ExitStatus::problem);
+  print();
+  return status;
+}
 
 }  // namespace
 
@@ -107,7 +79,7 @@ ExitStatus where_moved(Session& session, const WhereOptions& options) {
     throw InvalidInput("--prune removes copies; add --dry-run to see which, or --yes to remove them");
   }
   if (options.operation) throw InvalidInput("--moved-from cannot be combined with --operation");
-  return OldPlacePruner(session, options).run();
+  return prune_old_places(session, options);
 }
 
 }  // namespace mcds

@@ -1,10 +1,8 @@
 // The options of `mcds where`, and the parts of it that contact servers.
 #pragma once
 
-#include "common/cluster/keys/live.hpp"
 #include "common/operations/listings.hpp"
 #include "common/placement/guess.hpp"
-#include "common/placement/placement.hpp"
 #include "tools/cli/removal.hpp"
 #include "tools/commands/commands.hpp"
 

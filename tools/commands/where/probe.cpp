@@ -1,8 +1,6 @@
 // Implements mcds where --probe: shows which servers hold a key.
 #include "tools/commands/where/probe.hpp"
 
-#include "common/primitives/key_names.hpp"
-
 namespace mcds {
 
 namespace {

@@ -1,6 +1,5 @@
 // Implements mcds where: locates a key for any client. Contacts servers only with --probe or --guess.
 #include "common/placement/profiles/profile.hpp"
-#include "common/primitives/key_names.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
@@ -188,7 +187,6 @@ void declare_fields(Verb& verb) {
       .field("would_remove integer how many copies would be removed")
       .field("left string why an old copy was left")
       .field("to string the server that the key belongs on now")
-      .field("client string the client library")
       .field("share number share of the keys that this client wrote, if several did")
       .field("prefix bytes a prefix that the keys have and the client does not hash")
       .field(
