@@ -1,7 +1,8 @@
 #include "common/structures/lock/copy.hpp"
 
-#include <cctype>
 #include <utility>
+
+#include "common/base/bytes.hpp"
 
 namespace mcds {
 
