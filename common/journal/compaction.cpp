@@ -6,7 +6,7 @@
 #include <bit>
 #include <unordered_set>
 
-#include "common/journal/reading.hpp"
+#include "common/journal/journal.hpp"
 #include "common/primitives/seal.hpp"
 
 namespace mcds {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/base/bytes.hpp"
-#include "common/journal/reading.hpp"
 
 namespace mcds {
 
@@ -21,62 +20,34 @@ std::string journal_line_id(const std::string& operation, std::size_t n) {
   return id;
 }
 
-JournalReader::JournalReader(Context context) : context_(std::move(context)) {}
-
-JournalReader JournalReader::read(const Context& context, std::span<const std::string> keys, RootRead roots) {
-  JournalReader reader(context);
-  auto& readings = reader.readings_;
-  readings.resize(keys.size());
+JournalReader::JournalReader(const Context& context, std::span<const std::string> keys, RootRead roots)
+    : context_(context), readings_(keys.size()) {
   std::vector<Request> batch;
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    readings[i].key = keys[i];
+    readings_[i].key = keys[i];
     batch.push_back(roots == RootRead::to_compare ? Request::gets(keys[i]) : Request::get(keys[i]));
   }
   auto replies = context.cluster.execute(batch);
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    JournalReading& one = readings[i];
+    JournalReading& one = readings_[i];
     one.failure = attempt([&] { one.take_root(context, std::move(replies[i])); }).failure();
   }
-  return reader;
-}
-
-JournalReader::~JournalReader() = default;
-JournalReader::JournalReader(JournalReader&&) noexcept = default;
-
-const std::optional<Failure>& JournalReader::failure(std::size_t index) const {
-  return readings_.at(index).failure;
-}
-
-bool JournalReader::found(std::size_t index) const {
-  return readings_.at(index).contents.found;
-}
-
-const std::string& JournalReader::incarnation(std::size_t index) const {
-  return readings_.at(index).contents.incarnation;
 }
 
 // Reads the segments too. If one is missing because a concurrent compaction removed it, the root names others
 // by then, and the reading starts again. If the root has not changed, the segment is lost.
-JournalReading& JournalReader::read_whole(std::size_t index) {
+JournalReading JournalReader::read_whole(std::size_t index) {
+  if (failed(index)) raise(*failure(index));
   JournalReading& reading = readings_.at(index);
-  if (reading.failure) raise(*reading.failure);
   for (int round = 0; round < max_rereads && !reading.complete; ++round) {
     reading.read_segments(context_);
     if (!reading.complete) reading.reread_root(context_);
   }
-  return reading;
-}
-
-JournalContents JournalReader::take(std::size_t index) {
-  return std::exchange(read_whole(index), JournalReading()).finish();
-}
-
-JournalContents JournalReader::take(std::size_t index, const ReportLine& report) {
-  return std::exchange(read_whole(index), JournalReading()).finish(report);
+  return std::exchange(reading, JournalReading());
 }
 
 JournalContents Journal::read() const {
-  return JournalReader::read(context_, std::span(&key_, 1)).take(0);
+  return JournalReader(context_, std::span(&key_, 1)).take(0);
 }
 
 Journal::Attempt Journal::attempt_of(std::span<const JournalLine> lines) const {

@@ -12,7 +12,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/journal/lines.hpp"
-#include "common/primitives/context.hpp"
+#include "common/primitives/cas_update.hpp"
 
 namespace mcds {
 
@@ -41,6 +41,15 @@ struct JournalContents {
   std::size_t server = 0;
   CasUnique cas = {};  // of the root, if it was read with RootRead::to_compare
 };
+
+// A client that finds the root full waits this long for the client that filled it on purpose or seals it.
+constexpr BackOff journal_patience{std::chrono::milliseconds(4), std::chrono::milliseconds(50)};
+
+// The maximum size of a journal that is read, in stored bytes.
+constexpr std::size_t max_journal_size = std::size_t{128} << 20;
+constexpr std::size_t segments_per_read = 64;
+
+std::string segment_key(const std::string& root, const std::string& id);
 
 class Journal {
  public:
@@ -106,8 +115,6 @@ class Journal {
   bool claim() const;
   void give_up_claim() const;
 
-  const std::string& key() const { return key_; }
-
  private:
   Attempt attempt_of(std::span<const JournalLine> lines) const;
   Appended settle(const Attempt& attempt, Reply reply, int& lookups);
@@ -126,7 +133,30 @@ class Journal {
   Options options_;
 };
 
-struct JournalReading;
+// The reading of one journal: its root, then its segments.
+struct JournalReading {
+  JournalReading() = default;
+  // Takes the root from the reply to a get or gets. Throws CorruptData.
+  JournalReading(std::string of, const Context& context, Reply reply) : key(std::move(of)) {
+    take_root(context, std::move(reply));
+  }
+
+  std::string key;
+  JournalContents contents;
+  std::string root_value;
+  JournalRoot root;
+  std::vector<std::optional<std::string>> segments;  // nullopt: missing
+  bool complete = false;
+  std::optional<Failure> failure = {};
+
+  void take_root(const Context& context, Reply reply);
+  void read_segments(const Context& context);
+  // Reads the root again after a segment was missing: if it was compacted away, the root names others now.
+  void reread_root(const Context& context);
+  JournalContents finish();
+  // Passes each line, repeated ids included, to `report` instead of keeping it.
+  JournalContents finish(const ReportLine& report);
+};
 
 // Reads many journals: all roots in one round trip, then the segments of a journal when it is taken, so that
 // only one journal is in memory at a time. A root that could not be read is reported when it is taken. Copies
@@ -135,24 +165,22 @@ class JournalReader {
  public:
   // Reads the roots; to_compare reads them with their cas tokens.
   enum class RootRead { to_read, to_compare };
-  static JournalReader read(const Context& context, std::span<const std::string> keys,
-                            RootRead roots = RootRead::to_read);
-  ~JournalReader();
-  JournalReader(JournalReader&&) noexcept;
-  JournalReader& operator=(JournalReader&&) = delete;
-  const std::optional<Failure>& failure(std::size_t index) const;
+  JournalReader(const Context& context, std::span<const std::string> keys,
+                RootRead roots = RootRead::to_read);
+  const std::optional<Failure>& failure(std::size_t index) const { return readings_.at(index).failure; }
   bool failed(std::size_t index) const { return failure(index).has_value(); }
-  bool found(std::size_t index) const;
+  bool found(std::size_t index) const { return readings_.at(index).contents.found; }
   // Returns the root's incarnation, or an empty string if there is no root.
-  const std::string& incarnation(std::size_t index) const;
+  const std::string& incarnation(std::size_t index) const { return readings_.at(index).contents.incarnation; }
   // Returns the journal of keys[index]. Call it once.
-  JournalContents take(std::size_t index);
+  JournalContents take(std::size_t index) { return read_whole(index).finish(); }
   // Passes each line, repeated ids included, to `report` instead of keeping it.
-  JournalContents take(std::size_t index, const ReportLine& report);
+  JournalContents take(std::size_t index, const ReportLine& report) {
+    return read_whole(index).finish(report);
+  }
 
  private:
-  explicit JournalReader(Context context);
-  JournalReading& read_whole(std::size_t index);
+  JournalReading read_whole(std::size_t index);
   Context context_;
   std::vector<JournalReading> readings_;
 };

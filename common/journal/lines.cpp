@@ -53,6 +53,12 @@ std::string encode(const JournalLine& line) {
   return text;
 }
 
+std::string encode_all(std::span<const JournalLine> lines) {
+  std::string text;
+  for (const JournalLine& line : lines) append_line(text, line);
+  return text;
+}
+
 std::string journal_header(std::string_view incarnation) {
   return seal("J1 " + std::string(incarnation)) + '\n';
 }

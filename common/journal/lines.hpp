@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,7 @@ struct JournalLine {
 };
 
 std::string encode(const JournalLine& line);
+std::string encode_all(std::span<const JournalLine> lines);
 void append_line(std::string& text, const JournalLine& line);
 
 struct SegmentName {

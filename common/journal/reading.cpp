@@ -1,7 +1,7 @@
-#include "common/journal/reading.hpp"
-
 #include <algorithm>
 #include <unordered_set>
+
+#include "common/journal/journal.hpp"
 
 namespace mcds {
 
@@ -24,12 +24,6 @@ std::vector<JournalLine> first_of_each(std::vector<JournalLine> lines) {
 
 std::string segment_key(const std::string& root, const std::string& id) {
   return root + ":s:" + id;
-}
-
-std::string encode_all(std::span<const JournalLine> lines) {
-  std::string text;
-  for (const JournalLine& line : lines) append_line(text, line);
-  return text;
 }
 
 void JournalReading::take_root(const Context& context, Reply reply) {
@@ -60,8 +54,8 @@ void JournalReading::read_segments(const Context& context) {
     requests.push_back(Request::get(segment_key(key, segment.id)).placed_with(key));
   std::size_t bytes = root_value.size();
   complete = true;
-  for (std::size_t from = 0; from < requests.size(); from += segments_per_trip) {
-    const std::size_t count = std::min(segments_per_trip, requests.size() - from);
+  for (std::size_t from = 0; from < requests.size(); from += segments_per_read) {
+    const std::size_t count = std::min(segments_per_read, requests.size() - from);
     auto replies = context.cluster.execute(std::span(requests).subspan(from, count));
     for (std::size_t n = 0; n < replies.size(); ++n) {
       expect_read(context.cluster, replies[n]);

@@ -119,31 +119,13 @@ double above_chance(std::size_t met, std::size_t keys, double by_chance) {
 
 // Ranks profiles by popularity; those that behave alike, by libmemcached's own name first.
 std::size_t popularity_of(std::string_view profile) {
-  constexpr std::array<std::string_view, 24> known{"ketama",
-                                                   "libmemcached-default",
-                                                   "pymemcache-rendezvous",
-                                                   "python-memcached",
-                                                   "dalli",
-                                                   "gomemcache",
-                                                   "node-memcached",
-                                                   "spymemcached-default",
-                                                   "spymemcached-ketama",
-                                                   "twemproxy-default",
-                                                   "mcrouter-ch3",
-                                                   "mcrouter-crc32",
-                                                   "nginx-hash",
-                                                   "nginx-hash-consistent",
-                                                   "perl-cache-memcached",
-                                                   "php-memcached-session",
-                                                   "php-memcache-default",
-                                                   "php-memcache-session",
-                                                   "xmemcached-default",
-                                                   "memjs",
-                                                   "apr-memcache",
-                                                   "memcached-proxy-default",
-                                                   "libketama",
-                                                   "uhashring-default"};
-  const auto at = static_cast<std::size_t>(std::ranges::find(known, profile) - known.begin());
+  constexpr std::string_view known =
+      " ketama libmemcached-default pymemcache-rendezvous python-memcached dalli gomemcache "
+      "node-memcached spymemcached-default spymemcached-ketama twemproxy-default mcrouter-ch3 "
+      "mcrouter-crc32 nginx-hash nginx-hash-consistent perl-cache-memcached php-memcached-session "
+      "php-memcache-default php-memcache-session xmemcached-default memjs apr-memcache "
+      "memcached-proxy-default libketama uhashring-default ";
+  const std::size_t at = std::min(known.find(' ' + std::string(profile) + ' '), known.size());
   return at + (at == known.size() && !profile.starts_with("libmemcached-") ? 1 : 0);
 }
 

@@ -53,26 +53,53 @@ namespace mcds::points {
 
 using Values = std::vector<std::uint64_t>;
 
-// The four words of md5(NAME-GROUP), for as many groups as the client's arithmetic gives to a weight.
-void ketama(const Member& member, const Shares& shares, KeyHash, Values& values);  // libmemcached, in floats
-void ketama_of_libketama(const Member& member, const Shares& shares, KeyHash, Values& values);
-void ketama_of_whalin(const Member& member, const Shares& shares, KeyHash, Values& values);
-void ketama_of_uhashring(const Member& member, const Shares& shares, KeyHash, Values& values);
-void ketama_40(const Member& member, const Shares& shares, KeyHash, Values& values);
+// Return how many groups of points a client's arithmetic gives to a weight.
+using GroupsOf = std::size_t (*)(std::uint32_t weight, const Shares& shares);
+std::size_t groups_of_libmemcached(std::uint32_t weight, const Shares& shares);
+std::size_t groups_of_libketama(std::uint32_t weight, const Shares& shares);
+std::size_t groups_of_whalin(std::uint32_t weight, const Shares& shares);
+std::size_t groups_of_uhashring(std::uint32_t weight, const Shares& shares);
+std::size_t groups_of_hashring(std::uint32_t weight, const Shares& shares);
+std::size_t groups_by_weight(std::uint32_t weight, const Shares& shares);  // 40 per weight
+template <std::size_t groups>
+std::size_t fixed_groups(std::uint32_t, const Shares&) {
+  return groups;
+}
 
+std::string numbered(const std::string& name, std::size_t number);
+
+// The first `words` words of the digest of NAME-GROUP.
+template <GroupsOf groups_of, auto digest_words = key_hash::md5_words, std::size_t words = 4>
+void in_groups(const Member& member, const Shares& shares, KeyHash, Values& values) {
+  const std::size_t groups = groups_of(member.weight, shares);
+  for (std::size_t group = 0; group < groups; ++group) {
+    const auto digest = digest_words(numbered(member.name, group));
+    values.insert(values.end(), digest.begin(), digest.begin() + words);
+  }
+}
+constexpr PointMaker ketama = in_groups<groups_of_libmemcached>;
+constexpr PointMaker ketama_of_libketama = in_groups<groups_of_libketama>;
+constexpr PointMaker ketama_of_whalin = in_groups<groups_of_whalin>;
+constexpr PointMaker ketama_of_uhashring = in_groups<groups_of_uhashring>;
+constexpr PointMaker ketama_40 = in_groups<groups_by_weight>;
 // npm's hashring: four words of this digest; with compatibility 'hash_ring', three words of md5.
 template <auto digest_words>
-void of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values);
-void hash_ring_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values);
+constexpr PointMaker of_hashring = in_groups<groups_of_hashring, digest_words>;
+constexpr PointMaker hash_ring_of_hashring = in_groups<groups_of_hashring, key_hash::md5_words, 3>;
 // npm's hashring 0.0: three words of key_hash::crc32_digits.
-void of_crc32_digits(const Member& member, const Shares& shares, KeyHash, Values& values);
-// AWS's Java client since 1.2.0: ketama_40 with SHA-384.
-void sha384_40(const Member& member, const Shares& shares, KeyHash, Values& values);
+constexpr PointMaker of_crc32_digits = in_groups<groups_of_uhashring, key_hash::crc32_digits, 3>;
+// AWS's Java client since 1.2.0: ketama_40 with SHA-384, without weights.
+constexpr PointMaker sha384_40 = in_groups<fixed_groups<40>, key_hash::sha384_words>;
 
 // hash(NAME-J): 50, 100, or 160 per weight.
-void hash_50(const Member& member, const Shares& shares, KeyHash hash, Values& values);
-void hash_100(const Member& member, const Shares& shares, KeyHash hash, Values& values);
-void hash_160(const Member& member, const Shares& shares, KeyHash hash, Values& values);
+template <std::size_t count, bool by_weight = false>
+void hashed(const Member& member, const Shares&, KeyHash hash, Values& values) {
+  const std::size_t all = by_weight ? count * member.weight : count;
+  for (std::size_t j = 0; j < all; ++j) values.push_back(hash(numbered(member.name, j)));
+}
+constexpr PointMaker hash_50 = hashed<50>;
+constexpr PointMaker hash_100 = hashed<100>;
+constexpr PointMaker hash_160 = hashed<160, true>;
 // npm memcache: hash(NAME, NUL, J), J from 1: 50 per weight.
 void hash_nul_50(const Member& member, const Shares& shares, KeyHash hash, Values& values);
 // libmemcached CONSISTENT: hash_100, but ketama if any weight is above 1.
@@ -89,8 +116,14 @@ void dalli(const Member& member, const Shares& shares, KeyHash, Values& values);
 void enyim_default(const Member& member, const Shares& shares, KeyHash, Values& values);
 void enyimcore_default(const Member& member, const Shares& shares, KeyHash, Values& values);
 // 160 points from the words of the digest of NAME-J. The first FNV digest of the pool starts from 0.
-void enyim_sha1(const Member& member, const Shares& shares, KeyHash, Values& values);
+constexpr PointMaker enyim_sha1 = in_groups<fixed_groups<32>, key_hash::sha1_words, 5>;
 template <std::size_t words, KeyHash hash, KeyHash from_0>
-void enyim_words(const Member& member, const Shares& shares, KeyHash, Values& values);
+void enyim_words(const Member& member, const Shares&, KeyHash, Values& values) {
+  for (std::size_t j = 0; j < 160 / words; ++j) {
+    const auto digest = (member.index == 0 && j == 0 ? from_0 : hash)(numbered(member.name, j));
+    values.push_back(digest & 0xffffffffU);
+    if (words == 2) values.push_back(digest >> 32);
+  }
+}
 
 }  // namespace mcds::points

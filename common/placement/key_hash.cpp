@@ -145,14 +145,6 @@ std::array<std::uint32_t, 3> crc32_digits(std::string_view key) {
   return words;
 }
 
-std::uint64_t first_crc32_digits(std::string_view key) {
-  return crc32_digits(key)[0];
-}
-
-std::uint64_t js_fnv1a_32_signed_order(std::string_view key) {
-  return js_fnv1a_32(key) ^ 0x80000000U;
-}
-
 std::uint64_t siphash13(std::string_view key) {
   SipState state;
   std::uint64_t word = 0;

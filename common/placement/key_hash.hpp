@@ -16,6 +16,11 @@ template <KeyHash hash>
 std::uint64_t bits_16_to_30(std::string_view key) {
   return (hash(key) >> 16) & 0x7fffU;
 }
+// Same hash, ordered as a signed integer of 32 bits.
+template <KeyHash hash>
+std::uint64_t signed_order(std::string_view key) {
+  return hash(key) ^ 0x80000000U;
+}
 // Same hash, with 0 replaced by 1.
 template <KeyHash hash>
 std::uint64_t or_1(std::string_view key) {
@@ -63,7 +68,7 @@ std::uint64_t one_at_a_time(std::string_view key);
 std::u16string utf16_of(std::string_view utf8);
 // npm's hashring 0.0: three groups of four digits of the CRC-32 as a decimal number.
 std::array<std::uint32_t, 3> crc32_digits(std::string_view key);
-std::uint64_t first_crc32_digits(std::string_view key);
+constexpr KeyHash first_crc32_digits = first_word<crc32_digits>;
 
 // The units that a client hashes: bytes, bytes through a signed char (0x80… becomes 0xffffff80…), or UTF-16
 // code units.
@@ -116,9 +121,9 @@ constexpr KeyHash fnv1a_15_signed_or_1 = or_1<bits_16_to_30<fnv1a_32_signed>>;
 constexpr KeyHash fnv1_64_low_signed = fnv1<Units::signed_bytes, fnv_start_low, fnv_prime_low>;
 constexpr KeyHash fnv1a_64_low_signed = fnv1a<Units::signed_bytes, fnv_start_low, fnv_prime_low>;
 
-std::uint64_t murmur2(std::string_view key);                // libmemcached's seed
-std::uint64_t murmur3(std::string_view key);                // x86_32, seed 0
-std::uint64_t murmur3_signed_order(std::string_view key);   // ordered as a signed integer
+std::uint64_t murmur2(std::string_view key);  // libmemcached's seed
+std::uint64_t murmur3(std::string_view key);  // x86_32, seed 0
+constexpr KeyHash murmur3_signed_order = signed_order<murmur3>;
 std::uint64_t murmur3_length_seeded(std::string_view key);  // libmemcached's seed
 std::uint64_t murmur3_of_emcache(std::string_view key);     // x64_128; four bytes combined with their signs
 std::uint64_t murmur64a(std::string_view key);              // mcrouter's seed
@@ -145,7 +150,7 @@ constexpr KeyHash java_fnv1a_64 = fnv1a<Units::utf16, fnv_start_low, fnv_prime_l
 // npm memcache: FNV-1a 32 multiplied in doubles, which lose the lowest bits of the product. The second orders
 // values as signed integers.
 std::uint64_t js_fnv1a_32(std::string_view key);
-std::uint64_t js_fnv1a_32_signed_order(std::string_view key);
+constexpr KeyHash js_fnv1a_32_signed_order = signed_order<js_fnv1a_32>;
 
 // Functions that the point makers need too.
 std::uint32_t crc32_continued(std::uint32_t crc, std::string_view bytes);

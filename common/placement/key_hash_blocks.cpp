@@ -157,9 +157,6 @@ std::uint64_t murmur2(std::string_view key) {
 std::uint64_t murmur3(std::string_view key) {
   return murmur3_seeded(key, 0);
 }
-std::uint64_t murmur3_signed_order(std::string_view key) {
-  return murmur3(key) ^ 0x80000000U;
-}
 std::uint64_t murmur3_length_seeded(std::string_view key) {
   return murmur3_seeded(key, length_seed(key));
 }

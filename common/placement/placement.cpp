@@ -255,8 +255,7 @@ std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool p
     return std::make_shared<ProfilePlacement>(profile, std::move(pool), options);
   if (options.routes == nullptr)
     throw InvalidInput("the profile mcrouter-routes needs --servers-from mcrouter:FILE");
-  return make_routed_placement(
-      std::move(pool), std::make_shared<const Routes>(options.routes->for_operation(options.operation)));
+  return make_routed_placement(std::move(pool), options.routes, options.operation);
 }
 
 namespace {

@@ -10,7 +10,7 @@
 namespace mcds {
 class AskedClient;
 class Continuum;
-class Routes;
+struct Routes;
 
 // Lookups of names and addresses, for the few clients that hash what a name resolves to. An unset member
 // resolves nothing. It also has a login, which one client hashes with each server.

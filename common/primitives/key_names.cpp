@@ -105,50 +105,39 @@ std::optional<View> take_part(View& text) {
   return part;
 }
 
-bool take_number(View& text) {
-  View rest = text;
-  const auto part = take_part(rest);
-  if (!part || !is_number(*part)) return false;
-  text = rest;
-  return true;
+bool fits(View part, View wanted) {
+  if (wanted == "#") return is_number(part);
+  if (wanted == "@") return is_identifier(part);
+  return wanted == "*" || wanted == part;
 }
 
-bool take_word(View& text, View word) {
+// Removes the last parts of `text` if they are these: words, `#` for a number, `@` for an identifier and `*`
+// for anything.
+bool take_end(View& text, View parts) {
   View rest = text;
-  if (take_part(rest) != word) return false;
-  text = rest;
-  return true;
-}
-
-bool take_segment(View& text) {
-  View rest = text;
-  const auto id = take_part(rest);
-  if (!id || !is_identifier(*id) || !take_word(rest, "s")) return false;
+  const std::size_t colon = parts.rfind(':');
+  const auto last = take_part(rest);
+  if (!last || !fits(*last, colon == View::npos ? parts : parts.substr(colon + 1))) return false;
+  if (colon != View::npos && !take_end(rest, parts.substr(0, colon))) return false;
   text = rest;
   return true;
 }
 
 // Removes the parts after the name. Returns true if the key is the root.
 bool take_element_parts(View& name) {
-  // The colons of an element are encoded.
-  if (View rest = name; take_part(rest) && take_word(rest, "v")) {
-    name = rest;
-    return false;
-  }
-  View shard = name;
-  const bool segment = take_segment(shard);
-  View index = shard;
-  const bool is_shard = take_number(index) && take_word(index, "i");
-  if (!is_shard && !take_word(index = shard, "i")) return false;
+  if (take_end(name, "v:*")) return false;  // the colons of an element are encoded
+  View index = name;
+  const bool is_segment = take_end(index, "s:@"), is_shard = take_end(index, "i:#");
+  if (!is_shard && !take_end(index, "i")) return false;
   name = index;
-  return !is_shard && !segment;
+  return !is_shard && !is_segment;
 }
 
 bool take_log_parts(View& name) {
-  if (take_word(name, "conf")) return true;
+  if (take_end(name, "conf")) return true;
   View rest = name;
   if (!take_part(rest)) return false;  // the chunk, or the directory
-  take_word(rest, "dir");
+  take_end(rest, "dir");
   if (const auto shape = take_part(rest); shape && shape->find('x') != View::npos) name = rest;
   return false;
 }
@@ -168,7 +157,7 @@ bool take_period(View& text) {
 
 // Removes <T>:<p> and returns true, or removes <T>:<p>:<id> and returns false, from visitors:<name>:….
 bool take_visitor_parts(View& name) {
-  if (take_word(name, "conf")) return false;
+  if (take_end(name, "conf")) return false;
   if (take_period(name)) return true;
   View rest = name;
   if (take_part(rest) && take_period(rest)) name = rest;
@@ -177,24 +166,16 @@ bool take_visitor_parts(View& name) {
 
 bool take_parts(View structure, View& name) {
   if (structure == "lock") {
-    const bool fence = take_word(name, "fence");
-    View slot = name;
-    if (take_number(slot) && take_word(slot, "slot")) name = slot;
-    return !fence;
+    const bool is_fence = take_end(name, "fence");
+    take_end(name, "slot:#");
+    return !is_fence;
   }
-  if (structure == "array") return !take_segment(name);
+  if (structure == "array") return !take_end(name, "s:@");
   if (structure == "eventlog") return take_log_parts(name);
   if (structure == "table" || structure == "hash") return take_element_parts(name);
   if (structure == "cachetag") return false;
-  if (structure == "cache") return !take_word(name, "rebuild");
-  if (structure == "counter") {
-    View rest = name;
-    // The window comes last, after the period.
-    if (!take_number(rest)) return true;
-    if (!take_number(rest) || !take_word(rest, "limit")) return true;
-    name = rest;
-    return false;
-  }
+  if (structure == "cache") return !take_end(name, "rebuild");
+  if (structure == "counter") return !take_end(name, "limit:#:#");
   return take_visitor_parts(name);
 }
 
@@ -214,14 +195,14 @@ bool take_further_part(View& text) {
 
 // Removes from `text` the suffix that makes it a part of another key. Returns false if there is none.
 bool take_own_part(View structure, View& text) {
-  if (structure == "lock") return take_word(text, "fence");
-  if (structure == "array") return take_segment(text);
+  if (structure == "lock") return take_end(text, "fence");
+  if (structure == "array") return take_end(text, "s:@");
   if (structure == "eventlog") return take_further_part(text);
   if (structure != "table" && structure != "hash") return false;
   View journal = text;
-  if (!take_segment(journal)) return false;
+  if (!take_end(journal, "s:@")) return false;
   View index = journal;
-  take_number(index);
+  take_end(index, "#");
   if (!index.ends_with(":i")) return false;
   text = journal;
   return true;

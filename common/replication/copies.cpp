@@ -29,10 +29,6 @@ CopyReplies execute_copies(const Context& context, std::span<const Request> requ
   return {context.cluster.execute(to_copies(context, requests)), context.copies};
 }
 
-std::vector<Reply> execute_copies(const Context& context, const Request& request) {
-  return execute_copies(context, std::span(&request, 1)).take_all();
-}
-
 Request read_of_copy(const Context& context, std::string key, bool with_age) {
   if (has_single_copy(context.copies)) return Request::get(std::move(key));
   return with_age ? Request::probe(std::move(key), 0) : Request::gets(std::move(key));
@@ -40,15 +36,6 @@ Request read_of_copy(const Context& context, std::string key, bool with_age) {
 
 CopyOutcome copy_outcome(const Context& context, const Reply& reply) {
   return {.server = reply.server, .failure = attempt([&] { expect(context.cluster, reply); }).failure()};
-}
-
-std::optional<Failure> failure_of_all(std::span<const std::optional<Failure>> copies) {
-  const std::optional<Failure>* reported = nullptr;
-  for (const auto& failure : copies) {
-    if (!failure) return std::nullopt;
-    if (reported == nullptr || failure->code() == ErrorCode::unknown_outcome) reported = &failure;
-  }
-  return reported == nullptr ? std::nullopt : *reported;
 }
 
 }  // namespace mcds

@@ -33,7 +33,6 @@ class CopyReplies {
   std::span<const Reply> operator[](std::size_t request) const {
     return std::span(replies_).subspan(request * copies_, copies_);
   }
-  std::vector<Reply> take_all() && { return std::move(replies_); }
 
  private:
   std::vector<Reply> replies_;
@@ -44,7 +43,6 @@ class CopyReplies {
 std::vector<Request> to_copies(const Context& context, std::span<const Request> requests);
 // Sends all requests as one batch.
 CopyReplies execute_copies(const Context& context, std::span<const Request> requests);
-std::vector<Reply> execute_copies(const Context& context, const Request& request);
 
 // Returns the request that reads one copy with its cas token, and with `with_age` its remaining ttl. A single
 // copy is read by a plain get: its reader does not write it, and some other servers have no gets.
@@ -52,9 +50,5 @@ Request read_of_copy(const Context& context, std::string key, bool with_age = fa
 
 // Returns the outcome of one copy, with the failure of `reply` if it has one.
 CopyOutcome copy_outcome(const Context& context, const Reply& reply);
-
-// Returns the failure that decides a write's outcome, or nullopt if any copy was written. An unknown outcome
-// takes precedence over other failures.
-std::optional<Failure> failure_of_all(std::span<const std::optional<Failure>> copies);
 
 }  // namespace mcds

@@ -52,14 +52,6 @@ class PerCopyResults {
   auto begin() const { return results_.begin(); }
   auto end() const { return results_.end(); }
 
-  // Returns the results of `make` for the values, and the failures unchanged.
-  template <typename Make>
-  auto mapped(const Make& make) const {
-    std::vector<Result<std::invoke_result_t<const Make&, const T&>>> made;
-    for (const Result<T>& one : results_) made.push_back(attempt([&] { return make(one.value()); }));
-    return PerCopyResults<std::invoke_result_t<const Make&, const T&>>(std::move(made));
-  }
-
   // Returns how many copies have a value that passes the test.
   template <typename Test>
   std::size_t count(const Test& test) const {
@@ -74,21 +66,20 @@ class PerCopyResults {
     return count(test) != 0;
   }
 
-  std::vector<std::optional<Failure>> failures() const {
-    std::vector<std::optional<Failure>> failures;
-    for (const Result<T>& one : results_) failures.push_back(one.failure());
-    return failures;
-  }
-
  private:
   std::vector<Result<T>> results_;
 };
 
-// Throws if no copy succeeded.
+// Throws if no copy succeeded. An unknown outcome takes precedence over other failures.
 template <typename T>
 PerCopyResults<T> expect_any(PerCopyResults<T> results) {
-  if (const auto failure = failure_of_all(results.failures())) raise(*failure);
-  return results;
+  const Failure* reported = nullptr;
+  for (const Result<T>& one : results) {
+    if (!one.failure()) return results;
+    if (reported == nullptr || one.failure()->code() == ErrorCode::unknown_outcome)
+      reported = &*one.failure();
+  }
+  raise(*reported);
 }
 
 // Returns the values. Throws if any copy failed.

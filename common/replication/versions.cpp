@@ -227,10 +227,7 @@ void Versions::take(VersionedCopy& copy, Reply&& reply) const {
 
 void Versions::put_request(const VersionedWrite& write, const VersionedCopy& copy,
                            std::vector<Request>& batch) const {
-  if (copy.found && copy.cas.value == 0) {
-    throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
-                     context_.cluster.address_of(copy.server));
-  }
+  if (copy.found) expect_cas(context_.cluster, copy.server, copy.cas);
   Request& request = batch.emplace_back();
   request.op = copy.found ? Op::cas : Op::add;
   request.key = write.item->key;
@@ -279,20 +276,20 @@ void Versions::remove(std::span<VersionedRemoval> removals) const {
 }
 
 void Versions::write(std::span<VersionedWrite> writes) const {
-  finish_write(Writing(writes));
+  finish_write({.writes = writes});
 }
 
 Versions::Writing Versions::begin_write(std::span<VersionedWrite> writes) const {
-  Writing writing(writes);
+  Writing writing{.writes = writes};
   std::vector<Request> batch = due(writing);
-  if (!batch.empty()) writing.replies_ = context_.cluster.begin(std::move(batch));
+  if (!batch.empty()) writing.replies = context_.cluster.begin(std::move(batch));
   return writing;
 }
 
 void Versions::finish_write(Writing writing) const {
-  if (writing.replies_ != nullptr) take_written(writing, writing.replies_->finish());
+  if (writing.replies != nullptr) take_written(writing, writing.replies->finish());
   for (auto batch = due(writing); !batch.empty(); batch = due(writing)) {
-    back_off(context_, writing.round_ - 1);
+    back_off(context_, writing.round - 1);
     take_written(writing, context_.cluster.execute(batch));
   }
 }
@@ -327,21 +324,21 @@ std::vector<std::size_t> Versions::unseen(std::span<const VersionedWrite> writes
 
 std::vector<Request> Versions::due(Writing& writing) const {
   std::vector<Request> batch;
-  if (writing.round_ == 0) batch.reserve(writing.writes_.size() * context_.copies);
-  writing.sent_.clear();
-  for (VersionedWrite& write : writing.writes_) {
+  if (writing.round == 0) batch.reserve(writing.writes.size() * context_.copies);
+  writing.sent.clear();
+  for (VersionedWrite& write : writing.writes) {
     if (write.misread) continue;
     write.blocked = false;
     for (VersionedCopy& copy : write.item->copies) {
-      if (is_due(write, copy, writing.round_ == max_rounds)) {
+      if (is_due(write, copy, writing.round == max_rounds)) {
         const auto put = attempt([&] { put_request(write, copy, batch); });
         copy.failure = put.failure();
-        if (!copy.failure) writing.sent_.push_back({&write, &copy});
+        if (!copy.failure) writing.sent.push_back({&write, &copy});
       }
       if (write.only_first && !copy.failure) break;
     }
   }
-  ++writing.round_;
+  ++writing.round;
   return batch;
 }
 
@@ -349,7 +346,7 @@ void Versions::take_written(Writing& writing, std::span<const Reply> replies) co
   std::vector<Request> again;
   std::vector<VersionedCopy*> superseded;
   for (std::size_t i = 0; i < replies.size(); ++i) {
-    const auto& [write, copy] = writing.sent_[i];
+    const auto& [write, copy] = writing.sent[i];
     // An add to a copy that was assumed empty is refused if something is there. Then the other copies hold
     // version 1 of the value, which any other version outvotes. The caller reads all copies and writes again
     // above what they hold, from version 2^20 if nothing is held and an unread copy does not answer.

@@ -138,7 +138,17 @@ class Versions {
   void write(std::span<VersionedWrite> writes) const;
   // begin_write() sends what each copy needs, and finish_write() waits for the replies. The writes and items
   // must stay in place in between.
-  class Writing;
+  // If a Writing is dropped, its requests may still be applied.
+  struct Writing {
+    struct Sent {
+      VersionedWrite* write;
+      VersionedCopy* copy;
+    };
+    std::span<VersionedWrite> writes;
+    int round = 0;
+    std::vector<Sent> sent = {};
+    std::unique_ptr<Pending> replies = {};  // to `sent`
+  };
   Writing begin_write(std::span<VersionedWrite> writes) const;
   void finish_write(Writing writing) const;
   void remove(std::span<VersionedRemoval> removals) const;
@@ -166,23 +176,6 @@ class Versions {
   void take_written(Writing& writing, std::span<const Reply> replies) const;
 
   Context context_;
-};
-
-// A write whose requests were sent. If it is dropped, they may still be applied.
-class Versions::Writing {
- public:
-  explicit Writing(std::span<VersionedWrite> writes) : writes_(writes) {}
-
- private:
-  friend class Versions;
-  struct Sent {
-    VersionedWrite* write;
-    VersionedCopy* copy;
-  };
-  std::span<VersionedWrite> writes_;
-  int round_ = 0;
-  std::vector<Sent> sent_;
-  std::unique_ptr<Pending> replies_;  // to sent_
 };
 
 }  // namespace mcds

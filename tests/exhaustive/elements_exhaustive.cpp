@@ -238,7 +238,7 @@ class User {
     std::vector<JournalContents> roots;
     std::vector<std::string> keys = elements_.index_keys();
     std::reverse(keys.begin(), keys.end());
-    auto reader = JournalReader::read(context_, keys, JournalReader::RootRead::to_compare);
+    JournalReader reader(context_, keys, JournalReader::RootRead::to_compare);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (!reader.found(i)) continue;
       if (mistake_ == Mistake::drop_without_comparing)
@@ -250,7 +250,8 @@ class User {
   }
 
   ElementResult remove_without_trace() {
-    const auto replies = execute_copies(context_, Request::remove(elements_.key_of(name_)));
+    const auto replies =
+        context_.cluster.execute(to_copies(context_, std::array{Request::remove(elements_.key_of(name_))}));
     ElementResult result;
     for (const Reply& reply : replies) result.yes = result.yes || reply.outcome == Outcome::deleted;
     if (!result.yes) expect(context_.cluster, exhaustive::representative_reply(replies));

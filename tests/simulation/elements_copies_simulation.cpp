@@ -86,7 +86,8 @@ class Writer {
   ElementResult removed(const std::string& name) {
     if (mistake_ == Mistake::none) return elements_.remove(std::span(&name, 1)).front();
     ElementResult result;
-    for (const Reply& reply : execute_copies(context_, Request::remove(elements_.key_of(name))))
+    for (const Reply& reply :
+         context_.cluster.execute(to_copies(context_, std::array{Request::remove(elements_.key_of(name))})))
       result.copies.push_back(copy_outcome(context_, reply));
     return result;
   }

@@ -33,7 +33,7 @@ EXIT_EXCEPTIONS = ("common/base/process.cpp", "common/cluster/keys/live.cpp",
                    "common/cluster/libmemcached/library.cpp")
 # The library reads all JSON in one place, behind json_fault; as a tree, which rewrites numbers, only settings of other programs.
 JSON_USERS = {"nlohmann/json.hpp": {"common/base/json_reader.cpp", "common/placement/mcrouter/json_tree.hpp"},
-              "common/placement/mcrouter/json_tree.hpp": {"common/placement/mcrouter/builder.hpp", "common/placement/mcrouter/json_tree.cpp",
+              "common/placement/mcrouter/json_tree.hpp": {"common/placement/mcrouter/config.cpp", "common/placement/mcrouter/json_tree.cpp",
                                                           "common/placement/pools/applications.cpp", "common/placement/pools/files.cpp"}}
 # Comments use the field's terms and have a subject: tombstone, incarnation, repair, unknown outcome; "a client that…".
 FORBIDDEN_WORDS = re.compile(r"\b(?:told|heard|whoever|rival|anew|in vain|in doubt|doubt|heal|vouch|perhaps|relied upon|taken for|so many|"

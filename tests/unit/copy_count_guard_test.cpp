@@ -97,7 +97,8 @@ ErrorCode create_in_two(GuardWorld& world, const std::function<void()>& meanwhil
   const Context context = world.with(2);
   CopyCountGuard guard(context, "table", "jobs", "");
   guard.check();
-  for (const Reply& reply : execute_copies(context, Request::add(guard.key(), "mine", Exptime::never())))
+  for (const Reply& reply : context.cluster.execute(
+           to_copies(context, std::array{Request::add(guard.key(), "mine", Exptime::never())})))
     CHECK(reply.outcome == Outcome::stored);
   meanwhile();
   const auto failure = attempt([&] { guard.confirm_creation(undo); }).failure();

@@ -170,7 +170,8 @@ TEST_CASE(
                 {"new", "1"}, {"b", "2"},    {"c", "1"}};
   CHECK(world.fetched() == all);
   for (const auto& [name, value] : all) {
-    for (const Reply& reply : execute_copies(world.context, Request::get(world.elements.key_of(name))))
+    for (const Reply& reply : world.context.cluster.execute(
+             to_copies(world.context, std::array{Request::get(world.elements.key_of(name))})))
       CHECK(reply.value == value);
   }
 }
@@ -205,7 +206,8 @@ TEST_CASE(
     CAPTURE(name);
     // While the first copy still exists, it is known that the element existed.
     CHECK(created[i++] == (name.starts_with("removed") || name.ends_with('0')));
-    for (const Reply& reply : execute_copies(world.context, Request::get(world.elements.key_of(name))))
+    for (const Reply& reply : world.context.cluster.execute(
+             to_copies(world.context, std::array{Request::get(world.elements.key_of(name))})))
       CHECK(reply.value == "2");
   }
   world.set({{"new", "1"}});

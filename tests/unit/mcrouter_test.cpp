@@ -175,9 +175,7 @@ TEST_CASE("mcrouter: operations that go different ways are distinguished, or ref
   const PoolFile file = file_of(route);
   CHECK_THROWS_AS(placement_of(file)->owners_of("k"), InvalidInput);
   const auto asked = [&](Operation operation) {
-    return owners(
-        *make_routed_placement(file.pool, std::make_shared<Routes>(file.routes->for_operation(operation))),
-        "k");
+    return owners(*make_routed_placement(file.pool, file.routes, operation), "k");
   };
   CHECK(asked(Operation::get) == "one: c");
   CHECK(asked(Operation::set) == "one: a" + std::to_string(ch3("k", 3) + 1));

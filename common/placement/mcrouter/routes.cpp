@@ -41,15 +41,15 @@ std::string replica_key(std::string_view key, std::size_t number) {
   return std::string(key.substr(0, stop)) + "::" + std::to_string(number) + std::string(key.substr(stop));
 }
 
-}  // namespace
-
 // Follows the routes for one key.
 class RouteWalk {
  public:
-  RouteWalk(const Routes& routes, const std::vector<bool>* down) : routes_(routes), down_(down) {}
+  // `down` marks the servers that are dead; null: none is.
+  RouteWalk(const Routes& routes, Operation operation, const std::vector<bool>* down = nullptr)
+      : routes_(routes), operation_(operation), down_(down) {}
 
   Owners follow(std::size_t index, std::string_view key) {
-    const Route& route = routes_.routes_[index];
+    const Route& route = routes_.routes[index];
     switch (route.kind) {
       case Route::Kind::server: return at_server(route.server, key);
       case Route::Kind::hash: return follow(route.children[choose(route, key)], key);
@@ -100,7 +100,7 @@ class RouteWalk {
 
   Owners several(const Route& route, std::string_view key) {
     Owners result{policy_of(route), {}};
-    const bool first_only = route.kind == Route::Kind::miss_failover && routes_.operation_ == Operation::set;
+    const bool first_only = route.kind == Route::Kind::miss_failover && operation_ == Operation::set;
     if (down_ != nullptr && !route.ordered)
       throw InvalidInput(
           "the failover_policy of this FailoverRoute chooses the next server by past failures, so it cannot "
@@ -135,7 +135,7 @@ class RouteWalk {
   }
 
   Owners by_operation(const Route& route, std::string_view key) {
-    switch (routes_.operation_) {
+    switch (operation_) {
       case Operation::get: return follow(route.children[0], key);
       case Operation::set: return follow(route.children[1], key);
       case Operation::remove: return follow(route.children[2], key);
@@ -167,51 +167,41 @@ class RouteWalk {
   }
 
   const Routes& routes_;
+  Operation operation_;
   const std::vector<bool>* down_;
   std::optional<std::uint64_t> hash_;
 };
 
-Owners Routes::owners_of(std::string_view key) const {
-  const std::string_view prefix = routing_prefix(key);
-  const bool known =
-      aliases_.empty() || prefix.empty() || std::ranges::find(aliases_, prefix) != aliases_.end();
-  if (!known)
-    throw InvalidInput("the key names the route " + std::string(prefix) + ": choose it by FILE#" +
-                       std::string(prefix));
-  Owners owners = RouteWalk(*this, nullptr).follow(root_, key.substr(prefix.size()));
-  for (Owner& owner : owners.list) {
-    if (owner.wire_key == key) owner.wire_key.clear();
-  }
-  return owners;
-}
-
-std::uint64_t Routes::hash_of(std::string_view key) const {
-  RouteWalk walk(*this, nullptr);
-  const std::string_view text = key.substr(routing_prefix(key).size());
-  static_cast<void>(walk.follow(root_, text));
-  return walk.hash().value_or(RouteHash().hash_of(hashed_part(text)));
-}
-
-std::optional<std::size_t> Routes::server_of_when_down(std::string_view key,
-                                                       const std::vector<bool>& down) const {
-  const Owners owners = RouteWalk(*this, &down).follow(root_, key.substr(routing_prefix(key).size()));
-  return owners.list.empty() ? std::nullopt : std::optional(owners.list.front().server);
-}
-
-namespace {
-
 class RoutedPlacement final : public Placement {
  public:
-  RoutedPlacement(Pool pool, std::shared_ptr<const Routes> routes)
-      : pool_(std::move(pool)), routes_(std::move(routes)) {}
+  RoutedPlacement(Pool pool, std::shared_ptr<const Routes> routes, Operation operation)
+      : pool_(std::move(pool)), routes_(std::move(routes)), operation_(operation) {}
 
   const Pool& pool() const override { return pool_; }
   std::string_view profile() const override { return "mcrouter-routes"; }
-  std::uint64_t hash_of(std::string_view key) const override { return routes_->hash_of(key); }
   std::size_t server_of(std::string_view key) const override { return owners_of(key).list.front().server; }
   bool replicates() const override { return true; }
   bool has_plain_owners() const override { return false; }
-  Owners owners_of(std::string_view key) const override { return routes_->owners_of(key); }
+
+  std::uint64_t hash_of(std::string_view key) const override {
+    RouteWalk walk(*routes_, operation_);
+    const std::string_view text = key.substr(routing_prefix(key).size());
+    static_cast<void>(walk.follow(routes_->root, text));
+    return walk.hash().value_or(RouteHash().hash_of(hashed_part(text)));
+  }
+
+  Owners owners_of(std::string_view key) const override {
+    const std::string_view prefix = routing_prefix(key);
+    const auto& aliases = routes_->aliases;
+    if (!aliases.empty() && !prefix.empty() && std::ranges::find(aliases, prefix) == aliases.end())
+      throw InvalidInput("the key names the route " + std::string(prefix) + ": choose it by FILE#" +
+                         std::string(prefix));
+    Owners owners = RouteWalk(*routes_, operation_).follow(routes_->root, key.substr(prefix.size()));
+    for (Owner& owner : owners.list) {
+      if (owner.wire_key == key) owner.wire_key.clear();
+    }
+    return owners;
+  }
 
   std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const override {
     std::vector<std::size_t> servers;
@@ -223,18 +213,22 @@ class RoutedPlacement final : public Placement {
 
   std::optional<std::size_t> server_of_when_down(std::string_view key,
                                                  const std::vector<bool>& down) const override {
-    return routes_->server_of_when_down(key, down);
+    RouteWalk walk(*routes_, operation_, &down);
+    const Owners owners = walk.follow(routes_->root, key.substr(routing_prefix(key).size()));
+    return owners.list.empty() ? std::nullopt : std::optional(owners.list.front().server);
   }
 
  private:
   Pool pool_;
   std::shared_ptr<const Routes> routes_;
+  Operation operation_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Placement> make_routed_placement(Pool pool, std::shared_ptr<const Routes> routes) {
-  return std::make_shared<RoutedPlacement>(std::move(pool), std::move(routes));
+std::shared_ptr<const Placement> make_routed_placement(Pool pool, std::shared_ptr<const Routes> routes,
+                                                       Operation operation) {
+  return std::make_shared<RoutedPlacement>(std::move(pool), std::move(routes), operation);
 }
 
 }  // namespace mcds

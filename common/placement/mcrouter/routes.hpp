@@ -65,34 +65,16 @@ struct Route {
   bool ordered = true;                       // failover: in the order of the children
 };
 
-class Routes {
- public:
-  // `root` and all children are indexes into `routes`; servers are those of the pool. `aliases` are the
-  // routing prefixes that lead here; empty: all prefixes.
-  Routes(std::vector<Route> routes, std::size_t root, std::vector<std::string> aliases)
-      : routes_(std::move(routes)), root_(root), aliases_(std::move(aliases)) {}
-
-  Routes for_operation(Operation operation) const {
-    Routes other = *this;
-    other.operation_ = operation;
-    return other;
-  }
-
-  // Throws InvalidInput if no server has the key, or if reads and writes differ with Operation::any.
-  Owners owners_of(std::string_view key) const;
-  std::uint64_t hash_of(std::string_view key) const;
-  // Returns the server used while those in `down` are dead, or nullopt if there is none.
-  std::optional<std::size_t> server_of_when_down(std::string_view key, const std::vector<bool>& down) const;
-
- private:
-  friend class RouteWalk;
-  std::vector<Route> routes_;
-  std::size_t root_;
-  std::vector<std::string> aliases_;
-  Operation operation_ = Operation::any;
+// The routes of one configuration. Servers are those of its pool.
+struct Routes {
+  std::vector<Route> routes;
+  std::size_t root;                  // an index into `routes`, like all children
+  std::vector<std::string> aliases;  // the routing prefixes that lead here; empty: all prefixes
 };
 
-// Returns a placement by these routes; their servers are indexes into `pool`.
-std::shared_ptr<const Placement> make_routed_placement(Pool pool, std::shared_ptr<const Routes> routes);
+// Returns a placement by these routes; their servers are indexes into `pool`. Its functions throw
+// InvalidInput if no server has the key, or if reads and writes differ with Operation::any.
+std::shared_ptr<const Placement> make_routed_placement(Pool pool, std::shared_ptr<const Routes> routes,
+                                                       Operation operation);
 
 }  // namespace mcds

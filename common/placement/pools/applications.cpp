@@ -278,7 +278,7 @@ std::string oslo_profile(const OsloSection& section) {
 }  // namespace
 
 PoolFile parse_dsn(std::string_view text) {
-  PoolFile file{.pool = {}, .profile = "php-memcached-ketama-compatible", .hash_tag = ""};
+  PoolFile file{.profile = "php-memcached-ketama-compatible"};
   std::vector<std::string> entries;
   for (const auto dsn : entries_of(text, " \t\n")) read_dsn(dsn, entries, file);
   file.pool = servers_of(entries, "the DSN has no server");
@@ -286,7 +286,7 @@ PoolFile parse_dsn(std::string_view text) {
 }
 
 PoolFile parse_dalli(std::string_view text) {
-  PoolFile file{.pool = {}, .profile = "dalli", .hash_tag = ""};
+  PoolFile file{.profile = "dalli"};
   std::vector<std::string> entries;
   for (const auto server : entries_of(text, ",")) entries.push_back(dalli_entry(server, file));
   file.pool = servers_of(entries, "the list has no server");
@@ -306,9 +306,7 @@ PoolFile parse_django(std::string_view json, std::string_view wanted) {
   }
   const JsonNode* given = member_of(*cache, "OPTIONS");
   const JsonNode options = given == nullptr ? JsonNode() : *given;
-  PoolFile file{.pool = {},
-                .profile = django_profile(string_at(*cache, "BACKEND"), options),
-                .hash_tag = "",
+  PoolFile file{.profile = django_profile(string_at(*cache, "BACKEND"), options),
                 .user = string_at(options, "username"),
                 .password = string_at(options, "password")};
   const JsonNode* location = member_of(*cache, "LOCATION");
@@ -336,12 +334,11 @@ PoolFile parse_oslo(std::string_view ini, std::string_view wanted) {
                             joined(sections, ", ", &OsloSection::name) + " (write FILE#SECTION)");
   const OsloSection& section = named == sections.end() ? sections.front() : *named;
   const bool swift = section.swift || section.name == "memcache";
-  PoolFile file{.pool = {}, .profile = swift ? "swift" : oslo_profile(section), .hash_tag = ""};
+  PoolFile file{
+      .profile = swift ? "swift" : oslo_profile(section), .user = section.user, .password = section.password};
   std::vector<std::string> entries;
   for (const std::string& server : section.servers) entries.push_back((section.tls ? "tls://" : "") + server);
   file.pool = servers_of(entries, "the section has no servers");
-  file.user = section.user;
-  file.password = section.password;
   return file;
 }
 

@@ -20,26 +20,6 @@ Failure too_much(const std::string& what) {
   return {ErrorCode::configuration, "the YAML " + what + "; is this a pool file?"};
 }
 
-// libyaml spends time and memory on any input, so too deep or long texts are refused event by event.
-void check_size(std::string_view text) {
-  yaml_parser_t parser;
-  if (yaml_parser_initialize(&parser) == 0) throw Failure(ErrorCode::system, "no memory for the YAML parser");
-  const std::unique_ptr<yaml_parser_t, decltype(&yaml_parser_delete)> owner(&parser, yaml_parser_delete);
-  yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text.data()), text.size());
-  int depth = 0;
-  for (std::size_t events = 0;; ++events) {
-    yaml_event_t event;
-    if (yaml_parser_parse(&parser, &event) == 0) return;  // the loader reports where
-    const yaml_event_type_t type = event.type;
-    yaml_event_delete(&event);
-    if (type == YAML_STREAM_END_EVENT || type == YAML_NO_EVENT) return;
-    if (type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT) ++depth;
-    if (type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT) --depth;
-    if (depth > deepest) throw too_much("nests too deep");
-    if (events > max_nodes) throw too_much("is too large");
-  }
-}
-
 struct Parser {
   yaml_parser_t parser;
   yaml_document_t document;
@@ -49,7 +29,6 @@ struct Parser {
     if (yaml_parser_initialize(&parser) == 0)
       throw Failure(ErrorCode::system, "no memory for the YAML parser");
     yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text.data()), text.size());
-    loaded = yaml_parser_load(&parser, &document) != 0;
   }
   ~Parser() {
     if (loaded) yaml_document_delete(&document);
@@ -58,6 +37,23 @@ struct Parser {
   Parser(const Parser&) = delete;
   Parser& operator=(const Parser&) = delete;
 };
+
+// libyaml spends time and memory on any input, so too deep or long texts are refused event by event.
+void check_size(std::string_view text) {
+  Parser events_of(text);
+  int depth = 0;
+  for (std::size_t events = 0;; ++events) {
+    yaml_event_t event;
+    if (yaml_parser_parse(&events_of.parser, &event) == 0) return;  // the loader reports where
+    const yaml_event_type_t type = event.type;
+    yaml_event_delete(&event);
+    if (type == YAML_STREAM_END_EVENT || type == YAML_NO_EVENT) return;
+    if (type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT) ++depth;
+    if (type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT) --depth;
+    if (depth > deepest) throw too_much("nests too deep");
+    if (events > max_nodes) throw too_much("is too large");
+  }
+}
 
 struct Budget {
   std::size_t nodes = max_nodes;
@@ -96,6 +92,7 @@ JsonNode convert(yaml_document_t& document, const yaml_node_t& node, int depth, 
 JsonNode parse_yaml(std::string_view text) {
   check_size(text);
   Parser parser(text);
+  parser.loaded = yaml_parser_load(&parser.parser, &parser.document) != 0;
   if (!parser.loaded) {
     throw Failure(ErrorCode::configuration,
                   "invalid YAML at line " + std::to_string(parser.parser.problem_mark.line + 1));
@@ -261,7 +258,7 @@ PoolFile parse_json_servers(std::string_view json, std::string_view pointer) {
     entries.push_back({std::string(server), std::string(server)});
   for (const JsonNode& server : elements_of(list)) entries.push_back(json_entry(server));
   if (entries.empty()) throw bad_configuration("the JSON has no array of servers; write FILE#/PATH/TO/ARRAY");
-  return {pool_of(entries, "HOST:PORT"), "", ""};
+  return {pool_of(entries, "HOST:PORT")};
 }
 
 PoolFile parse_libketama(std::string_view text) {
@@ -282,7 +279,7 @@ PoolFile parse_libketama(std::string_view text) {
       throw bad_configuration("libketama needs HOST:PORT of at most 22 bytes and a memory above 0, not " +
                               in_quotes(line));
   }
-  return {pool_of(entries, "HOST:PORT with a memory of at most 100000"), "libketama", ""};
+  return {pool_of(entries, "HOST:PORT with a memory of at most 100000"), "libketama"};
 }
 
 PoolFile parse_elasticache(std::string_view text) {
@@ -300,7 +297,7 @@ PoolFile parse_elasticache(std::string_view text) {
         discovered_server(std::string(entry.substr(0, first)), entry.substr(second + 1), entry));
   }
   if (servers.empty()) throw Failure(ErrorCode::refused, "the endpoint sent a configuration without servers");
-  return {std::move(servers), "", ""};
+  return {std::move(servers)};
 }
 
 PoolFile parse_server_list(std::string_view text) {
@@ -313,7 +310,7 @@ PoolFile parse_server_list(std::string_view text) {
   for (const auto line : entries_of(text, "\n")) {
     for (const auto entry : entries_of(line.substr(0, line.find('#')), ", \t")) entries.emplace_back(entry);
   }
-  return {parse_pool(joined(entries)), "", ""};
+  return {parse_pool(joined(entries))};
 }
 
 }  // namespace mcds

@@ -7,12 +7,12 @@
 namespace mcds {
 
 class AskedClient;
-class Routes;
+struct Routes;
 
 struct PoolFile {
-  Pool pool;
-  std::string profile;          // empty: not specified
-  std::string hash_tag;         // twemproxy: two characters, or empty
+  Pool pool = {};
+  std::string profile = {};     // empty: not specified
+  std::string hash_tag = {};    // twemproxy: two characters, or empty
   std::string key_prefix = {};  // put before every key and not hashed, such as `memc.sess.key.`; may be empty
   std::shared_ptr<const Routes> routes = nullptr;      // for the profile mcrouter-routes
   std::shared_ptr<const AskedClient> asked = nullptr;  // for the profile libmemcached-configured

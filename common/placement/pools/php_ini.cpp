@@ -199,7 +199,7 @@ PoolFile parse_php_ini(std::string_view ini, std::string_view pool) {
   };
   if (memcache) {
     for (const auto url : entries_of(path, ", \t")) add(memcache_url_entry(url), url);
-    return {pool_of(entries, "tcp://host:port?weight=N or unix:///path"), memcache_profile(php), ""};
+    return {pool_of(entries, "tcp://host:port?weight=N or unix:///path"), memcache_profile(php)};
   }
   if (path.find("PERSISTENT=") != std::string::npos)
     throw bad_configuration(

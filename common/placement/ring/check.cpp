@@ -111,23 +111,17 @@ class Check {
     if (!weighted() || on_every_server()) return;
     Pool equal = pool();
     for (Server& server : equal) server.weight = 1;
-    if (rule_.distribution == Distribution::asked) return asked_weights(equal);
-    weights_ignored_ = moved_on(equal) == 0;
-    if (weights_ignored_)
-      add("weights_ignored", true,
-          "this client ignores the weights: it places keys as if all were 1; omit them, or choose a client "
-          "that supports them");
-  }
-
-  void asked_weights(const Pool& equal) {
+    const bool asked = rule_.distribution == Distribution::asked;
     PlacementOptions options = options_;
-    options.asked = options_.asked->with_equal_weights();
+    if (asked) options.asked = options_.asked->with_equal_weights();
     weights_ignored_ = moved_on(equal, options) == 0;
-    if (weights_ignored_)
-      add("weights_ignored", true,
-          "libmemcached ignores these weights: they count only with --DISTRIBUTION=consistent in front of "
-          "all "
-          "servers; move it there, which moves keys, or omit the weights");
+    if (!weights_ignored_) return;
+    add("weights_ignored", true,
+        asked ? "libmemcached ignores these weights: they count only with --DISTRIBUTION=consistent in front "
+                "of "
+                "all servers; move it there, which moves keys, or omit the weights"
+              : "this client ignores the weights: it places keys as if all were 1; omit them, or choose a "
+                "client that supports them");
   }
 
   void known_as() {

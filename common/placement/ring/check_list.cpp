@@ -82,6 +82,12 @@ class ListCheck {
     return servers;
   }
 
+  // Reports each server that `is` accepts, with its host before the text.
+  template <typename Is>
+  void hosts(const char* check, Is is, const char* text) {
+    for (const std::size_t i : those(is)) add(check, true, pool_[i].host + text, {i});
+  }
+
   bool divides_list() const {
     return rule_.distribution == Distribution::modulo && rule_.order == Order::as_given;
   }
@@ -92,15 +98,12 @@ class ListCheck {
     for (const std::size_t first : firsts) ++times[first];
     for (std::size_t i = 0, index = 0; i < listed_.size(); ++i) {
       if (firsts[i] != i) continue;
-      if (times[i] > 1 && divides_list())
-        add("repeated_server", false,
+      if (times[i] > 1)
+        add("repeated_server", !divides_list(),
             listed_[i].address() + " is listed " + std::to_string(times[i]) +
-                " times: this client gives it that many shares; list it the same way in every client",
-            {index});
-      if (times[i] > 1 && !divides_list())
-        add("repeated_server", true,
-            listed_[i].address() + " is listed " + std::to_string(times[i]) +
-                " times, which clients treat differently; list it once, with a weight",
+                (divides_list()
+                     ? " times: this client gives it that many shares; list it the same way in every client"
+                     : " times, which clients treat differently; list it once, with a weight"),
             {index});
       ++index;
     }
@@ -119,20 +122,14 @@ class ListCheck {
   }
 
   void spellings() {
-    for (const std::size_t i : those(has_capital))
-      add("mixed_case", true,
-          pool_[i].host +
-              " has capital letters, and clients hash a name as it is written; use lower case in all clients",
-          {i});
-    for (const std::size_t i : those([](const Server& server) { return server.host.ends_with('.'); }))
-      add("trailing_dot", true,
-          pool_[i].host + " ends with a dot, which clients hash too; remove the dot in all clients", {i});
-    for (const std::size_t i : those(has_leading_zero))
-      add("leading_zero", true,
-          pool_[i].host +
-              " has a number that starts with 0, which some clients refuse and some read as octal; write it "
-              "without the zero in all clients",
-          {i});
+    hosts("mixed_case", has_capital,
+          " has capital letters, and clients hash a name as it is written; use lower case in all clients");
+    hosts(
+        "trailing_dot", [](const Server& server) { return server.host.ends_with('.'); },
+        " ends with a dot, which clients hash too; remove the dot in all clients");
+    hosts("leading_zero", has_leading_zero,
+          " has a number that starts with 0, which some clients refuse and some read as octal; write it "
+          "without the zero in all clients");
     const auto names = those([&](const Server& server) { return is_named(server) && !is_loopback(server); });
     const auto addresses =
         those([](const Server& server) { return !server.is_unix() && is_address(server.host); });
@@ -173,12 +170,9 @@ class ListCheck {
   }
 
   void reachable() {
-    for (const std::size_t i :
-         those([](const Server& server) { return server.host == "0.0.0.0" || server.host == "::"; }))
-      add("any_address", true,
-          pool_[i].host +
-              " is an address to listen on, not to connect to: write the address that clients connect to",
-          {i});
+    hosts(
+        "any_address", [](const Server& server) { return server.host == "0.0.0.0" || server.host == "::"; },
+        " is an address to listen on, not to connect to: write the address that clients connect to");
     const auto local = those([](const Server& server) { return server.is_unix() || is_loopback(server); });
     if (!local.empty() && local.size() < pool_.size())
       add("local_server", true,

@@ -35,7 +35,6 @@ class Continuum {
   std::uint32_t server_of(std::uint64_t hash) const { return points_[find(hash)].server; }
   const std::vector<Point>& points() const { return points_; }
   unsigned bits() const { return bits_; }
-  Search search() const { return search_; }
 
  private:
   std::size_t first_at_or_after(std::uint64_t value) const;

@@ -8,7 +8,6 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
-#include "common/journal/reading.hpp"
 #include "common/primitives/cas_update.hpp"
 
 namespace mcds {
@@ -84,10 +83,6 @@ void check_json(std::span<const std::string> elements) {
                     "a JSON array cannot hold bytes that are not UTF-8; use the journal encoding");
   }
 }
-
-}  // namespace
-
-namespace {
 
 // Returns the indices of the lines that compaction keeps.
 std::vector<std::size_t> kept_by_compaction(std::span<const JournalLine> lines) {

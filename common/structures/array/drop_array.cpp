@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "common/journal/reading.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/array/array.hpp"
 
@@ -108,9 +107,9 @@ bool Array::drop_journal(std::optional<std::string>& left) const {
 // CorruptData if a segment holds another program's data.
 std::vector<Request> Array::removals_of(const JournalRoot& root, std::vector<std::string>& ids) const {
   std::vector<Request> removals;
-  for (std::size_t from = 0; from < root.segments.size(); from += segments_per_trip) {
+  for (std::size_t from = 0; from < root.segments.size(); from += segments_per_read) {
     std::vector<Request> reads;
-    for (std::size_t i = from; i < std::min(from + segments_per_trip, root.segments.size()); ++i)
+    for (std::size_t i = from; i < std::min(from + segments_per_read, root.segments.size()); ++i)
       reads.push_back(Request::gets(segment_key(key_, root.segments[i].id)).placed_with(key_));
     const auto replies = context_.cluster.execute(reads);
     for (std::size_t i = 0; i < reads.size(); ++i) {

@@ -18,7 +18,6 @@
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/elements/elements.hpp"
 #include "common/structures/elements/index_lines.hpp"
-#include "common/structures/elements/indexes.hpp"
 
 namespace mcds {
 
@@ -65,8 +64,8 @@ class Elements::Dropping {
   // Returns the roots of each copy, its manifest first. Throws if one cannot be read.
   std::vector<JournalReader> readers() const {
     auto all = expect_all(elements_.copies_.each([&](std::size_t copy) {
-      return JournalReader::read(elements_.copies_.at(copy), elements_.index(copy).keys(),
-                                 JournalReader::RootRead::to_compare);
+      return JournalReader(elements_.copies_.at(copy), elements_.index(copy).keys(),
+                           JournalReader::RootRead::to_compare);
     }));
     for (const JournalReader& reader : all) {
       for (std::size_t i = 0; i <= index_shards; ++i) {

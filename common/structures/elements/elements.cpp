@@ -4,7 +4,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "common/structures/elements/indexes.hpp"
+#include "common/structures/elements/index.hpp"
 
 namespace mcds {
 

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "common/structures/elements/elements.hpp"
-#include "common/structures/elements/indexes.hpp"
+#include "common/structures/elements/index.hpp"
 
 namespace mcds {
 

@@ -1,6 +1,5 @@
 // Reads and compacts an index; listing.cpp writes it.
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <unordered_map>
 #include <unordered_set>
@@ -69,8 +68,7 @@ std::uint64_t digest_of_name(std::string_view name) {
 
 // The roots of manifest and shards as of one look.
 struct ElementIndex::Roots {
-  Roots(const Context& context, std::span<const std::string> keys)
-      : reader(JournalReader::read(context, keys)) {
+  Roots(const Context& context, std::span<const std::string> keys) : reader(context, keys) {
     if (reader.failed(0)) return;
     const JournalContents manifest = reader.take(0);
     for (const JournalLine& line : manifest.lines) {
@@ -307,7 +305,7 @@ void ElementIndex::compact(std::size_t shard, std::size_t max_segments, RemovedN
 bool ElementIndex::may_be_half_dead(std::size_t shard) const {
   constexpr std::size_t max_sampled = 128;
   const std::string key = shard_key(shard);
-  JournalReader reader = JournalReader::read(context_, std::span(&key, 1));
+  JournalReader reader(context_, std::span(&key, 1));
   if (reader.failed(0) || !reader.found(0)) return false;
   const std::int64_t now = unix_seconds(context_.clock.wall());
   std::size_t listed = 0, old = 0;

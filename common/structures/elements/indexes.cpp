@@ -1,8 +1,8 @@
 // Lists names in the indexes of all copies, which exchange what they had of a new shard.
-#include "common/structures/elements/indexes.hpp"
-
 #include <algorithm>
 #include <iterator>
+
+#include "common/structures/elements/index.hpp"
 
 namespace mcds {
 

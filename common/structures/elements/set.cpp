@@ -32,7 +32,7 @@
 #include <unordered_map>
 
 #include "common/structures/elements/elements.hpp"
-#include "common/structures/elements/indexes.hpp"
+#include "common/structures/elements/index.hpp"
 
 namespace mcds {
 

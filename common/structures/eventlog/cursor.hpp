@@ -54,7 +54,6 @@ class CursorFile {
   // Replaces the file. After a crash it is the old or the new one, complete, with its mode
   // (common/base/new_file.hpp).
   void save(const CursorState& state);
-  const std::string& path() const { return path_; }
 
  private:
   std::string path_;

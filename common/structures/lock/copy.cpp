@@ -1,6 +1,5 @@
 #include "common/structures/lock/copy.hpp"
 
-#include <cctype>
 #include <utility>
 
 #include "common/base/bytes.hpp"

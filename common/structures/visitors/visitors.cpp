@@ -152,8 +152,7 @@ Visitors::Hit Visitors::hit(std::string_view id) {
 struct Visitors::Claim {
   std::size_t position;  // of its id in the batch
   Request add;
-  using State = ClaimState;
-  State state = State::open;
+  ClaimState state = ClaimState::open;
   bool looked_up = false;  // sent before: NOT_STORED may then be our own doing
   std::optional<Failure> failure = {};
 };
@@ -169,7 +168,7 @@ std::vector<Visitors::IdHit> Visitors::hit(std::span<const std::string> ids) {
   std::vector<Claim*> fresh;
   for (Claim& one : claims) {
     hits[one.position].failure = one.failure;
-    if (one.state == Claim::State::ours) fresh.push_back(&one);
+    if (one.state == ClaimState::ours) fresh.push_back(&one);
   }
   if (fresh.empty()) return hits;
   const auto done = attempt([&] { return count(period, fresh.size()); });
@@ -218,19 +217,41 @@ std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<cons
     if (!seen.insert(ids[i]).second) continue;
     if (ids[i].empty()) {
       const Failure empty(ErrorCode::bad_data, "the visitor id is empty; omit the id to count every hit");
-      claims.push_back({i, {}, Claim::State::failed, false, empty});
+      claims.push_back({i, {}, ClaimState::failed, false, empty});
       continue;
     }
     claims.push_back({i, Request::add(element_key(key_of(period), ids[i]), 'V' + context_.random.token(),
                                       exptime_of(period))});
   }
+  // Sends a request for each open claim, and takes the replies.
+  const auto ask = [&](const auto& request_of, const auto& take) {
+    std::vector<Request> batch;
+    std::vector<Claim*> sent;
+    for (Claim& one : claims) {
+      if (one.state != ClaimState::open) continue;
+      batch.push_back(request_of(one));
+      sent.push_back(&one);
+    }
+    if (batch.empty()) return;
+    const auto replies = context_.cluster.execute(batch);
+    for (std::size_t i = 0; i < sent.size(); ++i) take(*sent[i], replies[i]);
+  };
+  const auto look_up = [](Claim& one) {
+    one.looked_up = true;
+    return Request::get(one.add.key);
+  };
+  const auto take_found = [](Claim& one, const Reply& reply) {
+    if (reply.outcome == Outcome::hit)
+      one.state = reply.value == one.add.value ? ClaimState::ours : ClaimState::taken;
+  };
   for (int attempt = 0; attempt < claim_attempts; ++attempt) {
-    add_open(claims);
-    look_up_open(claims);
+    ask([](const Claim& one) { return one.add; },
+        [&](Claim& one, const Reply& reply) { take_added(one, reply); });
+    ask(look_up, take_found);
   }
   for (Claim& one : claims) {
-    if (one.state != Claim::State::open) continue;
-    one.state = Claim::State::failed;
+    if (one.state != ClaimState::open) continue;
+    one.state = ClaimState::failed;
     one.failure = UnknownOutcome(
         "no reply while counting a visitor, who may have been recorded as seen without being counted",
         context_.cluster.address_of(context_.cluster.server_of(one.add)));
@@ -238,45 +259,12 @@ std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<cons
   return claims;
 }
 
-// Returns nullopt if the outcome must be looked up.
-std::optional<Visitors::ClaimState> Visitors::decide(Claim& one, const Reply& reply) const {
+// Settles a claim by the reply to its add, unless the outcome must be looked up.
+void Visitors::take_added(Claim& one, const Reply& reply) const {
   const bool refused = reply.outcome == Outcome::not_stored;
-  if (reply.unknown() || (refused && one.looked_up)) return std::nullopt;
-  if (refused) return Claim::State::taken;
-  one.failure = attempt([&] { expect(context_.cluster, reply); }).failure();
-  return one.failure ? Claim::State::failed : Claim::State::ours;
-}
-
-void Visitors::add_open(std::vector<Claim>& claims) {
-  std::vector<Request> batch;
-  std::vector<Claim*> sent;
-  for (Claim& one : claims) {
-    if (one.state != Claim::State::open) continue;
-    batch.push_back(one.add);
-    sent.push_back(&one);
-  }
-  if (batch.empty()) return;
-  const auto replies = context_.cluster.execute(batch);
-  for (std::size_t i = 0; i < sent.size(); ++i) {
-    if (const auto state = decide(*sent[i], replies[i])) sent[i]->state = *state;
-  }
-}
-
-void Visitors::look_up_open(std::vector<Claim>& claims) {
-  std::vector<Request> batch;
-  std::vector<Claim*> sent;
-  for (Claim& one : claims) {
-    if (one.state != Claim::State::open) continue;
-    batch.push_back(Request::get(one.add.key));
-    sent.push_back(&one);
-    one.looked_up = true;
-  }
-  if (batch.empty()) return;
-  const auto replies = context_.cluster.execute(batch);
-  for (std::size_t i = 0; i < sent.size(); ++i) {
-    if (replies[i].outcome != Outcome::hit) continue;
-    sent[i]->state = replies[i].value == sent[i]->add.value ? Claim::State::ours : Claim::State::taken;
-  }
+  if (reply.unknown() || (refused && one.looked_up)) return;
+  if (!refused) one.failure = attempt([&] { expect(context_.cluster, reply); }).failure();
+  one.state = refused ? ClaimState::taken : one.failure ? ClaimState::failed : ClaimState::ours;
 }
 
 Visitors::Value Visitors::value() {

@@ -87,9 +87,7 @@ class Visitors {
   std::int64_t period_to_hit() const { return fixed_.value_or(period_of(context_.clock.wall())); }
   void note_period(std::int64_t period) const;
   void take_back(std::span<Claim* const> claims, const Failure& why);
-  std::optional<ClaimState> decide(Claim& one, const Reply& reply) const;
-  void add_open(std::vector<Claim>& claims);
-  void look_up_open(std::vector<Claim>& claims);
+  void take_added(Claim& one, const Reply& reply) const;
 
   Context context_;
   std::string conf_;  // visitors:<name>:conf
