@@ -11,6 +11,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/process.hpp"
 
 namespace mcds {
 
@@ -34,6 +35,7 @@ int open_unnamed_file() {
   const std::string folder = temporary_folder();
   const int descriptor = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
   if (descriptor >= 0) return descriptor;
+  if (errno == EMFILE && raise_descriptor_limit()) return open_unnamed_file();
   std::string path = folder + "/mcds-XXXXXX";
   const int named = mkostemp(path.data(), O_CLOEXEC);
   if (named >= 0) unlink(path.c_str());

@@ -78,8 +78,8 @@ class Pending {
   std::vector<Reply> finish() { return finish_(batch_); }
   // Returns the requests of the batch, also after finish().
   std::span<const Request> batch() const { return batch_; }
-  // Lets `settle` change the replies when it finishes.
   using Settle = std::function<void(std::span<const Request> batch, std::vector<Reply>& replies)>;
+  // Lets `settle` change the replies when it finishes.
   void then(Settle settle);
 
  private:

@@ -1,5 +1,6 @@
 // Journal keeps a list of changes that any number of clients append to at the same time, without losing an
-// acknowledged change. Arrays and indexes are journals. Its contract is at the end of this file.
+// acknowledged change. JournalReading is one reading of it. Arrays and indexes are journals. The contract is
+// at the end of this file.
 #pragma once
 
 #include <cstdint>

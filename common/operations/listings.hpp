@@ -1,5 +1,5 @@
-// Listings: groups the keys that several servers list, by key, for any number of keys. It holds some
-// megabytes in memory, and 1/128 of the others at a time; those are on disk.
+// Listings: groups the keys that several servers list, by key. Beyond some megabytes they are kept in files,
+// by ranges of hashes, of which one is in memory at a time: 10^8 keys need about 150 MB.
 #pragma once
 
 #include <unordered_map>
@@ -37,7 +37,7 @@ class Listings {
     Listing listing;
     std::uint32_t name_at, name_size;
   };
-  static constexpr std::size_t parts = 128;
+  static constexpr std::size_t parts = 64;
   void spill();
   void group(const Take& take);
 

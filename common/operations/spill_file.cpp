@@ -9,13 +9,7 @@ namespace mcds::moving {
 
 namespace {
 
-constexpr std::size_t buffer_size = 64 * 1024;
-
-// Precedes each key.
-struct Header {
-  SpilledNumbers numbers;
-  std::uint8_t key_size;
-};
+constexpr std::size_t buffer_size = 16 * 1024;
 
 }  // namespace
 
@@ -33,8 +27,9 @@ SpilledRecord spilled(const LiveKey& key, std::size_t to) {
 
 SpillFile::SpillFile() : descriptor_(open_unnamed_file()) {
   if (descriptor_ < 0)
-    throw Failure(ErrorCode::cannot_write, "cannot keep a list of keys in " + temporary_folder() + ": " +
-                                               std::strerror(errno) + "; set TMPDIR to a writable directory");
+    throw Failure(ErrorCode::cannot_write,
+                  "cannot keep a list of keys in " + temporary_folder() + ": " + std::strerror(errno) +
+                      (errno == EMFILE ? "; raise ulimit -n" : "; set TMPDIR to a writable directory"));
 }
 
 void SpillFile::flush() {
@@ -53,8 +48,9 @@ void SpillFile::add_bytes(std::string_view bytes, std::string_view more) {
 }
 
 void SpillFile::add(const SpilledRecord& record) {
-  const Header header{record, static_cast<std::uint8_t>(record.key.size())};
-  buffer_.append(reinterpret_cast<const char*>(&header), sizeof header);
+  SpilledNumbers numbers = record;
+  numbers.key_size = static_cast<std::uint8_t>(record.key.size());
+  buffer_.append(reinterpret_cast<const char*>(&numbers), sizeof numbers);
   add_bytes(record.key);
 }
 
@@ -88,11 +84,11 @@ std::string_view SpillFile::next_bytes(std::size_t size) {
 }
 
 std::optional<SpilledRecord> SpillFile::next() {
-  const std::string_view bytes = next_bytes(sizeof(Header));
+  const std::string_view bytes = next_bytes(sizeof(SpilledNumbers));
   if (bytes.empty()) return std::nullopt;
-  Header header{};
-  std::memcpy(&header, bytes.data(), sizeof header);
-  return SpilledRecord{header.numbers, std::string(next_bytes(header.key_size))};
+  SpilledNumbers numbers;
+  std::memcpy(&numbers, bytes.data(), sizeof numbers);
+  return SpilledRecord{numbers, std::string(next_bytes(numbers.key_size))};
 }
 
 }  // namespace mcds::moving

@@ -16,13 +16,15 @@ enum class Kind : std::uint8_t {
   directory,  // of an event log: lines
 };
 
+// What precedes each key in the file.
 struct SpilledNumbers {
   std::uint64_t cas = 0;         // when it was listed
   std::uint32_t size_bytes = 0;  // of the item in the server's memory; 0: not reported (before 1.5)
   std::uint32_t expires_s = 0;   // UNIX seconds by its server's clock; 0: never
   std::uint16_t from = 0, to = 0;
   Kind kind = Kind::plain;
-  std::uint8_t copy = 0;  // index among the copies of this key that move
+  std::uint8_t copy = 0;      // index among the copies of this key that move
+  std::uint8_t key_size = 0;  // only in the file
 };
 struct SpilledRecord : SpilledNumbers {
   std::string key = {};

@@ -230,7 +230,8 @@ void StructureMerger::withdraw(const Place& place, std::string_view incarnation)
   const std::size_t colon = place.key.rfind(':');
   const std::string_view part = std::string_view(place.key).substr(colon + 1);
   const auto chunk = parse_i64(part.substr(0, part.find('.')));
-  if (!chunk || *chunk < 0) throw CorruptData("the name of this part of a log has no number of a chunk");
+  if (!chunk || *chunk < 0)
+    throw CorruptData("the name of this part of a log does not contain a chunk number");
   const std::string directory =
       place.key.substr(0, colon) + ":dir:" + std::to_string(*chunk / chunks_per_directory);
   const std::string text = "W " + std::string(part) + ' ' + std::string(incarnation);

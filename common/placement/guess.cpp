@@ -117,7 +117,8 @@ double above_chance(std::size_t met, std::size_t keys, double by_chance) {
   return (static_cast<double>(met) - by_chance * static_cast<double>(keys)) / (1 - by_chance);
 }
 
-// Ranks profiles by popularity; those that behave alike, by libmemcached's own name first.
+// Ranks profiles by popularity, which is their place in the text; those that behave alike, by libmemcached's
+// own name first.
 std::size_t popularity_of(std::string_view profile) {
   constexpr std::string_view known =
       " ketama libmemcached-default pymemcache-rendezvous python-memcached dalli gomemcache "

@@ -127,10 +127,11 @@ bool take_end(View& text, View parts) {
 bool take_element_parts(View& name) {
   if (take_end(name, "v:*")) return false;  // the colons of an element are encoded
   View index = name;
-  const bool is_segment = take_end(index, "s:@"), is_shard = take_end(index, "i:#");
+  const bool in_segment = take_end(index, "s:@");
+  const bool is_shard = take_end(index, "i:#");
   if (!is_shard && !take_end(index, "i")) return false;
   name = index;
-  return !is_shard && !is_segment;
+  return !is_shard && !in_segment;
 }
 
 bool take_log_parts(View& name) {

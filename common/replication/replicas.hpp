@@ -79,6 +79,7 @@ PerCopyResults<T> expect_any(PerCopyResults<T> results) {
     if (reported == nullptr || one.failure()->code() == ErrorCode::unknown_outcome)
       reported = &*one.failure();
   }
+  require(reported != nullptr, "an operation on copies has a result for each");
   raise(*reported);
 }
 

@@ -281,8 +281,7 @@ void give(Pool& servers, const Access& access, const ListOrigin& from) {
           ? "a login is not sent without TLS to a server that was discovered; write tls:// in the source, or "
             "give the login in a pool with plain_login = yes"
           : "a login is not sent without TLS to a server that was not named beside it; write tls://, name "
-            "the "
-            "servers as the login is named, or set plain_login = yes in their pool";
+            "the servers as the login is named, or set plain_login = yes in their pool";
   const auto withheld = std::make_shared<const Credentials>(std::move(without));
   for (Server& server : servers) {
     if (access.tls_for_all) server.tls = !server.is_unix();

@@ -384,7 +384,7 @@ int ChildResult::exit_code() const {
   if (reason == Reason::not_executable) return 126;
   if (reason == Reason::unknown) return static_cast<int>(ErrorCode::system);
   if (reason == Reason::watch) return static_cast<int>(ErrorCode::lock_lost);
-  if (reason == Reason::max_run) return 124;
+  if (reason == Reason::max_run) return static_cast<int>(ExitStatus::max_run);
   return signal != 0 ? 128 + signal : code;
 }
 

@@ -9,7 +9,7 @@
 // If we end first for any reason, the cleanup process ends the group.
 //
 // One loop waits for signals, the child's exit, deadlines and the child's pipes. It does no other I/O, so
-// nothing can delay a deadline.
+// nothing can delay a deadline. Pause waits in commands that poll.
 #pragma once
 
 #include <sys/types.h>

@@ -123,7 +123,7 @@ std::optional<std::string>* target_of(Config& config, const std::string& section
 
 void set(Config& config, const std::string& section, const std::string& name, const char* value) {
   constexpr std::array of_doctor{Setting{"accept", "", "", &Config::doctor_accept}};
-  const bool is_doctor = section == doctor_section;
+  const bool is_doctor = section == doctor_section;  // its settings are kept beside the global ones
   if (!section.empty() && !is_doctor && !pool_name(section)) throw InvalidInput(unknown_section(section));
   std::vector<std::string> names;
   for (const Setting& setting :

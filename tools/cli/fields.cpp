@@ -32,8 +32,9 @@ std::string_view entry_of(std::string_view name, const Lines& own) {
     return line.starts_with(name) && line.substr(name.size()).starts_with(' ') ? line.substr(name.size() + 1)
                                                                                : std::string_view();
   };
-  for (const Lines& lines : {own, split(field_dictionary, '\n')}) {
-    for (const std::string_view line : lines) {
+  static const Lines dictionary = split(field_dictionary, '\n');
+  for (const Lines* lines : {&own, &dictionary}) {
+    for (const std::string_view line : *lines) {
       if (const auto entry = behind_name(line); !entry.empty()) return entry;
     }
   }

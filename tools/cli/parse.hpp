@@ -1,4 +1,5 @@
-// Turns the command line into an action. Only the given command is declared, with only its options.
+// Turns the command line into an action, and describes the program: help, schemas, completion. Only the given
+// command is declared, with only its options.
 #pragma once
 
 #include "tools/cli/program.hpp"

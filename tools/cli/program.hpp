@@ -197,9 +197,7 @@ struct CommandEntry {
 };
 std::span<const CommandEntry> all_commands();
 
-// The program's version.
-
-// The version as text, from meson.build's project version.
+// The program's version as text, from meson.build's project version.
 extern const std::string_view program_version;
 
 // Returns the output of --version on one line: the version, the commit if it is known, and the build.

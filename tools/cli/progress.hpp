@@ -64,6 +64,7 @@ class Waiting {
 // is a terminal, one line shows how much is left: `measuring, 7 s left`.
 class Countdown {
  public:
+  // Makes INT, TERM and HUP end a wait instead of the program, as Pause does.
   Countdown(const Clock& clock, Duration length);
   ~Countdown() { hide_progress(); }
   Countdown(const Countdown&) = delete;

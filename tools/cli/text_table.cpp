@@ -97,7 +97,10 @@ TextTable::Row TextTable::row_of(const std::string& object) const {
            });
   };
   for (const JsonMember& member : members) {
-    if (!is_called(member)) row.push_back(cell_of(member));
+    if (is_called(member)) continue;
+    // `at_s` and `expires_at_s` repeat the column before them as a number.
+    if (member.name == "at_s" || member.name.ends_with("_at_s")) continue;
+    row.push_back(cell_of(member));
     // A number of bytes means nothing without the limit, so the brief form is the share of the limit.
     const auto used = member.name == "limit_bytes" ? json_field(object, "used_bytes") : std::nullopt;
     const auto limit = parse_double(member.value);

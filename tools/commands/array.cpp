@@ -238,12 +238,16 @@ ExitStatus finish(Session& session, const Array::Contents& contents, JsonObject&
 ExitStatus print_each(Session& session, const Array::Contents& contents) {
   session.output().buffered(true);
   for (const std::string& element : contents.elements) {
-    JsonObject row;
-    is_compact_json(element) ? row.raw("value", element) : row.bytes("value", bytes_of(element));
-    if (session.output().mode() == OutputMode::value)
+    if (session.output().mode() == OutputMode::value) {
       session.output().raw(bytes_of(element) + '\n');
+      continue;
+    }
+    JsonObject row;
+    if (is_compact_json(element))
+      row.raw("value", element);
     else
-      session.output().answer(row, {});
+      row.bytes("value", bytes_of(element));
+    session.output().answer(row, {});
   }
   return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
 }

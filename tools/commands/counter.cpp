@@ -266,6 +266,7 @@ void declare_values(Command& counter, const std::shared_ptr<CounterOptions>& opt
 }
 
 // Implements mcds counter limit.
+
 // Adds a random delay, so that waiters that are allowed at the same moment do not all retry at once.
 constexpr Duration max_jitter = std::chrono::milliseconds(50);
 

@@ -31,6 +31,11 @@ ChildResult run_alone(Session& session, const ChildOptions& child, const HeldSig
   return run_child(child, session.clock(), cleanup, held);
 }
 
+ChildResult run_alone(Session& session, const ChildOptions& child) {
+  const HeldSignals held;
+  return run_alone(session, child, held);
+}
+
 void add_result(JsonObject& report, const ChildResult& result) {
   report.bytes("result", word_of(result)).number("exit_code", static_cast<std::uint64_t>(result.exit_code()));
   if (result.signal != 0) report.number("signal", static_cast<std::uint64_t>(result.signal));

@@ -11,8 +11,10 @@ OutputFile report_in(const std::optional<std::string>& path);
 // failure's status if `status` is ok, because the command's own code matters more.
 ExitStatus write_report(const OutputFile& file, const JsonObject& object, Output& output, ExitStatus status);
 
-// Runs the child without a watch. Its time does not count against the deadline.
-ChildResult run_alone(Session& session, const ChildOptions& child, const HeldSignals& held = {});
+// Runs the child without a watch. Its time does not count against the deadline. Without `held`, signals are
+// held only until it has ended.
+ChildResult run_alone(Session& session, const ChildOptions& child, const HeldSignals& held);
+ChildResult run_alone(Session& session, const ChildOptions& child);
 
 // Adds `result`, `exit_code` and, if a signal ended it, `signal`.
 void add_result(JsonObject& report, const ChildResult& result);

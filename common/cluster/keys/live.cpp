@@ -36,15 +36,15 @@ struct Progress {
   std::atomic<int> error{0};              // errno; if set, no more can be kept
 };
 
-// One key, followed by its bytes; or the result for one server, followed by the failure's message.
+// One key, followed by its bytes; or the result for one server, followed by its DumpOutcome and the failure's
+// message.
 struct Record {
   LiveKey about = {};
   std::uint32_t size = 0;  // size of the bytes that follow
   bool is_result = false, failed = false, late = false;
   ReplyFailure::Kind kind = ReplyFailure::Kind::unknown;
-  DumpedKeys result = {};
 };
-static_assert(std::is_trivially_copyable_v<Record>);
+static_assert(std::is_trivially_copyable_v<Record> && std::is_trivially_copyable_v<DumpOutcome>);
 
 // Passes bytes from the child to the parent: first memory_size bytes in memory, then an unnamed file.
 class KeyPipe {
@@ -176,12 +176,14 @@ void serve(KeyPipe& passage, const ReadDumps& read) {
   };
   const std::vector<LiveKeysOfServer> results = read(keep, flush);
   for (std::size_t i = 0; i < results.size(); ++i) {
-    Record record{.is_result = true, .result = results[i]};
+    Record record{.is_result = true};
     record.about.server = i;
     const auto& failure = results[i].failure;
     record.failed = failure != nullptr;
     if (failure) record.kind = failure->kind, record.late = failure->late;
-    append(pending, record, failure ? failure->message : "");
+    const DumpOutcome& outcome = results[i];
+    const std::string_view bytes(reinterpret_cast<const char*>(&outcome), sizeof outcome);
+    append(pending, record, std::string(bytes) + (failure ? failure->message : ""));
   }
   static_cast<void>(flush());
 }
@@ -253,7 +255,10 @@ class KeyPipeReader {
     const std::size_t server = record.about.server;
     if (record.is_result) {
       LiveKeysOfServer& result = results_[server];
-      result = {record.result, nullptr};
+      DumpOutcome outcome;
+      std::memcpy(&outcome, bytes.data(), sizeof outcome);
+      bytes.remove_prefix(sizeof outcome);
+      result = {outcome, nullptr};
       if (record.failed)
         result.failure =
             std::make_shared<ReplyFailure>(ReplyFailure{record.kind, std::string(bytes), record.late});

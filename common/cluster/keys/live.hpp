@@ -26,7 +26,8 @@ struct LiveKey {
   std::uint64_t of_items = 0;  // the server's count before the dump; 0: unknown
 };
 
-struct DumpedKeys {
+// How one server's dump ended.
+struct DumpOutcome {
   std::uint64_t keys = 0;  // passed to `take`
   bool complete = false;   // the dump ended normally
   bool by_table = false;   // no key that stayed is missing; otherwise keys in use may be
@@ -35,7 +36,7 @@ struct DumpedKeys {
   std::uint64_t items_before = 0, items_after = 0;
 };
 // The result of one server's dump, which may have ended early.
-struct LiveKeysOfServer : DumpedKeys {
+struct LiveKeysOfServer : DumpOutcome {
   // Set if the dump failed: unreachable (no connection), refused (no dump on this server), unknown (broken
   // off). A dump that is incomplete without a failure was ended by `take`.
   std::shared_ptr<const ReplyFailure> failure = nullptr;

@@ -112,11 +112,11 @@ struct Answer {
 };
 
 // pogocache answers EXISTS to add of an existing item, NOT_FOUND to replace or append of a missing one.
-constexpr unsigned creations = set_of(Op::add, Op::replace, Op::append, Op::append_or_create);
+constexpr unsigned conditional_stores = set_of(Op::add, Op::replace, Op::append, Op::append_or_create);
 constexpr std::array classic_answers{
-    Answer{creations | set_of(Op::set, Op::cas), "STORED", Outcome::stored},
+    Answer{conditional_stores | set_of(Op::set, Op::cas), "STORED", Outcome::stored},
     Answer{set_of(Op::remove_if), "STORED", Outcome::deleted},
-    Answer{creations, "NOT_STORED", Outcome::not_stored},
+    Answer{conditional_stores, "NOT_STORED", Outcome::not_stored},
     Answer{set_of(Op::set, Op::cas, Op::remove_if), "NOT_STORED", Outcome::failed},
     Answer{set_of(Op::add), "EXISTS", Outcome::not_stored},
     Answer{set_of(Op::replace, Op::append, Op::append_or_create), "NOT_FOUND", Outcome::not_stored},
@@ -218,11 +218,11 @@ void ReplyReader::reset() {
   before_ = Reply();
 }
 
-// A line of the input. With a data block, `end` comes to be the offset past it.
+// A line of the input.
 struct ReplyReader::Line {
   std::string_view input;
   std::string_view text = {};
-  std::size_t end = 0;  // offset past its line break
+  std::size_t end = 0;  // offset past its line break, or past the data block that follows it
 
   // Reads the complete line at `position`. Otherwise returns need_more or out_of_step. `with_breaks`: the
   // line may contain line feeds without a carriage return.
@@ -347,7 +347,7 @@ Step ReplyReader::read_item(std::string_view words, bool is_number, const Reques
   constexpr std::uint64_t max_number_size = 32;
   const auto size = parse_u64(next_word(words));
   if (!size || (is_number && *size > max_number_size)) return Step::out_of_step;
-  bool right_key = is_number;
+  bool right_key = is_number;  // an `ma` does not repeat the key
   for (std::string_view flag = next_word(words); !flag.empty(); flag = next_word(words)) {
     if (!read_flag(flag, request, reply)) return Step::out_of_step;
     right_key = right_key || flag[0] == (is_in_base64(request) ? 'O' : 'k');

@@ -1,4 +1,4 @@
-// Tests of the keys that servers hold. Checks that need live keys run only if there are some.
+// Tests of the keys that servers hold. Checks that need live keys run only if these were listed.
 #include <algorithm>
 #include <iterator>
 

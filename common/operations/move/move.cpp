@@ -62,6 +62,7 @@ struct Move::Parts {
     MovedServer& server = report.servers[key.server];
     ++server.keys;
     const MoveDecision decision = map.of(key.key, key.server);
+    // In the order of MoveDecision::What.
     constexpr std::array by_what{&MovedServer::stays, &MovedServer::arrived, &MovedServer::moves,
                                  &MovedServer::misplaced, &MovedServer::locks};
     ++(server.*by_what[static_cast<std::size_t>(decision.what)]);
@@ -406,9 +407,9 @@ class Move::Copier {
         [&](std::size_t i, std::span<const Reply> of_item) {
           states[i] = judge_touch(items[i], of_item[0]);
         });
-    std::vector<bool> done;
-    for (const State state : states) done.push_back(state == State::settled);
-    return done;
+    std::vector<bool> is_settled;
+    for (const State state : states) is_settled.push_back(state == State::settled);
+    return is_settled;
   }
 
   State judge(const Item& item, const Request& request, const Reply& seen) {

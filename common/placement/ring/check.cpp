@@ -118,8 +118,7 @@ class Check {
     if (!weights_ignored_) return;
     add("weights_ignored", true,
         asked ? "libmemcached ignores these weights: they count only with --DISTRIBUTION=consistent in front "
-                "of "
-                "all servers; move it there, which moves keys, or omit the weights"
+                "of all servers; move it there, which moves keys, or omit the weights"
               : "this client ignores the weights: it places keys as if all were 1; omit them, or choose a "
                 "client that supports them");
   }

@@ -82,10 +82,10 @@ class ListCheck {
     return servers;
   }
 
-  // Reports each server that `is` accepts, with its host before the text.
-  template <typename Is>
-  void hosts(const char* check, Is is, const char* text) {
-    for (const std::size_t i : those(is)) add(check, true, pool_[i].host + text, {i});
+  // Reports each server that `accepts` accepts, with its host before the text.
+  template <typename Accepts>
+  void report_hosts(const char* check, Accepts accepts, const char* text) {
+    for (const std::size_t i : those(accepts)) add(check, true, pool_[i].host + text, {i});
   }
 
   bool divides_list() const {
@@ -122,14 +122,16 @@ class ListCheck {
   }
 
   void spellings() {
-    hosts("mixed_case", has_capital,
-          " has capital letters, and clients hash a name as it is written; use lower case in all clients");
-    hosts(
+    report_hosts(
+        "mixed_case", has_capital,
+        " has capital letters, and clients hash a name as it is written; use lower case in all clients");
+    report_hosts(
         "trailing_dot", [](const Server& server) { return server.host.ends_with('.'); },
         " ends with a dot, which clients hash too; remove the dot in all clients");
-    hosts("leading_zero", has_leading_zero,
-          " has a number that starts with 0, which some clients refuse and some read as octal; write it "
-          "without the zero in all clients");
+    report_hosts(
+        "leading_zero", has_leading_zero,
+        " has a number that starts with 0, which some clients refuse and some read as octal; write it "
+        "without the zero in all clients");
     const auto names = those([&](const Server& server) { return is_named(server) && !is_loopback(server); });
     const auto addresses =
         those([](const Server& server) { return !server.is_unix() && is_address(server.host); });
@@ -170,7 +172,7 @@ class ListCheck {
   }
 
   void reachable() {
-    hosts(
+    report_hosts(
         "any_address", [](const Server& server) { return server.host == "0.0.0.0" || server.host == "::"; },
         " is an address to listen on, not to connect to: write the address that clients connect to");
     const auto local = those([](const Server& server) { return server.is_unix() || is_loopback(server); });

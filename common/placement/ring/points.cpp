@@ -6,7 +6,7 @@ namespace mcds::points {
 
 namespace {
 
-constexpr std::size_t usual_groups = 40;
+constexpr std::size_t groups_per_server = 40;
 
 std::size_t floored(double groups) {
   return static_cast<std::size_t>(std::floor(groups));
@@ -54,16 +54,16 @@ std::size_t groups_of_libketama(std::uint32_t weight, const Shares& shares) {
 }
 
 std::size_t groups_of_whalin(std::uint32_t weight, const Shares& shares) {
-  const auto product = static_cast<double>(usual_groups * shares.servers * weight);
+  const auto product = static_cast<double>(groups_per_server * shares.servers * weight);
   return floored(product / static_cast<double>(shares.total_weight));
 }
 
 std::size_t groups_of_uhashring(std::uint32_t weight, const Shares& shares) {
-  return usual_groups * shares.servers * weight / shares.total_weight;
+  return groups_per_server * shares.servers * weight / shares.total_weight;
 }
 
 std::size_t groups_by_weight(std::uint32_t weight, const Shares&) {
-  return usual_groups * weight;
+  return groups_per_server * weight;
 }
 
 void hash_nul_50(const Member& member, const Shares&, KeyHash hash, Values& values) {

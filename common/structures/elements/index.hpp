@@ -1,5 +1,5 @@
 // ElementIndex lists the names of a table or hash that were ever set, spread over shards, so that fetch knows
-// which keys to read. Its contract is at the end of this file.
+// which keys to read. ElementIndexes are those of all copies. The contract is at the end of this file.
 #pragma once
 
 #include <array>

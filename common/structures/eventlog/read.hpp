@@ -1,4 +1,5 @@
-// Reads chunks: from the items of a ring to its chunks, and from these to events and gaps. fetch.cpp uses it.
+// Reads chunks: from the items of a ring and its directories to its chunks, and from these to events and
+// gaps. fetch.cpp uses it.
 #pragma once
 
 #include <algorithm>

@@ -264,7 +264,10 @@ void Visitors::take_added(Claim& one, const Reply& reply) const {
   const bool refused = reply.outcome == Outcome::not_stored;
   if (reply.unknown() || (refused && one.looked_up)) return;
   if (!refused) one.failure = attempt([&] { expect(context_.cluster, reply); }).failure();
-  one.state = refused ? ClaimState::taken : one.failure ? ClaimState::failed : ClaimState::ours;
+  if (refused)
+    one.state = ClaimState::taken;
+  else
+    one.state = one.failure ? ClaimState::failed : ClaimState::ours;
 }
 
 Visitors::Value Visitors::value() {

@@ -272,10 +272,11 @@ ExitStatus run_words(Session& session, const ElementsOptions& options, const Bat
 Verb& declare_verb(Command& command, const ElementsOptionsPtr& options, const char* verb,
                    const std::string& summary, ElementsAction run) {
   const std::string structure = options->structure;
-  return command.verb(verb, summary)
-      .argument("NAME", "the " + structure, &options->name)
-      .field(structure + " bytes the " + structure)
-      .action(run, options);
+  Verb& declared = command.verb(verb, summary);
+  declared.argument("NAME", "the " + structure, &options->name).action(run, options);
+  // The `hash` of where is that of a key.
+  if (std::string_view(verb) != "where") declared.field(structure + " bytes the " + structure);
+  return declared;
 }
 
 void declare_ttl(Verb& verb, const ElementsOptionsPtr& options) {

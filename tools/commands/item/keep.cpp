@@ -74,7 +74,8 @@ class ItemKeeper {
   }
 
  private:
-  // Reports a failure of the server, with the command that loads what is saved in the file.
+  // Reports a failure of the server, with the command that loads what is saved. `why` ends before the file's
+  // name.
   ExitStatus report_saved(ErrorCode code, const std::string& why) {
     session_.output().error(Failure(code, why + file_ + ": " + load_command(), session_.server_address(on_)));
     return status_of(code);

@@ -1,4 +1,4 @@
-// Implements mcds servers: one line per server, including those that are down.
+// Implements mcds servers: one line per server, including those that are down; --clients and --stats.
 #include "tools/commands/servers/condition.hpp"
 
 namespace mcds {
@@ -92,8 +92,7 @@ void print_errors(Session& session, const std::vector<Condition>& conditions) {
   }
 }
 
-// Implements mcds servers --clients: shows which clients are connected to the servers.
-
+// Implements --clients: shows which clients are connected to the servers.
 ExitStatus show_clients(Session& session) {
   const Pool& pool = session.placement()->pool();
   std::vector<Condition> conditions = ask_servers(session.cluster(), {"conns"});
@@ -121,7 +120,7 @@ ExitStatus show_clients(Session& session) {
   return status_of_statistics(conditions);
 }
 
-// Implements mcds servers --stats: prints the statistics as the servers report them.
+// Implements --stats: prints the statistics as the servers report them.
 
 constexpr std::uint64_t max_exact = 1ULL << 53;
 
