@@ -11,7 +11,6 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/base/process.hpp"
 
 namespace mcds {
 

@@ -72,6 +72,9 @@ class Journal {
   Journal(const Context& context, std::string key) : Journal(context, std::move(key), Options()) {}
   Journal(const Context& context, std::string key, const Options& options)
       : context_(context), key_(std::move(key)), options_(options) {}
+  // The context is referred to, not copied.
+  Journal(const Context&&, std::string key) = delete;
+  Journal(const Context&&, std::string key, const Options& options) = delete;
 
   struct Appended {
     bool created = false;     // there was no journal

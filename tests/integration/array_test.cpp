@@ -84,7 +84,8 @@ void write(const Pool& pool, const Load& load, std::size_t process, SteadyTime e
 
 void compact_meanwhile(const Pool& pool, const Load& load, SteadyTime end, Steps& steps) {
   Client client(pool, load.protocol, 1s);
-  Journal journal(client.context(), "array:x");
+  const Context context = client.context();
+  Journal journal(context, "array:x");
   const auto at_least_one = [&] { return steps.compactions == 0 && client.clock.steady() < end + 20s; };
   while (client.clock.steady() < end || at_least_one()) {
     client.clock.sleep_for(100ms);
@@ -188,7 +189,8 @@ void check_many_processes(const Load& load) {
   CHECK(steps->compactions > 0);
   CHECK(array.keys().size() > 2);
   const Elements fetched = array.fetch().elements;
-  REQUIRE(Journal(reader.context(), "array:x").compact(compacted));
+  const Context context = reader.context();
+  REQUIRE(Journal(context, "array:x").compact(compacted));
   CHECK(array.fetch().elements == fetched);
 }
 
