@@ -152,12 +152,16 @@ TEST_CASE("live keys: a dump that breaks off, or turns into something else, is n
   for (const std::string& answer :
        {line, line + "key=half exp=", line + "nonsense\n", line + std::string(10000, 'x')}) {
     proxy.garbage(answer);
-    proxy.after(1, Fault::answer_garbage);  // behind the statistics
-    Found found;
     LiveKeysOptions options = hasty();
     options.timeout = std::chrono::seconds(3);
     options.connect_timeout = std::chrono::seconds(10);
-    const auto result = collect({proxy.server()}, options, found)[0];
+    LiveKeysOfServer result;
+    // On a busy machine the request for statistics may arrive in two pieces, which are two trips.
+    for (int tries = 0; tries < 5 && result.keys == 0; ++tries) {
+      proxy.after(1, Fault::answer_garbage);  // behind the statistics
+      Found found;
+      result = collect({proxy.server()}, options, found)[0];
+    }
     CHECK(result.keys == 1);
     CHECK(!result.complete);
     CHECK(result.failure->kind == ReplyFailure::Kind::unknown);

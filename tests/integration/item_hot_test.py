@@ -86,7 +86,8 @@ def test_misses_and_stores():
                 ask(files[0], b"get missed\r\n")
 
         lines = {line.get("key", "server"): line for line in watched(paths, [], load, files)}
-        check(lines["stored"]["gets_per_s"] == 0 < lines["stored"]["stores_per_s"], f"stored: {lines}")
+        # The watch may begin between the look and the store of one set.
+        check(lines["stored"]["gets_per_s"] * 20 <= lines["stored"]["stores_per_s"] > 0, f"stored: {lines}")
         check(lines["missed"]["misses_per_s"] == lines["missed"]["gets_per_s"] > 0, f"missed: {lines}")
 
 

@@ -163,10 +163,11 @@ class Round:
         time.sleep(0.05)
 
     def insist(self, words, worker="last"):
-        """A machine with other work may be slow: then it is asked again."""
+        """A machine with other work may be slow: then it is asked again. What is read from fewer copies than a majority must be
+        written to others first, which a server without memory refuses."""
         for _ in range(5):
             op = self.execute(worker, words, None, "last", None, None, "3s")
-            if op.done:
+            if op.done or (self.short and "out of memory" in op.err):
                 return
         self.wrong.append(("broken", f"{words} without any fault: exit {op.exit} {op.err}"))
 
