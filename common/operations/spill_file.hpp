@@ -16,7 +16,7 @@ enum class Kind : std::uint8_t {
   directory,  // of an event log: lines
 };
 
-// What precedes each key in the file.
+// The numbers of a record, which precede its key in the file.
 struct SpilledNumbers {
   std::uint64_t cas = 0;         // when it was listed
   std::uint32_t size_bytes = 0;  // of the item in the server's memory; 0: not reported (before 1.5)

@@ -90,57 +90,6 @@ class TlsMemcached:
         self.process.wait()
 
 
-class Proxy:
-    """Counts what stands between a client and a server: a trip begins when the client sends after a reply."""
-
-    def __init__(self, upstream):
-        self.upstream, self.trips = upstream, 0
-        self.directory = tempfile.mkdtemp(prefix="mcds-bench.")
-        self.path = os.path.join(self.directory, "proxy")
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(self.path)
-        self.listener.listen(16)
-        self.accepting = threading.Thread(target=self.accept)
-        self.accepting.start()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
-
-    def serve(self, client):
-        with client, socket.socket(socket.AF_UNIX) as server:
-            server.connect(self.upstream)
-            replied = [True]
-            threading.Thread(target=self.answer, args=(server, client, replied), daemon=True).start()
-            while request := client.recv(1 << 16):
-                self.trips += replied[0]
-                replied[0] = False
-                server.sendall(request)
-
-    @staticmethod
-    def answer(server, client, replied):
-        try:
-            while reply := server.recv(1 << 16):
-                replied[0] = True
-                client.sendall(reply)
-        except OSError:
-            pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        # The thread must be gone before the descriptor is: it could accept what comes to the next proxy.
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.accepting.join()
-        self.listener.close()
-        shutil.rmtree(self.directory)
-
-
 class Stage:
     def __init__(self, directory, arguments):
         self.directory, self.quick = directory, arguments.quick

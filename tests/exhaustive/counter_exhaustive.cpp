@@ -1,5 +1,5 @@
 // Counters: some order of the increments, takes, sets and removals explains every answer and the final value.
-// With several copies, the answers to changes follow no order: only reads, and the remover, are checked.
+// Answers to changes of several copies follow no order: only reads, and the remover, are checked there.
 #include "common/base/bytes.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/counter/counter.hpp"

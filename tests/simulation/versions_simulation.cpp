@@ -122,8 +122,8 @@ class Client {
     const std::set<std::size_t> missed = missed_by(result);
     const std::set<std::size_t> before = std::exchange(history_.missed[name], missed);
     if (result.failure) return;
-    // With two copies that each got one of two writes, no copy shows which write was later until a write
-    // reaches both. A copy that got the element but not its line in the index counts as missed as well, so if
+    // If each of two copies got one of two writes, no copy shows which write was later until a write reaches
+    // both. A copy that got the element but not its line in the index counts as missed as well, so if
     // both were missed it is not known which has the element.
     const bool same_copy = missed == before && missed.size() == 1;
     if (result.copies.size() == 2 && !missed.empty() && !before.empty() && !same_copy)

@@ -25,7 +25,7 @@ enum class Variant : std::uint8_t {
   death,
 };
 
-// What a step touches; the rule of exchange is in exploration.hpp.
+// The data that a step touches; the rule of exchange is in exploration.hpp.
 struct Footprint {
   enum class Scope : std::uint8_t { nothing, clock, item, server, everything } scope = Scope::nothing;
   bool writes = false;

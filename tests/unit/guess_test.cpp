@@ -308,7 +308,7 @@ TEST_CASE("guess: keys that are on every server were put there by a client that 
     const auto candidates = guess_profiles(pool_of(servers), {}, locations);
     CHECK(contains(candidates.front(), "bmemcached-replicating"));
     CHECK(candidates.front().explained == 199);
-    // With two servers, clients that keep two copies use both too.
+    // Clients that keep two copies use both of two servers too.
     CHECK(is_certain(candidates) == (servers > 2));
   }
 }

@@ -50,7 +50,7 @@ TEST_CASE(
       if (pair.to == "10.0.0." + std::to_string(n + 1) + ":11211") to_new += pair.moved.keys;
     }
     CHECK(sum == diff.moved().keys);
-    // From 24 to 25 servers, libmemcached's rounding also takes 4 points from each of the others.
+    // The rounding of libmemcached also takes 4 points from each of 24 servers when a 25th is added.
     CHECK(static_cast<double>(to_new) >= (n == 24 ? 0.5 : 1.0) * static_cast<double>(sum));
     const auto divided = placement_on("gomemcache", servers(n)),
                more = placement_on("gomemcache", servers(n + 1));

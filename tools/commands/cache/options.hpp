@@ -12,7 +12,7 @@ struct CacheOptions {
   std::vector<std::string> command;
   std::vector<std::string> tags;
 
-  // Of run. Its wait, holder and tags are set when it runs.
+  // Options of run, which sets the wait, the holder and the tags itself.
   CacheTerms terms{.ttl = std::chrono::seconds(60),
                    .stale = std::chrono::minutes(10),
                    .rebuild_ttl = std::chrono::seconds(30)};
