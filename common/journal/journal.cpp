@@ -46,8 +46,12 @@ JournalReading JournalReader::read_whole(std::size_t index) {
   return std::exchange(reading, JournalReading());
 }
 
+JournalReading Journal::read_whole() const {
+  return JournalReader(context_, std::span(&key_, 1)).read_whole(0);
+}
+
 JournalContents Journal::read() const {
-  return JournalReader(context_, std::span(&key_, 1)).take(0);
+  return read_whole().finish();
 }
 
 Journal::Attempt Journal::attempt_of(std::span<const JournalLine> lines) const {

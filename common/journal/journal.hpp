@@ -52,6 +52,8 @@ constexpr std::size_t segments_per_read = 64;
 
 std::string segment_key(const std::string& root, const std::string& id);
 
+struct JournalReading;
+
 class Journal {
  public:
   struct Options {
@@ -106,6 +108,7 @@ class Journal {
 
   // Returns the journal's contents. Throws NotApplied, CorruptData.
   JournalContents read() const;
+  JournalReading read_whole() const;
 
   // Replaces all lines by those that `rewrite` returns, unless it returns nullopt because that is not
   // worthwhile. `rewrite` may be called again after a conflicting write. Returns false, with nothing changed,
@@ -157,9 +160,13 @@ struct JournalReading {
   void read_segments(const Context& context);
   // Reads the root again after a segment was missing: if it was compacted away, the root names others now.
   void reread_root(const Context& context);
+  // Passes each line, repeated ids included, to `report`, as a view that is valid as long as this reading, and
+  // completes `contents`.
+  void report_lines(const ReportLine& report);
+  // Returns the lines that count as such views, and completes `contents` except for its lines.
+  std::vector<JournalLineView> views();
+  // Returns the contents with the lines that count.
   JournalContents finish();
-  // Passes each line, repeated ids included, to `report` instead of keeping it.
-  JournalContents finish(const ReportLine& report);
 };
 
 // Reads many journals: all roots in one round trip, then the segments of a journal when it is taken, so that
@@ -178,13 +185,10 @@ class JournalReader {
   const std::string& incarnation(std::size_t index) const { return readings_.at(index).contents.incarnation; }
   // Returns the journal of keys[index]. Call it once.
   JournalContents take(std::size_t index) { return read_whole(index).finish(); }
-  // Passes each line, repeated ids included, to `report` instead of keeping it.
-  JournalContents take(std::size_t index, const ReportLine& report) {
-    return read_whole(index).finish(report);
-  }
+  // Returns the reading of keys[index], whose lines are not kept. Call it once.
+  JournalReading read_whole(std::size_t index);
 
  private:
-  JournalReading read_whole(std::size_t index);
   Context context_;
   std::vector<JournalReading> readings_;
 };

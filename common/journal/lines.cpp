@@ -1,5 +1,6 @@
 #include "common/journal/lines.hpp"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "common/base/bytes.hpp"
@@ -8,6 +9,8 @@
 namespace mcds {
 
 namespace {
+
+constexpr std::size_t max_id_size = 128;  // an identifier, a dot and a number
 
 template <typename Function>
 void for_each_line(std::string_view text, Function function) {
@@ -28,7 +31,8 @@ std::optional<JournalLineView> decode_line(std::string_view line) {
     return std::nullopt;
   const auto id = take_word(rest);
   const std::size_t dot = id.rfind('.');
-  if (dot == std::string_view::npos || !is_identifier(id.substr(0, dot)) || !parse_u64(id.substr(dot + 1)))
+  if (dot == std::string_view::npos || !is_identifier(id.substr(0, dot)) || !parse_u64(id.substr(dot + 1)) ||
+      id.size() > max_id_size)
     return std::nullopt;
   const auto change = static_cast<Change>(kind[0]);
   const bool has_element = change == Change::add || change == Change::remove;
@@ -124,9 +128,34 @@ ForeignLines report_journal_lines(std::string_view text, const ReportLine& repor
 std::vector<JournalLine> decode_journal_lines(std::string_view text) {
   std::vector<JournalLine> lines;
   report_journal_lines(text, [&](const JournalLineView& line) {
-    lines.push_back({line.change, std::string(line.id), std::string(line.element)});
+    lines.push_back({line.change(), std::string(line.id()), std::string(line.element())});
   });
   return lines;
+}
+
+void keep_first_of_each(std::vector<JournalLineView>& lines) {
+  // Sorted hashes need a sixth of the memory of a set of ids.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> by_hash;  // and the line's index
+  by_hash.reserve(lines.size());
+  for (const JournalLineView& line : lines) {
+    const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(line.id()));
+    by_hash.emplace_back(hash, static_cast<std::uint32_t>(by_hash.size()));
+  }
+  std::ranges::sort(by_hash);
+  std::vector<bool> repeats(lines.size());
+  bool any = false;
+  std::vector<std::uint32_t> distinct;  // lines of one hash
+  for (std::size_t i = 0; i < by_hash.size(); ++i) {
+    const auto [hash, index] = by_hash[i];
+    if (i == 0 || by_hash[i - 1].first != hash) distinct.clear();
+    const auto same = [&](std::uint32_t earlier) { return lines[earlier].id() == lines[index].id(); };
+    repeats[index] = std::ranges::any_of(distinct, same);
+    any = any || repeats[index];
+    if (!repeats[index]) distinct.push_back(index);
+  }
+  if (!any) return;
+  std::size_t index = 0;
+  std::erase_if(lines, [&](const JournalLineView&) { return repeats[index++]; });
 }
 
 std::string without_padding(std::string_view text) {

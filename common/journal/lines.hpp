@@ -27,7 +27,7 @@ enum class Change : char { add = '+', remove = '-', clear = '!', forgotten = '='
 
 struct JournalLine {
   Change change;
-  std::string id;       // `<16 hex digits>.<n>`: of lines with the same id only the first counts
+  std::string id;       // `<identifier>.<n>`: of lines with the same id only the first counts
   std::string element;  // of add and remove
 };
 
@@ -55,12 +55,31 @@ std::string encode(const JournalRoot& root);
 // Returns nullopt if `value` is not a journal.
 std::optional<JournalRoot> decode_journal_root(std::string_view value);
 
-// A line as a view into the stored text.
-struct JournalLineView {
-  Change change;
-  std::string_view id;
-  std::string_view element;
+// A line as a view into the stored text, or into a JournalLine. It is small because an array has a million.
+class JournalLineView {
+ public:
+  JournalLineView(Change change, std::string_view id, std::string_view element)
+      : id_(id.data()),
+        element_(element.data()),
+        element_size_(static_cast<std::uint32_t>(element.size())),
+        id_size_(static_cast<std::uint16_t>(id.size())),
+        change_(change) {}
+  JournalLineView(const JournalLine& line) : JournalLineView(line.change, line.id, line.element) {}
+
+  Change change() const { return change_; }
+  std::string_view id() const { return {id_, id_size_}; }
+  std::string_view element() const { return {element_, element_size_}; }
+
+ private:
+  const char* id_;
+  const char* element_;
+  std::uint32_t element_size_;
+  std::uint16_t id_size_;
+  Change change_;
 };
+// Deletes the lines whose id an earlier line has.
+void keep_first_of_each(std::vector<JournalLineView>& lines);
+
 using ReportLine = std::function<void(const JournalLineView& line)>;
 // Lines that cannot be read: damaged ones, and whole ones in a form that another program, or a newer version,
 // writes.

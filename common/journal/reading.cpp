@@ -1,26 +1,8 @@
 #include <algorithm>
-#include <unordered_set>
 
 #include "common/journal/journal.hpp"
 
 namespace mcds {
-
-namespace {
-
-// Returns the lines that count: the first of each id.
-std::vector<JournalLine> first_of_each(std::vector<JournalLine> lines) {
-  std::unordered_set<std::string_view> seen;
-  seen.reserve(lines.size());
-  std::vector<JournalLine*> repeated;
-  for (JournalLine& line : lines) {
-    if (!seen.insert(line.id).second) repeated.push_back(&line);
-  }
-  for (JournalLine* line : repeated) line->id.clear();
-  if (!repeated.empty()) std::erase_if(lines, [](const JournalLine& line) { return line.id.empty(); });
-  return lines;
-}
-
-}  // namespace
 
 std::string segment_key(const std::string& root, const std::string& id) {
   return root + ":s:" + id;
@@ -84,20 +66,28 @@ void JournalReading::reread_root(const Context& context) {
 }
 
 JournalContents JournalReading::finish() {
-  std::vector<JournalLine> lines;
-  JournalContents all = finish([&](const JournalLineView& line) {
-    lines.push_back({line.change, std::string(line.id), std::string(line.element)});
-  });
-  all.lines = first_of_each(std::move(lines));
-  return all;
+  for (const JournalLineView& line : views())
+    contents.lines.push_back({line.change(), std::string(line.id()), std::string(line.element())});
+  return std::move(contents);
 }
 
-JournalContents JournalReading::finish(const ReportLine& report) {
-  if (!contents.found) return std::move(contents);
+std::vector<JournalLineView> JournalReading::views() {
+  auto lines = static_cast<std::size_t>(std::ranges::count(root.tail, '\n'));
+  for (const auto& segment : segments)
+    lines += segment ? static_cast<std::size_t>(std::ranges::count(*segment, '\n')) : 0;
+  std::vector<JournalLineView> views;
+  views.reserve(lines);
+  report_lines([&](const JournalLineView& line) { views.push_back(line); });
+  keep_first_of_each(views);
+  return views;
+}
+
+void JournalReading::report_lines(const ReportLine& report) {
+  if (!contents.found) return;
   const auto take = [&](std::string_view text) {
     bool cleared = false;
     const ForeignLines foreign = report_journal_lines(text, [&](const JournalLineView& line) {
-      cleared = cleared || line.change == Change::clear;
+      cleared = cleared || line.change() == Change::clear;
       report(line);
     });
     if (cleared) contents.loss = {};
@@ -111,10 +101,9 @@ JournalContents JournalReading::finish(const ReportLine& report) {
       continue;
     }
     contents.bytes += segments[i]->size();
-    take(*std::exchange(segments[i], std::nullopt));
+    take(*segments[i]);
   }
   take(root.tail);
-  return std::move(contents);
 }
 
 }  // namespace mcds

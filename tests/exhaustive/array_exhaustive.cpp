@@ -196,7 +196,8 @@ void compact_and_forget(Context& context) {
     const auto root = decode_journal_root(observed.value);
     if (!root) return std::nullopt;
     const auto lines = decode_journal_lines(root->tail);
-    return Write{journal_header(root->incarnation) + encoded(context, replay(lines))};
+    const std::vector<JournalLineView> views(lines.begin(), lines.end());
+    return Write{journal_header(root->incarnation) + encoded(context, replay(views))};
   });
 }
 

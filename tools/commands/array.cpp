@@ -84,7 +84,7 @@ bool add_values(JsonObject& answer, const std::string& name, const Elements& ele
     if (list.size() > 1) list += ',';
     list += binary ? '"' + base64(bytes_of(element)) + '"' : element;
   }
-  answer.raw(binary ? name + "_b64" : name, list + ']');
+  answer.raw(binary ? name + "_b64" : name, list += ']');
   return ours;
 }
 

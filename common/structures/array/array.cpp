@@ -29,38 +29,41 @@ bool could_be_a_part(std::string_view name) {
 
 // Returns one index for each line: of an addition that was removed, that of the line that removed it, and of
 // every other line its own.
-std::vector<std::size_t> removed_by(std::span<const JournalLine> lines) {
-  std::vector<std::size_t> by(lines.size());
-  std::iota(by.begin(), by.end(), std::size_t{0});
-  const auto removes = [](Change change) { return change == Change::remove || change == Change::clear; };
-  // Most arrays only grow, and need no memory for their elements' places.
-  if (std::ranges::none_of(lines, removes, &JournalLine::change)) return by;
-  std::unordered_map<std::string_view, std::vector<std::size_t>> places;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const JournalLine& line = lines[i];
-    if (line.change == Change::add) {
-      places[line.element].push_back(i);
-    } else if (line.change == Change::remove) {
-      for (const std::size_t place : places[line.element]) by[place] = i;
-      places.erase(line.element);
-    } else if (line.change == Change::clear) {
-      for (auto& [element, indices] : places) {
-        for (const std::size_t place : indices) by[place] = i;
+std::vector<std::uint32_t> removed_by(std::span<const JournalLineView> lines) {
+  std::vector<std::uint32_t> by(lines.size());
+  std::iota(by.begin(), by.end(), std::uint32_t{0});
+  // Most elements are never removed, and need no memory for their places.
+  std::unordered_map<std::string_view, std::vector<std::uint32_t>> places;
+  for (const JournalLineView& line : lines) {
+    if (line.change() == Change::remove) places[line.element()];
+  }
+  std::uint32_t cleared = 0;  // the lines before this are cleared
+  for (std::uint32_t i = 0; i < lines.size(); ++i) {
+    const JournalLineView& line = lines[i];
+    if (line.change() == Change::clear) {
+      for (; cleared < i; ++cleared) {
+        if (lines[cleared].change() == Change::add && by[cleared] == cleared) by[cleared] = i;
       }
-      places.clear();
+    }
+    const auto found = places.find(line.element());
+    if (found == places.end()) continue;
+    if (line.change() == Change::add) found->second.push_back(i);
+    if (line.change() != Change::remove) continue;
+    for (const std::uint32_t place : std::exchange(found->second, {})) {
+      if (place >= cleared) by[place] = i;
     }
   }
   return by;
 }
 
 // Returns the index where the last changes that return what they deleted begin.
-std::size_t changes_to_be_told(std::span<const JournalLine> lines) {
+std::size_t changes_to_be_told(std::span<const JournalLineView> lines) {
   std::size_t first = lines.size();
   std::size_t changes = 0;
   std::string_view operation;
   for (std::size_t i = lines.size(); i-- > 0;) {
-    const std::string_view id = lines[i].id;
-    if (!id.starts_with(to_report) || lines[i].change == Change::forgotten) continue;
+    const std::string_view id = lines[i].id();
+    if (!id.starts_with(to_report) || lines[i].change() == Change::forgotten) continue;
     const std::string_view its = id.substr(0, id.find('.'));
     if (its != operation && changes++ == max_reported) break;
     operation = its;
@@ -84,45 +87,53 @@ void check_json(std::span<const std::string> elements) {
   }
 }
 
-// Returns the indices of the lines that compaction keeps.
-std::vector<std::size_t> kept_by_compaction(std::span<const JournalLine> lines) {
-  const std::vector<std::size_t> by = removed_by(lines);
+// Returns for each line if compaction keeps it.
+std::vector<bool> kept_by_compaction(std::span<const JournalLineView> lines) {
+  const std::vector<std::uint32_t> by = removed_by(lines);
   const std::size_t first_told = changes_to_be_told(lines);
-  std::vector<std::size_t> kept;
+  std::vector<bool> kept(lines.size());
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const bool is_left = lines[i].change == Change::add && by[i] == i;
-    const JournalLine& remover = lines[by[i]];
+    const bool is_left = lines[i].change() == Change::add && by[i] == i;
+    const JournalLineView& remover = lines[by[i]];
     const bool is_told =
-        by[i] >= first_told && remover.change == Change::remove && remover.id.starts_with(to_report);
-    if (is_left || is_told) kept.push_back(i);
+        by[i] >= first_told && remover.change() == Change::remove && remover.id().starts_with(to_report);
+    kept[i] = is_left || is_told;
   }
   return kept;
 }
 
-bool is_half_dead(const std::vector<JournalLine>& lines, std::size_t left) {
-  const auto forgotten = std::ranges::count(lines, Change::forgotten, &JournalLine::change);
+bool is_half_dead(std::span<const JournalLineView> lines, std::size_t left) {
+  const auto forgotten = std::ranges::count(lines, Change::forgotten, &JournalLineView::change);
   return lines.size() - static_cast<std::size_t>(forgotten) > 2 * left;
 }
 
-bool is_worth_compacting(const JournalContents& read) {
-  const bool is_small = read.segments.empty() && read.lines.size() < min_lines;
-  return !is_small && !read.loss.any() && is_half_dead(read.lines, kept_by_compaction(read.lines).size());
+bool is_worth_compacting(const JournalContents& read, std::span<const JournalLineView> lines) {
+  const bool is_small = read.segments.empty() && lines.size() < min_lines;
+  if (is_small || read.loss.any()) return false;
+  return is_half_dead(lines, static_cast<std::size_t>(std::ranges::count(kept_by_compaction(lines), true)));
 }
 
 }  // namespace
 
-std::vector<std::string> replay(std::vector<JournalLine> lines) {
-  const std::vector<std::size_t> by = removed_by(lines);
+std::vector<std::string> replay(std::span<const JournalLineView> lines) {
+  const std::vector<std::uint32_t> by = removed_by(lines);
+  const auto is_left = [&](std::size_t i) { return lines[i].change() == Change::add && by[i] == i; };
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) left += is_left(i) ? 1 : 0;
   std::vector<std::string> elements;
+  elements.reserve(left);
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (lines[i].change == Change::add && by[i] == i) elements.push_back(std::move(lines[i].element));
+    if (is_left(i)) elements.emplace_back(lines[i].element());
   }
   return elements;
 }
 
 std::vector<JournalLine> compacted(std::span<const JournalLine> lines) {
+  const auto keeps = kept_by_compaction(std::vector<JournalLineView>(lines.begin(), lines.end()));
   std::vector<JournalLine> kept;
-  for (const std::size_t i : kept_by_compaction(lines)) kept.push_back(lines[i]);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (keeps[i]) kept.push_back(lines[i]);
+  }
   return kept;
 }
 
@@ -160,20 +171,21 @@ std::vector<std::string> Array::deleted_by(const std::string& operation,
         "the values are gone, but this change may not have been the one that deleted them: " + why,
         context_.cluster.address_of(context_.cluster.placement().server_of(key_)));
   };
-  const auto read = attempt([&] { return journal().read(); });
+  auto read = attempt([&] { return journal().read_whole(); });
   if (read.failure()) throw unconfirmed_deletion(read.failure()->what());
-  const JournalContents& contents = read.value();
+  const std::vector<JournalLineView> lines = read.value().views();
+  const JournalContents& contents = read.value().contents;
   const std::string first = journal_line_id(operation, 0);
   // Compaction may keep the id alone, without the removal.
-  const auto ours = std::ranges::find_if(contents.lines, [&](const JournalLine& line) {
-    return line.id == first && line.change == Change::remove;
+  const auto ours = std::ranges::find_if(lines, [&](const JournalLineView& line) {
+    return line.id() == first && line.change() == Change::remove;
   });
-  if (ours == contents.lines.end()) throw unconfirmed_deletion("the array was compacted or replaced since");
+  if (ours == lines.end()) throw unconfirmed_deletion("the array was compacted or replaced since");
   if (contents.loss.any()) throw unconfirmed_deletion("a part of the array is lost");
   const std::unordered_set<std::string_view> asked(remove.begin(), remove.end());
-  std::vector<std::string> deleted = replay({contents.lines.begin(), ours});
+  std::vector<std::string> deleted = replay({lines.begin(), ours});
   std::erase_if(deleted, [&](const std::string& element) { return !asked.contains(element); });
-  if (is_worth_compacting(contents)) compact();
+  if (is_worth_compacting(contents, lines)) compact();
   return deleted;
 }
 
@@ -252,7 +264,8 @@ void Array::compact() const {
     static_cast<void>(attempt([&] {
       journal().compact([&](const std::vector<JournalLine>& lines) {
         auto left = std::optional(compacted(lines));
-        if (!std::exchange(first, false) || !is_half_dead(lines, left->size())) left.reset();
+        const std::vector<JournalLineView> views(lines.begin(), lines.end());
+        if (!std::exchange(first, false) || !is_half_dead(views, left->size())) left.reset();
         return left;
       });
     }));
@@ -299,12 +312,16 @@ Array::Changed Array::cas_json(const Step& step) const {
 Array::Contents Array::fetch(std::optional<ArrayEncoding> encoding) const {
   Contents contents;
   if (encoding != ArrayEncoding::json) {
-    JournalContents read = journal().read();
-    const bool is_worthwhile = is_worth_compacting(read);
-    contents.found = read.found;
-    contents.elements = replay(std::move(read.lines));
-    contents.loss = read.loss;
-    contents.server = read.server;
+    bool is_worthwhile = false;
+    {
+      JournalReading read = journal().read_whole();
+      const std::vector<JournalLineView> lines = read.views();
+      is_worthwhile = is_worth_compacting(read.contents, lines);
+      contents.found = read.contents.found;
+      contents.elements = replay(lines);
+      contents.loss = read.contents.loss;
+      contents.server = read.contents.server;
+    }
     if (is_worthwhile) compact();
     if (contents.found || encoding) return contents;
   }

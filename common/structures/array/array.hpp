@@ -93,7 +93,7 @@ class Array {
 };
 
 // Returns the elements that remain after the lines are applied in order.
-std::vector<std::string> replay(std::vector<JournalLine> lines);
+std::vector<std::string> replay(std::span<const JournalLineView> lines);
 
 // Returns the lines that compaction keeps: those whose elements remain, and the removals of the last 64
 // changes that return what they deleted (their ids begin with 7e11) with the lines that they removed.

@@ -7,7 +7,6 @@
 // created it. A crash in between leaves an empty array. The next change or drop uses it as any other, and it
 // names the segments that remain to be removed.
 #include <algorithm>
-#include <unordered_set>
 
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/array/array.hpp"
@@ -31,14 +30,14 @@ std::string emptied(const Context& context, const JournalRoot& root, std::span<c
 }
 
 void add_ids(std::vector<std::string>& ids, std::string_view lines) {
-  report_journal_lines(lines, [&](const JournalLineView& line) { ids.emplace_back(line.id); });
+  report_journal_lines(lines, [&](const JournalLineView& line) { ids.emplace_back(line.id()); });
 }
 
 bool leaves_elements(std::string_view text) {
-  std::vector<JournalLine> lines = decode_journal_lines(text);
-  std::unordered_set<std::string> ids;
-  std::erase_if(lines, [&](const JournalLine& line) { return !ids.insert(line.id).second; });
-  return !replay(std::move(lines)).empty();
+  std::vector<JournalLineView> lines;
+  report_journal_lines(text, [&](const JournalLineView& line) { lines.push_back(line); });
+  keep_first_of_each(lines);
+  return !replay(lines).empty();
 }
 
 // Returns true if the key does not exist any more.
@@ -81,7 +80,7 @@ bool Array::drop_journal(std::optional<std::string>& left) const {
       // Another client has sealed or compacted it, or created another journal.
       if (left) {
         reading.read_segments(context_);
-        if (!replay(reading.finish().lines).empty()) return true;
+        if (!replay(reading.views()).empty()) return true;
       }
       if (!reading.root.segments.empty()) {
         std::vector<std::string> ids;

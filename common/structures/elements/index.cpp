@@ -205,19 +205,20 @@ const std::optional<Failure>& ElementIndex::Look::manifest_failure() const {
 std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {
   if (!roots_->reader.failed(shard + 1) && !roots_->reader.found(shard + 1)) return {};
   DistinctNames names;
-  const JournalContents contents = roots_->reader.take(shard + 1, [&](const JournalLineView& line) {
-    if (line.change == Change::remove) return;
+  JournalReading reading = roots_->reader.read_whole(shard + 1);
+  reading.report_lines([&](const JournalLineView& line) {
+    if (line.change() == Change::remove) return;
     ++lines_;
-    if (line.change != Change::add) return;
-    const bool old = is_old(line.id, now_);
-    for_each_quoted(line.element, [&](std::string_view quoted) {
+    if (line.change() != Change::add) return;
+    const bool old = is_old(line.id(), now_);
+    for_each_quoted(line.element(), [&](std::string_view quoted) {
       ++names_[shard].listed;
       if (old) ++names_[shard].old;
       if (auto name = unquote_bytes(quoted)) names.add(std::move(*name));
     });
   });
   ++shards_;
-  if (contents.loss.any()) states_[shard] = Shard::lost;
+  if (reading.contents.loss.any()) states_[shard] = Shard::lost;
   return std::move(names).take();
 }
 
@@ -311,10 +312,10 @@ bool ElementIndex::may_be_half_dead(std::size_t shard) const {
   std::size_t listed = 0, old = 0;
   std::uint64_t stride = 1;
   std::unordered_map<std::string, std::size_t> lines;  // per name of the sample
-  static_cast<void>(reader.take(0, [&](const JournalLineView& line) {
-    if (line.change != Change::add) return;
-    const bool counts = is_old(line.id, now);
-    for_each_quoted(line.element, [&](std::string_view quoted) {
+  reader.read_whole(0).report_lines([&](const JournalLineView& line) {
+    if (line.change() != Change::add) return;
+    const bool counts = is_old(line.id(), now);
+    for_each_quoted(line.element(), [&](std::string_view quoted) {
       ++listed;
       if (!counts) return;
       ++old;
@@ -323,7 +324,7 @@ bool ElementIndex::may_be_half_dead(std::size_t shard) const {
       stride *= 2;
       std::erase_if(lines, [&](const auto& name) { return digest_of_name(name.first) % stride != 0; });
     });
-  }));
+  });
   if (2 * old < listed || lines.empty()) return false;
   std::vector<std::string> names;
   std::size_t sampled = 0;
