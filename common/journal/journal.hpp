@@ -160,8 +160,8 @@ struct JournalReading {
   void read_segments(const Context& context);
   // Reads the root again after a segment was missing: if it was compacted away, the root names others now.
   void reread_root(const Context& context);
-  // Passes each line, repeated ids included, to `report`, as a view that is valid as long as this reading, and
-  // completes `contents`.
+  // Passes each line, repeated ids included, to `report`, as a view that is valid as long as this reading.
+  // Completes `contents`.
   void report_lines(const ReportLine& report);
   // Returns the lines that count as such views, and completes `contents` except for its lines.
   std::vector<JournalLineView> views();

@@ -38,6 +38,8 @@ class World:
     def watch(self, *words):
         output = open(os.path.join(self.directory, "out"), "a+", encoding="utf-8")
         errors = open(os.path.join(self.directory, "err"), "a+", encoding="utf-8")
+        output.truncate(0)
+        errors.truncate(0)
         process = subprocess.Popen([mcds, "--timeout", "300ms", "hash", "watch", "cfg", *words, "--every", f"{int(EVERY_S * 1000)}ms"],
                                    env=self.environment, stdout=output, stderr=errors)
         return process, output, errors
