@@ -22,7 +22,9 @@ void on_every_backend(Check&& check) {
 
 std::string get(Cluster& cluster, const std::string& key) {
   const Reply reply = cluster.execute(Request::get(key));
-  return reply.outcome == Outcome::hit ? reply.value : '<' + std::string(name_of(reply.outcome)) + '>';
+  if (reply.outcome == Outcome::hit) return reply.value;
+  const std::string why = reply.failure ? ": " + reply.failure->message : "";
+  return '<' + std::string(name_of(reply.outcome)) + why + '>';
 }
 
 Exptime in(int seconds) {
