@@ -1,7 +1,8 @@
 /* How long commands take from start to exit, side by side: runs each in turn, again and again, and prints one line
  * of microseconds per command (the median, then the lower quartile), so that drifts of the machine hit all alike.
  *   spawn ROUNDS COMMAND WORD… -- COMMAND WORD… -- …
- *   spawn 0 COMMAND WORD…     runs it once with our standard input; prints how many KiB of memory it used at most */
+ *   spawn 0 COMMAND WORD…     runs it once with our standard input; prints how many KiB of memory it used at most,
+ *                             and its microseconds */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <spawn.h>
@@ -59,9 +60,9 @@ int main(int count, char** words) {
   if (times == NULL || rounds < 0) return 64;
   if (rounds == 0) {
     struct rusage usage;
-    run_once(commands[0], &quiet);
+    const double time = run_once(commands[0], &quiet);
     getrusage(RUSAGE_CHILDREN, &usage);
-    return printf("%ld\n", usage.ru_maxrss) < 0;
+    return printf("%ld %.0f\n", usage.ru_maxrss, time) < 0;
   }
   for (int c = 0; c < number; ++c) run_once(commands[c], &quiet);
   for (int r = 0; r < rounds; ++r) {

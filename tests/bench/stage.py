@@ -150,14 +150,18 @@ class Stage:
             return time.monotonic() - started
 
     def megabytes(self, words, data, servers=None):
-        """The most memory it held at a time."""
+        return self.measured(words, data, servers)[0]
+
+    def measured(self, words, data, servers=None):
+        """The most megabytes of memory that it held at a time, and its seconds."""
         environment = {**self.environment, **({"MCDS_SERVERS": servers} if servers else {})}
         with tempfile.TemporaryFile() as file:
             file.write(data)
             file.seek(0)
             out = subprocess.run([self.tool("spawn"), "0", self.mcds, *words], env=environment, stdin=file,
                                  capture_output=True, check=True).stdout
-        return int(out) / 1024
+        kibibytes, microseconds = out.split()
+        return int(kibibytes) / 1024, int(microseconds) / 1e6
 
     def together(self, words, data, writers):
         started = time.monotonic()
