@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <unordered_map>
+
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "common/primitives/seal.hpp"
@@ -56,6 +58,38 @@ TEST_CASE("array: added, removed, replaced, in the order of the changes") {
   world.jobs.replace({}, ArrayEncoding::journal);
   CHECK(world.fetched().empty());
   CHECK(world.jobs.fetch().found);
+}
+
+TEST_CASE("array: of lines with one id the first counts, also among ids with one hash") {
+  // Two ids whose hashes have the same lower half: about 2^16 tries.
+  std::unordered_map<std::uint32_t, std::string> ids;
+  std::string one, other;
+  for (std::size_t n = 0; other.empty(); ++n) {
+    std::string id = journal_line_id("a1b2c3d4e5f60718", n);
+    const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(id));
+    const auto [there, added] = ids.emplace(hash, id);
+    if (!added) std::tie(one, other) = std::pair(there->second, std::move(id));
+  }
+  std::string text;
+  for (const auto& [id, element] :
+       {std::pair(other, "\"1\""), {one, "\"2\""}, {other, "\"3\""}, {one, "\"4\""}})
+    append_line(text, {Change::add, id, element});
+  std::vector<JournalLineView> lines;
+  report_journal_lines(text, [&](const JournalLineView& line) { lines.push_back(line); });
+  keep_first_of_each(lines);
+  CHECK(replay(lines) == World::quoted({"1", "2"}));
+}
+
+TEST_CASE("array: removals before and after the removal of everything") {
+  const std::vector<std::pair<Change, std::string>> changes = {
+      {Change::add, "a"}, {Change::add, "b"}, {Change::remove, "a"}, {Change::add, "a"}, {Change::clear, ""},
+      {Change::add, "b"}, {Change::add, "c"}, {Change::remove, "b"}, {Change::add, "a"}, {Change::add, "b"}};
+  std::vector<JournalLine> written;
+  for (const auto& [change, element] : changes)
+    written.push_back({change, journal_line_id("a1b2c3d4e5f60718", written.size()), element});
+  CHECK(replay(std::vector<JournalLineView>(written.begin(), written.end())) ==
+        std::vector<std::string>{"c", "a", "b"});
+  CHECK(compacted(written).size() == 3);
 }
 
 TEST_CASE("array: any bytes come back as they were") {
