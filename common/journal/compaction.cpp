@@ -279,7 +279,10 @@ bool Journal::swap(const JournalRoot& old, const std::vector<JournalLine>& lines
 // the cas leaves segments that no root lists.
 Journal::Appended Journal::replace(std::span<const JournalLine> lines,
                                    const std::function<bool()>& may_create) {
-  if (encode_all(lines).size() <= options_.max_change) {
+  std::string text;
+  for (auto line = lines.begin(); line != lines.end() && text.size() <= options_.max_change; ++line)
+    append_line(text, *line);
+  if (text.size() <= options_.max_change) {
     try {
       return append(lines, may_create);
     } catch (const Failure& refusal) {

@@ -1,9 +1,9 @@
 #include "common/journal/lines.hpp"
 
-#include <algorithm>
 #include <unordered_set>
 
 #include "common/base/bytes.hpp"
+#include "common/base/distinct.hpp"
 #include "common/primitives/seal.hpp"
 
 namespace mcds {
@@ -134,28 +134,7 @@ std::vector<JournalLine> decode_journal_lines(std::string_view text) {
 }
 
 void keep_first_of_each(std::vector<JournalLineView>& lines) {
-  // Sorted hashes need a sixth of the memory of a set of ids.
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> by_hash;  // and the line's index
-  by_hash.reserve(lines.size());
-  for (const JournalLineView& line : lines) {
-    const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(line.id()));
-    by_hash.emplace_back(hash, static_cast<std::uint32_t>(by_hash.size()));
-  }
-  std::ranges::sort(by_hash);
-  std::vector<bool> repeats(lines.size());
-  bool any = false;
-  std::vector<std::uint32_t> distinct;  // lines of one hash
-  for (std::size_t i = 0; i < by_hash.size(); ++i) {
-    const auto [hash, index] = by_hash[i];
-    if (i == 0 || by_hash[i - 1].first != hash) distinct.clear();
-    const auto same = [&](std::uint32_t earlier) { return lines[earlier].id() == lines[index].id(); };
-    repeats[index] = std::ranges::any_of(distinct, same);
-    any = any || repeats[index];
-    if (!repeats[index]) distinct.push_back(index);
-  }
-  if (!any) return;
-  std::size_t index = 0;
-  std::erase_if(lines, [&](const JournalLineView&) { return repeats[index++]; });
+  keep_first_of_each(lines, [](const JournalLineView& line) { return line.id(); });
 }
 
 std::string without_padding(std::string_view text) {

@@ -71,12 +71,15 @@ JournalContents JournalReading::finish() {
   return std::move(contents);
 }
 
+std::size_t JournalReading::count(char byte) const {
+  auto times = std::ranges::count(root.tail, byte);
+  for (const auto& segment : segments) times += segment ? std::ranges::count(*segment, byte) : 0;
+  return static_cast<std::size_t>(times);
+}
+
 std::vector<JournalLineView> JournalReading::views() {
-  auto lines = static_cast<std::size_t>(std::ranges::count(root.tail, '\n'));
-  for (const auto& segment : segments)
-    lines += segment ? static_cast<std::size_t>(std::ranges::count(*segment, '\n')) : 0;
   std::vector<JournalLineView> views;
-  views.reserve(lines);
+  views.reserve(count('\n'));
   report_lines([&](const JournalLineView& line) { views.push_back(line); });
   keep_first_of_each(views);
   return views;

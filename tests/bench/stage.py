@@ -172,8 +172,8 @@ class Stage:
             thread.join(TIME_LIMIT)
         return time.monotonic() - started
 
-    def pipeline(self, kind, count, keys=None):
-        words = [self.tool("pipeline"), self.path, kind, str(count), *([keys] if keys else [])]
+    def pipeline(self, kind, count, keys=None, path=None):
+        words = [self.tool("pipeline"), path or self.path, kind, str(count), *([keys] if keys else [])]
         return float(subprocess.run(words, capture_output=True, text=True, timeout=TIME_LIMIT, check=True).stdout)
 
     def keys_fetched(self, command, name, servers=None):

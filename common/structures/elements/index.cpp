@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "common/base/distinct.hpp"
 #include "common/base/json.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/elements/index_lines.hpp"
@@ -15,50 +16,6 @@ namespace {
 constexpr std::size_t names_per_question = 4096;
 constexpr int max_checks = 4;  // reads of roots that seem to contradict the manifest
 constexpr BackOff poll_interval{std::chrono::milliseconds(5), std::chrono::milliseconds(40)};
-
-// Collects each name once, in the order of first appearance. A set of strings would allocate for each, a
-// million times in a fetch.
-class DistinctNames {
- public:
-  void add(std::string&& name) {
-    if (2 * names_.size() >= slots_.size()) grow();
-    Slot& slot = slot_of(name);
-    if (slot.number != 0) return;
-    names_.push_back(std::move(name));
-    slot.number = static_cast<std::uint32_t>(names_.size());
-  }
-  std::vector<std::string> take() && { return std::move(names_); }
-
- private:
-  struct Slot {
-    std::uint32_t hash = 0;
-    std::uint32_t number = 0;  // in names_, from 1; 0: free
-  };
-
-  // Returns the slot of the name, or a free slot in which its hash is set.
-  Slot& slot_of(std::string_view name) {
-    const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>{}(name));
-    for (std::size_t i = hash;; ++i) {
-      Slot& slot = slots_[i & (slots_.size() - 1)];
-      if (slot.number == 0) slot.hash = hash;
-      if (slot.number == 0 || (slot.hash == hash && names_[slot.number - 1] == name)) return slot;
-    }
-  }
-
-  void grow() {
-    const std::vector<Slot> before =
-        std::exchange(slots_, std::vector<Slot>(std::max<std::size_t>(64, 2 * slots_.size())));
-    for (const Slot& one : before) {
-      if (one.number == 0) continue;
-      std::size_t i = one.hash;
-      while (slots_[i & (slots_.size() - 1)].number != 0) ++i;
-      slots_[i & (slots_.size() - 1)] = one;
-    }
-  }
-
-  std::vector<std::string> names_;
-  std::vector<Slot> slots_;  // a power of two, at most half full
-};
 
 }  // namespace
 
@@ -204,8 +161,9 @@ const std::optional<Failure>& ElementIndex::Look::manifest_failure() const {
 
 std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {
   if (!roots_->reader.failed(shard + 1) && !roots_->reader.found(shard + 1)) return {};
-  DistinctNames names;
   JournalReading reading = roots_->reader.read_whole(shard + 1);
+  std::vector<std::string> names;
+  names.reserve(reading.count('\n') + reading.count('\t'));
   reading.report_lines([&](const JournalLineView& line) {
     if (line.change() == Change::remove) return;
     ++lines_;
@@ -214,12 +172,13 @@ std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {
     for_each_quoted(line.element(), [&](std::string_view quoted) {
       ++names_[shard].listed;
       if (old) ++names_[shard].old;
-      if (auto name = unquote_bytes(quoted)) names.add(std::move(*name));
+      if (auto name = unquote_bytes(quoted)) names.push_back(std::move(*name));
     });
   });
   ++shards_;
   if (reading.contents.loss.any()) states_[shard] = Shard::lost;
-  return std::move(names).take();
+  keep_first_of_each(names, [](const std::string& name) { return std::string_view(name); });
+  return names;
 }
 
 ElementIndex::Look ElementIndex::look(bool despite_failures) const {
