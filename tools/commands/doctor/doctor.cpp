@@ -495,7 +495,7 @@ ExitStatus run_doctor(Session& session, const DoctorOptions& options) {
                                    .listed = [&] { progress.advance(); }});
   }
   DoctorReport report(session, seen, doctor::diagnose(seen, wanted), doctor::unknowns(seen, wanted));
-  report.accept(session.config().doctor_accept.value_or(""));
+  report.accept(session.config().text("doctor", "accept").value_or(""));
   if (options.baseline) report.compare_with(*options.baseline);
   return report.print();
 }

@@ -41,7 +41,7 @@ std::string if_over(const std::string& holder, WallTime now) {
 }
 
 Duration max_ttl(Session& session) {
-  return session.longest_lock_ttl().value_or(default_max_ttl);
+  return session.longest_lock_ttl();
 }
 
 ExitStatus acquire(Session& session, const LockOptions& options) {
