@@ -66,7 +66,10 @@ class CredentialResolver {
           "certificates are not verified (--tls-insecure): anyone on the network path can impersonate the "
           "servers");
     access.plain_login = text("plain_login") == "yes";
-    access.login_form = form();
+    const bool memcachier = from_environment() && settings_.servers_from()->starts_with("env:MEMCACHIER");
+    const std::string form = text("auth").value_or(memcachier ? "user-key" : "ascii");
+    if (form == "sasl") access.login_form = Login::Form::sasl;
+    if (form == "user-key") access.login_form = Login::Form::user_key;
     log_in(access);
     return access;
   }
@@ -82,40 +85,32 @@ class CredentialResolver {
     return from_environment() ? environment(settings_.servers_from()->substr(4) + what) : std::nullopt;
   }
 
-  // Returns the password from the environment or from a file, or else the list's own.
+  // Returns the password from the environment or from a file, which is named, or else the list's own.
   Settings::Value password() const {
     const auto file = settings_.value("password_file", list_);
     const bool before = file.text && file.source < Origin::environment;
     const bool counts = settings_.counts(Origin::environment, "password_file", list_);
     if (auto password = counts && !before ? environment("MCDS_PASSWORD") : std::nullopt)
-      return {std::move(password), Origin::environment};
-    if (!file.text) return {of_list("_PASSWORD"), list_};
-    password_file_ = *file.text;
-    return {secret_in(*file.text, "password", output_), file.source};
-  }
-
-  Login::Form form() const {
-    const bool memcachier = from_environment() && settings_.servers_from()->starts_with("env:MEMCACHIER");
-    const std::string form = text("auth").value_or(memcachier ? "user-key" : "ascii");
-    if (form == "sasl") return Login::Form::sasl;
-    return form == "user-key" ? Login::Form::user_key : Login::Form::ascii;
+      return {std::move(password), Origin::environment, ""};
+    if (!file.text) return {of_list("_PASSWORD"), list_, ""};
+    return {secret_in(*file.text, "password", output_), file.source, *file.text};
   }
 
   void log_in(Access& access) const {
     const auto named = settings_.value("user", list_);
     const Text user = named.text ? named.text : of_list("_USERNAME");
-    auto [secret, source, from] = password();
+    auto [secret, source, file] = password();
     if (!user && !secret) return;
     if (!user) throw InvalidInput("the password has no user; give --user NAME or MCDS_USER");
     if (!secret) {
       throw InvalidInput("the user " + *user +
                          " needs a password; give --password-file FILE, MCDS_PASSWORD or MCDS_PASSWORD_FILE");
     }
-    Login login{form(), *user, *secret};
+    Login login{access.login_form, *user, *secret};
     explicit_bzero(secret->data(), secret->size());
     check(login);
     access.credentials.login = std::move(login);
-    access.password_file = password_file_;
+    access.password_file = file;
     access.beside =
         settings_.beside(named.text ? named.source : list_, list_) && settings_.beside(source, list_);
   }
@@ -123,7 +118,6 @@ class CredentialResolver {
   const Settings& settings_;
   Origin list_;
   const Output& output_;
-  mutable std::string password_file_;
 };
 
 struct stat folder_of(const std::string& file) {

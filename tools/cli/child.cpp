@@ -211,6 +211,11 @@ class Run {
   void begin_stop(ChildResult::Reason reason, SteadyTime kill_at) {
     stopping_ = true;
     result_.reason = reason;
+    end_group(kill_at);
+  }
+
+  // Gives the group the grace, but no longer than until `kill_at`.
+  void end_group(SteadyTime kill_at) {
     kill_at_ = std::min(clock_.steady() + options_.grace, kill_at);
     kill_group(SIGTERM);
     kill_group(SIGCONT);
@@ -220,17 +225,11 @@ class Run {
   void take_signals() {
     signalfd_siginfo info{};
     while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-      take(static_cast<int>(info.ssi_signo));
+      const int signal = static_cast<int>(info.ssi_signo);
+      if (signal == SIGCHLD) continue;
+      if (signal == SIGCONT && terminal_.is_ours() && terminal_.lend_at_start()) terminal_.lend(pid_);
+      kill_group(signal);
     }
-  }
-
-  void take(int signal) {
-    if (signal == SIGCHLD) return;
-    if (signal == SIGCONT) {
-      if (terminal_.is_ours() && terminal_.lend_at_start()) terminal_.lend(pid_);
-      return kill_group(SIGCONT);
-    }
-    kill_group(signal);
   }
 
   void take_ended() {
@@ -266,10 +265,7 @@ class Run {
     check_deadlines();
     exited_ = true;
     terminal_.take_back();
-    if (options_.may_go_on || group_is_gone() || killed_) return;
-    kill_at_ = std::min(kill_at_, clock_.steady() + options_.grace);
-    kill_group(SIGTERM);
-    kill_group(SIGCONT);
+    if (!options_.may_go_on && !group_is_gone() && !killed_) end_group(kill_at_);
   }
 
   // Handles a stop of the child. Without a terminal nothing waits for us to stop, and the lease must
@@ -343,8 +339,7 @@ class Run {
       pipe.reset();
       return false;
     }
-    const bool wanted =
-        options_.output->take(stream, std::string_view(buffer.data(), static_cast<std::size_t>(size)));
+    const bool wanted = options_.output->take(stream, {buffer.data(), static_cast<std::size_t>(size)});
     if (!wanted) pipe.reset();
     return wanted;
   }
