@@ -31,7 +31,7 @@ std::string one_of(std::string_view words) {
 // Checks a list of `check` or `check@server`, separated by commas. Throws InvalidInput.
 void check_accepted(const std::string& list) {
   for (std::string_view word : split(list, ',')) {
-    while (word.starts_with(' ')) word.remove_prefix(1);
+    word = trimmed(word);
     word = word.substr(0, word.find_first_of("@ "));
     if (const std::string wrong = doctor::no_check(word); !wrong.empty())
       throw InvalidInput("accept: " + wrong);
