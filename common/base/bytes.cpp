@@ -18,12 +18,6 @@ namespace {
 
 constexpr std::string_view hex_digits = "0123456789abcdef";
 
-std::string hex(std::uint64_t value, std::size_t digits) {
-  std::string text(digits, '0');
-  for (std::size_t i = digits; i-- > 0; value >>= 4) text[i] = hex_digits[value & 15];
-  return text;
-}
-
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text, int base = 10) {
   Number value{};
@@ -146,6 +140,12 @@ bool any_byte(std::string_view bytes, const Test& test) {
 
 }  // namespace
 
+std::string hex(std::uint64_t value, std::size_t digits) {
+  std::string text(digits, '0');
+  for (std::size_t i = digits; i-- > 0; value >>= 4) text[i] = hex_digits[value & 15];
+  return text;
+}
+
 std::string hex64(std::uint64_t value) {
   return hex(value, 16);
 }
@@ -160,13 +160,16 @@ std::optional<std::uint64_t> parse_hex64(std::string_view text) {
   return parse_number<std::uint64_t>(text, 16);
 }
 
+bool is_digits(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, is_digit);
+}
+
 std::optional<std::uint64_t> parse_u64(std::string_view text) {
   return parse_number<std::uint64_t>(text);
 }
 
 std::optional<std::uint64_t> parse_padded_u64(std::string_view text) {
-  const std::size_t last = text.find_last_not_of(' ');
-  return parse_u64(text.substr(0, last == std::string_view::npos ? 0 : last + 1));
+  return parse_u64(text.substr(0, text.find_last_not_of(' ') + 1));  // npos + 1 is 0
 }
 std::optional<std::int64_t> parse_i64(std::string_view text) {
   return parse_number<std::int64_t>(text);
@@ -294,6 +297,11 @@ std::string_view take_word(std::string_view& text, char separator) {
   const std::string_view word = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
   return word;
+}
+
+std::string_view trimmed(std::string_view text, std::string_view blanks) {
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  return text.substr(0, text.find_last_not_of(blanks) + 1);
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

@@ -12,16 +12,19 @@
 
 namespace mcds {
 
-// Returns 16 lower-case hex digits.
+// Returns the lowest hex digits of a number, in lower case: `digits` or 16.
+std::string hex(std::uint64_t value, std::size_t digits);
 std::string hex64(std::uint64_t value);
 std::optional<std::uint64_t> parse_hex64(std::string_view text);
-// Appends two of them.
+// Appends two.
 void append_hex(std::string& out, unsigned char byte);
 
 // Returns true for ASCII digits, whatever the locale.
 constexpr bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
+// Returns true for one or more of them.
+bool is_digits(std::string_view text);
 // Parses decimal digits without sign or spaces. Returns nullopt for anything else and beyond 64 bits.
 std::optional<std::uint64_t> parse_u64(std::string_view text);
 // Also accepts spaces after the digits, as memcached's decr leaves them.
@@ -71,6 +74,8 @@ inline std::string_view next_word(std::string_view& text) {
   text.remove_prefix(word.size());
   return word;
 }
+// Returns the text without the blanks at its ends.
+std::string_view trimmed(std::string_view text, std::string_view blanks = " ");
 // Returns the parts between separators: one more than there are separators.
 std::vector<std::string_view> split(std::string_view text, char separator);
 

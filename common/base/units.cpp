@@ -96,38 +96,33 @@ std::optional<std::tm> parse_date(std::string_view text) {
   if (size > 10 && ((text[10] != 'T' && text[10] != 't' && text[10] != ' ') || text[13] != ':'))
     return std::nullopt;
   if (size > 16 && text[16] != ':') return std::nullopt;
+  const int year = digits(text, 0, 4), month = digits(text, 5, 2);
   std::tm date{};
-  date.tm_year = digits(text, 0, 4);
-  date.tm_mon = digits(text, 5, 2);
+  date.tm_year = year - 1900;
+  date.tm_mon = month - 1;
   date.tm_mday = digits(text, 8, 2);
   date.tm_hour = size > 10 ? digits(text, 11, 2) : 0;
   date.tm_min = size > 10 ? digits(text, 14, 2) : 0;
   date.tm_sec = size > 16 ? digits(text, 17, 2) : 0;
-  const std::chrono::year_month_day day{std::chrono::year(date.tm_year),
-                                        std::chrono::month(static_cast<unsigned>(date.tm_mon)),
+  const std::chrono::year_month_day day{std::chrono::year(year),
+                                        std::chrono::month(static_cast<unsigned>(month)),
                                         std::chrono::day(static_cast<unsigned>(date.tm_mday))};
   const auto within = [](int value, int most) { return value >= 0 && value <= most; };
-  const bool ok = date.tm_year >= 0 && day.ok() && within(date.tm_hour, 23) && within(date.tm_min, 59) &&
-                  within(date.tm_sec, 60);
+  const bool ok =
+      year >= 0 && day.ok() && within(date.tm_hour, 23) && within(date.tm_min, 59) && within(date.tm_sec, 60);
   return ok ? std::optional(date) : std::nullopt;
 }
 
 std::optional<WallTime> parse_rfc3339(std::string_view text) {
-  const auto date = text.size() < 20 ? std::nullopt : parse_date(text.substr(0, 19));
+  auto date = text.size() < 20 ? std::nullopt : parse_date(text.substr(0, 19));
   const auto shift = date ? parse_fraction_and_zone(text.substr(19)) : std::nullopt;
   if (!shift) return std::nullopt;
-  const std::chrono::year_month_day day{std::chrono::year(date->tm_year),
-                                        std::chrono::month(static_cast<unsigned>(date->tm_mon)),
-                                        std::chrono::day(static_cast<unsigned>(date->tm_mday))};
-  return WallTime(std::chrono::sys_days(day)) + std::chrono::hours(date->tm_hour) +
-         std::chrono::minutes(date->tm_min) + std::chrono::seconds(date->tm_sec) + *shift;
+  return WallTime(std::chrono::seconds(timegm(&*date))) + *shift;
 }
 
 std::optional<WallTime> parse_local(std::string_view text) {
   auto date = parse_date(text);
   if (!date) return std::nullopt;
-  date->tm_year -= 1900;
-  date->tm_mon -= 1;
   date->tm_isdst = -1;
   return WallTime(std::chrono::seconds(std::mktime(&*date)));
 }

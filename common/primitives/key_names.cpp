@@ -92,10 +92,6 @@ constexpr Bytes first_letters = bytes_of("lcveath");
 constexpr Bytes letters_and_digits =
     bytes_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
 
-bool is_number(View text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == View::npos;
-}
-
 // Removes the last part of `text` and the colon before it, and returns the part.
 std::optional<View> take_part(View& text) {
   const std::size_t colon = text.rfind(':');
@@ -106,7 +102,7 @@ std::optional<View> take_part(View& text) {
 }
 
 bool fits(View part, View wanted) {
-  if (wanted == "#") return is_number(part);
+  if (wanted == "#") return is_digits(part);
   if (wanted == "@") return is_identifier(part);
   return wanted == "*" || wanted == part;
 }

@@ -102,7 +102,7 @@ std::optional<Id> Document::integer(std::string_view text) {
   if (const auto number = parse_i64(text)) return json(std::to_string(*number));
   if (const auto number = parse_u64(text)) return json(std::to_string(*number));
   const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
-  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos) return {};
+  if (!is_digits(digits)) return {};
   return tagged("@number", bytes(text));
 }
 

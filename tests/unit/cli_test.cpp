@@ -102,11 +102,11 @@ TEST_CASE("config: later files win key by key, errors name file and line") {
   Config config;
   read_config("pool = a\ntimeout = 2s\n[pool a]\nservers = one,two\nprofile = gomemcache\n", "first", config);
   read_config("; comment\n[pool a]\nservers = three\n[pool b]\nnamespace = b:\n", "second", config);
-  CHECK(config.pool == "a");
-  CHECK(config.timeout == "2s");
-  CHECK(config.pools["a"].servers == "three");
-  CHECK(config.pools["a"].profile == "gomemcache");
-  CHECK(config.pools["b"].key_prefix == "b:");
+  CHECK(config.text("", "pool") == "a");
+  CHECK(config.text("", "timeout") == "2s");
+  CHECK(config.text("pool a", "servers") == "three");
+  CHECK(config.text("pool a", "profile") == "gomemcache");
+  CHECK(config.text("pool b", "namespace") == "b:");
   CHECK_THROWS_WITH_AS(read_config("\nserver = x\n", "f", config),
                        "f:2: unknown key 'server'; did you mean 'servers'?", Failure);
   CHECK_THROWS_WITH_AS(read_config("[pool a]\nservers = h:0\n", "f", config),
@@ -132,7 +132,7 @@ TEST_CASE(
   read_config(first, "first", own);
   read_config("[pool a]\nservers = two\nuser = v\npassword_file = /q\n[pool b]\nservers = x\n", "second",
               own);
-  CHECK(own.pools["a"].access.password_file == "/q");
+  CHECK(own.text("pool a", "password_file") == "/q");
   for (const char* secret :
        {"user = u", "password_file = /p", "tls_cert = /c", "tls_key = /k", "tls_name = n"}) {
     Config top;

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
-#include <array>
 #include <filesystem>
 #include <fstream>
 
@@ -31,22 +30,6 @@ std::string secret_in(const std::string& file, const char* what, const Output& o
   return secret;
 }
 
-PoolConfig pool_of(const Config& config, const std::string& name) {
-  const auto found = config.pools.find(name);
-  if (found != config.pools.end()) return found->second;
-  throw Failure(ErrorCode::configuration, "the configuration file has no [pool " + name + "]");
-}
-
-// Returns true if the setting can only make connections safer.
-bool protects(AccessSources::Member member) {
-  using A = AccessSettings;
-  return member == &A::tls || member == &A::tls_ca || member == &A::tls_crl;
-}
-
-bool is_callers(Origin source) {
-  return source == Origin::options || source == Origin::environment;
-}
-
 bool is_loopback(const Server& server) {
   in_addr v4;
   in6_addr v6;
@@ -57,93 +40,84 @@ bool is_loopback(const Server& server) {
 
 class CredentialResolver {
  public:
-  CredentialResolver(const AccessSources& sources, Origin list, const Output& output)
-      : sources_(sources), list_(list), output_(output) {}
+  CredentialResolver(const Settings& settings, Origin list, const Output& output)
+      : settings_(settings), list_(list), output_(output) {}
 
   Access settle() const {
-    using A = AccessSettings;
     Access access;
-    access.tls_for_all = text(&A::tls) == "on";
+    access.tls_for_all = text("tls") == "on";
     TlsOptions& tls = access.credentials.tls;
-    tls.verify = text(&A::tls_insecure) != "on";
-    tls.ca_file = text(&A::tls_ca, "MCDS_TLS_CA").value_or("");
-    tls.crl_file = text(&A::tls_crl).value_or("");
-    tls.name = text(&A::tls_name).value_or("");
-    if (text(&A::tls_name)) check_certificate_name(tls.name);
+    tls.verify = text("tls_insecure") != "on";
+    tls.ca_file = text("tls_ca").value_or("");
+    tls.crl_file = text("tls_crl").value_or("");
+    tls.name = text("tls_name").value_or("");
+    if (text("tls_name")) check_certificate_name(tls.name);
     tls.read = [](const std::string& file) { return small_file(file).bytes; };
-    tls.certificate_file = text(&A::tls_cert).value_or("");
-    tls.key_file = text(&A::tls_key).value_or("");
+    tls.certificate_file = text("tls_cert").value_or("");
+    tls.key_file = text("tls_key").value_or("");
     if (tls.certificate_file.empty() && !tls.key_file.empty())
       throw InvalidInput("--tls-key needs --tls-cert FILE, the certificate that belongs to the key");
-    if (const Text file = text(&A::tls_key_password_file))
+    if (const Text file = text("tls_key_password_file"))
       tls.key_password = secret_in(*file, "key's password", output_);
     if (!tls.verify && !tls.crl_file.empty())
       throw InvalidInput("--tls-crl and --tls-insecure cannot be combined");
-    if (!tls.verify && list_ == sources_.list())
+    if (!tls.verify && list_ == settings_.list())
       output_.warning(
           "certificates are not verified (--tls-insecure): anyone on the network path can impersonate the "
           "servers");
-    access.plain_login = text(&A::plain_login) == "yes";
-    access.login_form = form();
+    access.plain_login = text("plain_login") == "yes";
+    const bool memcachier = from_environment() && settings_.servers_from()->starts_with("env:MEMCACHIER");
+    const std::string form = text("auth").value_or(memcachier ? "user-key" : "ascii");
+    if (form == "sasl") access.login_form = Login::Form::sasl;
+    if (form == "user-key") access.login_form = Login::Form::user_key;
     log_in(access);
     return access;
   }
 
  private:
-  Text text(AccessSources::Member member, const char* variable = nullptr) const {
-    return sources_.value(member, list_, variable).text;
-  }
+  Text text(const SettingName& name) const { return settings_.value(name, list_).text; }
 
   bool from_environment() const {
-    return list_ == sources_.list() && sources_.servers_from() &&
-           sources_.servers_from()->starts_with("env:");
+    return list_ == settings_.list() && settings_.servers_from() &&
+           settings_.servers_from()->starts_with("env:");
   }
   Text of_list(const char* what) const {
-    return from_environment() ? environment(sources_.servers_from()->substr(4) + what) : std::nullopt;
+    return from_environment() ? environment(settings_.servers_from()->substr(4) + what) : std::nullopt;
   }
 
-  // Returns the password from the environment or from a file, or else the list's own.
-  AccessSources::Value password() const {
-    auto file = sources_.value(&AccessSettings::password_file, list_, "MCDS_PASSWORD_FILE");
+  // Returns the password from the environment or from a file, which is named, or else the list's own.
+  Settings::Value password() const {
+    const auto file = settings_.value("password_file", list_);
     const bool before = file.text && file.source < Origin::environment;
-    const bool counts = sources_.counts(Origin::environment, &AccessSettings::password_file, list_);
+    const bool counts = settings_.counts(Origin::environment, "password_file", list_);
     if (auto password = counts && !before ? environment("MCDS_PASSWORD") : std::nullopt)
-      return {std::move(password), Origin::environment};
-    if (!file.text) return {of_list("_PASSWORD"), list_};
-    password_file_ = *file.text;
-    return {secret_in(*file.text, "password", output_), file.source};
-  }
-
-  Login::Form form() const {
-    const bool memcachier = from_environment() && sources_.servers_from()->starts_with("env:MEMCACHIER");
-    const std::string form = text(&AccessSettings::auth).value_or(memcachier ? "user-key" : "ascii");
-    if (form == "sasl") return Login::Form::sasl;
-    return form == "user-key" ? Login::Form::user_key : Login::Form::ascii;
+      return {std::move(password), Origin::environment, ""};
+    if (!file.text) return {of_list("_PASSWORD"), list_, ""};
+    return {secret_in(*file.text, "password", output_), file.source, *file.text};
   }
 
   void log_in(Access& access) const {
-    const auto named = sources_.value(&AccessSettings::user, list_, "MCDS_USER");
+    const auto named = settings_.value("user", list_);
     const Text user = named.text ? named.text : of_list("_USERNAME");
-    auto [secret, source] = password();
+    auto [secret, source, file] = password();
     if (!user && !secret) return;
     if (!user) throw InvalidInput("the password has no user; give --user NAME or MCDS_USER");
     if (!secret) {
       throw InvalidInput("the user " + *user +
                          " needs a password; give --password-file FILE, MCDS_PASSWORD or MCDS_PASSWORD_FILE");
     }
-    Login login{form(), *user, *secret};
+    Login login{access.login_form, *user, *secret};
     explicit_bzero(secret->data(), secret->size());
     check(login);
     access.credentials.login = std::move(login);
-    access.password_file = password_file_;
+    access.password_file = file;
     access.beside =
-        sources_.beside(named.text ? named.source : list_, list_) && sources_.beside(source, list_);
+        settings_.beside(named.text ? named.source : list_, list_) && settings_.beside(source, list_);
   }
 
-  const AccessSources& sources_;
+  const Settings& settings_;
   Origin list_;
   const Output& output_;
-  mutable std::string password_file_;
 };
 
 struct stat folder_of(const std::string& file) {
@@ -177,8 +151,9 @@ bool others_can_write(const std::string& file, const FileAbout& about) {
 bool holds_login(const Config& config, const std::string& file, const Access& access) {
   const auto folder = [](const std::string& path) { return std::filesystem::path(path).parent_path(); };
   return !access.password_file.empty() && folder(file) == folder(access.password_file) &&
-         std::ranges::any_of(config.files, [&](const auto& set) {
-           return set.first.second == "password_file" && set.second == file;
+         std::ranges::any_of(config.sections, [&](const auto& section) {
+           const Config::Value* set = config.find(section.first, "password_file");
+           return set != nullptr && set->file == file;
          });
 }
 
@@ -197,77 +172,8 @@ void expect_trusted(const Config& config, const Access& access) {
   }
 }
 
-AccessSources::AccessSources(const GlobalOptions& options, const Config& config)
-    : flags_(options.access), defaults_(config.defaults) {
-  if (options.tls) flags_.tls = "on";
-  if (options.tls_insecure) flags_.tls_insecure = "on";
-  if (options.servers && options.servers_from)
-    throw InvalidInput("--servers and --servers-from cannot be combined");
-  environment_servers_ = environment("MCDS_SERVERS");
-  if (!environment_servers_) environment_servers_ = environment("MEMCACHED_SERVERS");
-  const Text of_environment = environment("MCDS_POOL");
-  environment_pool_ = of_environment.has_value();
-  const Text configured = of_environment ? of_environment : config.pool;
-  if (options.pool) named_pool_ = pool_of(config, *options.pool);
-  if (!options.pool && configured) configured_pool_ = pool_of(config, *configured);
-  choose(Origin::options, options.servers, options.servers_from);
-  choose(Origin::named_pool, named_pool_.servers, named_pool_.servers_from);
-  choose(Origin::environment, environment_servers_, {});
-  choose(Origin::configured_pool, configured_pool_.servers, configured_pool_.servers_from);
-  choose(Origin::defaults, defaults_.servers, defaults_.servers_from);
-}
-
-void AccessSources::choose(Origin origin, const Text& servers, const Text& servers_from) {
-  if (list_ != Origin::builtin || (!servers && !servers_from)) return;
-  if (servers && servers_from)
-    throw Failure(ErrorCode::configuration, "servers and servers_from of one pool cannot be combined");
-  servers_ = servers;
-  servers_from_ = servers_from;
-  list_ = origin;
-}
-
-bool AccessSources::asks_network() const {
-  const std::string source = servers_from_.value_or("");
-  return source.starts_with("dns:") || source.starts_with("dnssrv:") || source.starts_with("elasticache:");
-}
-
-bool AccessSources::counts(Origin source, Member member, Origin list) const {
-  // A pool that names no servers uses the list before any section.
-  const bool fallen_back = list == Origin::defaults || list == Origin::builtin;
-  const bool of_config = fallen_back || list == Origin::named_pool || list == Origin::configured_pool;
-  switch (source) {
-    case Origin::options: return true;
-    case Origin::environment:
-      return list == Origin::environment || (list == Origin::configured_pool && environment_pool_) ||
-             (!environment_servers_ && !environment_pool_) || protects(member);
-    case Origin::named_pool:
-    case Origin::configured_pool: return list == source || fallen_back;
-    case Origin::defaults:
-      return protects(member) || fallen_back || (of_config && !defaults_.servers && !defaults_.servers_from);
-    case Origin::builtin: return false;
-  }
-  return false;
-}
-
-AccessSources::Value AccessSources::value(Member member, Origin list, const char* variable) const {
-  const std::array<Value, 5> values{
-      {{flags_.*member, Origin::options},
-       {named_pool_.access.*member, Origin::named_pool},
-       {variable == nullptr ? std::nullopt : environment(variable), Origin::environment},
-       {configured_pool_.access.*member, Origin::configured_pool},
-       {defaults_.access.*member, Origin::defaults}}};
-  for (const Value& value : values) {
-    if (value.text && counts(value.source, member, list)) return value;
-  }
-  return {};
-}
-
-bool AccessSources::beside(Origin login, Origin list) const {
-  return login == list || !is_callers(login);  // a pool's login applies to its own list only
-}
-
-Access resolve_credentials(const AccessSources& sources, Origin list, const Output& output) {
-  return CredentialResolver(sources, list, output).settle();
+Access resolve_credentials(const Settings& settings, Origin list, const Output& output) {
+  return CredentialResolver(settings, list, output).settle();
 }
 
 void give(Pool& servers, const Access& access, const ListOrigin& from) {

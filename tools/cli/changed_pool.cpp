@@ -11,9 +11,7 @@ std::string profile_said(Session& session, Session& other, const ChangedPool& po
   if (pool.as_to) return *pool.as_to;
   if (session.options().profile) return "";
   if (pool.to_pool) {
-    const auto& pools = session.config().pools;
-    if (const auto found = pools.find(*pool.to_pool); found != pools.end() && found->second.profile)
-      return *found->second.profile;
+    if (const auto profile = session.config().text("pool " + *pool.to_pool, "profile")) return *profile;
   }
   return other.pool().profile;
 }

@@ -211,6 +211,11 @@ class Run {
   void begin_stop(ChildResult::Reason reason, SteadyTime kill_at) {
     stopping_ = true;
     result_.reason = reason;
+    end_group(kill_at);
+  }
+
+  // Gives the group the grace, but no longer than until `kill_at`.
+  void end_group(SteadyTime kill_at) {
     kill_at_ = std::min(clock_.steady() + options_.grace, kill_at);
     kill_group(SIGTERM);
     kill_group(SIGCONT);
@@ -220,17 +225,11 @@ class Run {
   void take_signals() {
     signalfd_siginfo info{};
     while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-      take(static_cast<int>(info.ssi_signo));
+      const int signal = static_cast<int>(info.ssi_signo);
+      if (signal == SIGCHLD) continue;
+      if (signal == SIGCONT && terminal_.is_ours() && terminal_.lend_at_start()) terminal_.lend(pid_);
+      kill_group(signal);
     }
-  }
-
-  void take(int signal) {
-    if (signal == SIGCHLD) return;
-    if (signal == SIGCONT) {
-      if (terminal_.is_ours() && terminal_.lend_at_start()) terminal_.lend(pid_);
-      return kill_group(SIGCONT);
-    }
-    kill_group(signal);
   }
 
   void take_ended() {
@@ -266,10 +265,7 @@ class Run {
     check_deadlines();
     exited_ = true;
     terminal_.take_back();
-    if (options_.may_go_on || group_is_gone() || killed_) return;
-    kill_at_ = std::min(kill_at_, clock_.steady() + options_.grace);
-    kill_group(SIGTERM);
-    kill_group(SIGCONT);
+    if (!options_.may_go_on && !group_is_gone() && !killed_) end_group(kill_at_);
   }
 
   // Handles a stop of the child. Without a terminal nothing waits for us to stop, and the lease must
@@ -343,8 +339,7 @@ class Run {
       pipe.reset();
       return false;
     }
-    const bool wanted =
-        options_.output->take(stream, std::string_view(buffer.data(), static_cast<std::size_t>(size)));
+    const bool wanted = options_.output->take(stream, {buffer.data(), static_cast<std::size_t>(size)});
     if (!wanted) pipe.reset();
     return wanted;
   }
@@ -395,16 +390,6 @@ ChildResult run_child(const ChildOptions& options, Clock& clock, const CleanupPr
 
 namespace {
 
-struct Message {
-  char what;
-  long long value;
-};
-
-constexpr char watch_group = 'w';
-constexpr char forget_group = 'f';
-constexpr char deadline = 'd';
-constexpr char dismiss = 'x';
-
 // Detaches the cleanup process. None of our descriptors may stay open in it, because a reader of our output
 // waits for their end, and no signal of our terminal may reach it.
 void detach(int pipe) {
@@ -427,8 +412,10 @@ int patience_until(SteadyTime when) {
                           1);
 }
 
-// Serves messages until it is dismissed or the pipe has no writer.
-void serve_cleanup(const std::string& directory) {
+}  // namespace
+
+// Obeys until it is dismissed or the pipe has no writer.
+void CleanupProcess::serve(const std::string& directory) {
   std::vector<pid_t> groups;
   SteadyTime kill_at = SteadyTime::max();
   const auto kill_groups = [&] {
@@ -442,22 +429,20 @@ void serve_cleanup(const std::string& directory) {
       kill_groups();
     }
     if (ready <= 0) continue;
-    Message message{};
-    const ssize_t size = read(STDIN_FILENO, &message, sizeof message);
+    Order order{};
+    const ssize_t size = read(STDIN_FILENO, &order, sizeof order);
     if (size < 0 && errno == EINTR) continue;
-    if (size != static_cast<ssize_t>(sizeof message)) break;
-    if (message.what == dismiss) return;
-    const auto group = static_cast<pid_t>(message.value);
-    if (message.what == watch_group) groups.push_back(group);
-    if (message.what == forget_group) std::erase(groups, group);
-    if (message.what == deadline) kill_at = SteadyTime(Duration(message.value));
+    if (size != static_cast<ssize_t>(sizeof order)) break;
+    if (order.what == Order::dismiss) return;
+    const auto group = static_cast<pid_t>(order.value);
+    if (order.what == Order::watch) groups.push_back(group);
+    if (order.what == Order::forget) std::erase(groups, group);
+    if (order.what == Order::deadline) kill_at = SteadyTime(Duration(order.value));
   }
   kill_groups();
   std::error_code ignored;
   if (!directory.empty()) std::filesystem::remove_all(directory, ignored);
 }
-
-}  // namespace
 
 int execute(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -473,7 +458,7 @@ CleanupProcess::CleanupProcess(const std::string& directory) {
   pid_ = fork_process();
   if (pid_ == 0) {
     detach(orders.read_end);
-    serve_cleanup(directory);
+    serve(directory);
     _exit(0);
   }
   pipe_ = std::move(orders.write_end);
@@ -481,27 +466,14 @@ CleanupProcess::CleanupProcess(const std::string& directory) {
 }
 
 CleanupProcess::~CleanupProcess() {
-  report(dismiss, 0);
+  send({Order::dismiss, 0});
   pipe_.reset();
   reap(pid_);
 }
 
-void CleanupProcess::report(char what, long long value) const {
-  Message message{};
-  message.what = what;
-  message.value = value;
+void CleanupProcess::send(const Order& order) const {
   // A cleanup process that was killed only matters if we are killed too.
-  static_cast<void>(!write(pipe_, &message, sizeof message));
-}
-
-void CleanupProcess::watch(pid_t group) const {
-  report(watch_group, group);
-}
-void CleanupProcess::forget(pid_t group) const {
-  report(forget_group, group);
-}
-void CleanupProcess::set_deadline(SteadyTime when) const {
-  report(deadline, when.time_since_epoch().count());
+  static_cast<void>(!write(pipe_, &order, sizeof order));
 }
 
 Pause::Pause(SteadyTime deadline) : deadline_(deadline) {

@@ -43,12 +43,19 @@ class CleanupProcess {
 
   // Register and unregister a process group, and set the deadline. They are safe after a fork and from other
   // threads: each is a single write that never blocks.
-  void watch(pid_t group) const;
-  void forget(pid_t group) const;
-  void set_deadline(SteadyTime deadline) const;
+  void watch(pid_t group) const { send({Order::watch, group}); }
+  void forget(pid_t group) const { send({Order::forget, group}); }
+  void set_deadline(SteadyTime deadline) const {
+    send({Order::deadline, deadline.time_since_epoch().count()});
+  }
 
  private:
-  void report(char what, long long value) const;
+  struct Order {
+    enum What : std::int64_t { watch, forget, deadline, dismiss } what;
+    std::int64_t value;
+  };
+  void send(const Order& order) const;
+  static void serve(const std::string& directory);
   pid_t pid_ = -1;
   Descriptor pipe_;
 };

@@ -152,7 +152,7 @@ class Completion {
     }
     // The command itself will report the problem of a list.
     static_cast<void>(attempt([&] {
-      if (!globals_.servers) globals_.servers = load_config(globals_.config).defaults.servers;
+      if (!globals_.servers) globals_.servers = load_config(globals_.config).text("", "servers");
       for (const Server& server : globals_.servers ? parse_pool(*globals_.servers) : Pool())
         offer(server.label(), typed, server.address(), before);
     }));
@@ -161,8 +161,11 @@ class Completion {
   void offer_pools(const std::string& typed, const std::string& before) {
     // A broken config has no pools to offer. The command itself will report the problem.
     static_cast<void>(attempt([&] {
-      for (const auto& [name, pool] : load_config(globals_.config).pools)
-        offer(name, typed, pool.servers.value_or(""), before);
+      const Config config = load_config(globals_.config);
+      for (const auto& [section, settings] : config.sections) {
+        if (section.starts_with("pool "))
+          offer(section.substr(5), typed, config.text(section, "servers").value_or(""), before);
+      }
     }));
   }
 

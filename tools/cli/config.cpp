@@ -16,36 +16,6 @@ namespace {
 constexpr std::size_t max_config_size = std::size_t{1} << 20;
 constexpr std::string_view doctor_section = "doctor";
 
-using P = PoolConfig;
-using A = AccessSettings;
-
-// The settings in the order in which `mcds config` prints them.
-constexpr std::array settings{
-    Setting{"pool", "--pool", "MCDS_POOL", &Config::pool},
-    Setting{"servers", "--servers", "MCDS_SERVERS MEMCACHED_SERVERS", &P::servers, "127.0.0.1:11211"},
-    Setting{"servers_from", "--servers-from", "", &P::servers_from},
-    Setting{"profile", "--as", "MCDS_PROFILE", &P::profile, "ketama"},
-    Setting{"namespace", "--namespace", "MCDS_NAMESPACE", &P::key_prefix, ""},
-    Setting{"copies", "--copies", "", &P::copies, "1"},
-    Setting{"longest_lock_ttl", "", "", &P::longest_lock_ttl, "10m"},
-    Setting{"timeout", "--timeout", "", &Config::timeout, "1s"},
-    Setting{"connect_timeout", "--connect-timeout", "", &Config::connect_timeout, "500ms"},
-    Setting{"protocol", "--protocol", "", &Config::protocol, "auto", "auto|classic|meta|binary"},
-    Setting{"output", "--output", "MCDS_OUTPUT", &Config::output, "json", "json|value|text"},
-    Setting{"tls", "--tls", "", &A::tls, "off", "on|off"},
-    Setting{"tls_ca", "--tls-ca", "MCDS_TLS_CA", &A::tls_ca},
-    Setting{"tls_crl", "--tls-crl", "", &A::tls_crl},
-    Setting{"tls_name", "--tls-name", "", &A::tls_name},
-    Setting{"tls_cert", "--tls-cert", "", &A::tls_cert},
-    Setting{"tls_key", "--tls-key", "", &A::tls_key},
-    Setting{"tls_key_password_file", "--tls-key-password-file", "", &A::tls_key_password_file},
-    Setting{"tls_insecure", "--tls-insecure", "", &A::tls_insecure, "off", "on|off"},
-    Setting{"user", "--user", "MCDS_USER", &A::user},
-    Setting{"password_file", "--password-file", "MCDS_PASSWORD_FILE", &A::password_file},
-    Setting{"auth", "--auth", "", &A::auth, nullptr, "ascii|user-key|sasl"},
-    Setting{"plain_login", "", "", &A::plain_login, "no", "yes|no"},
-};
-
 struct Reading {
   Config& config;
   const std::string& file;
@@ -61,7 +31,7 @@ std::string one_of(std::string_view words) {
 // Checks a list of `check` or `check@server`, separated by commas. Throws InvalidInput.
 void check_accepted(const std::string& list) {
   for (std::string_view word : split(list, ',')) {
-    while (word.starts_with(' ')) word.remove_prefix(1);
+    word = trimmed(word);
     word = word.substr(0, word.find_first_of("@ "));
     if (const std::string wrong = doctor::no_check(word); !wrong.empty())
       throw InvalidInput("accept: " + wrong);
@@ -69,7 +39,8 @@ void check_accepted(const std::string& list) {
 }
 
 // Checks a value where it is set, not only where it would be used. Throws InvalidInput.
-void check_value(const std::string& name, const char* words, const std::string& value) {
+void check_value(const Setting& setting, const std::string& value) {
+  const std::string name(setting.name);
   if (name == "servers") static_cast<void>(parse_pool(value));
   if (name == "timeout" || name == "connect_timeout" || name == "longest_lock_ttl") {
     if (parse_duration(value, name) <= Duration::zero()) throw InvalidInput(name + " must be longer than 0");
@@ -80,15 +51,14 @@ void check_value(const std::string& name, const char* words, const std::string& 
     throw InvalidInput("copies: write a whole number, at least 1");
   if (name == "tls_name") check_certificate_name(value);
   if (name == "accept") check_accepted(value);
-  if (words == nullptr) return;
-  const auto all = split(words, '|');
-  if (std::ranges::find(all, value) == all.end()) throw InvalidInput(name + ": write " + one_of(words));
+  if (setting.words == nullptr) return;
+  const auto all = split(setting.words, '|');
+  if (std::ranges::find(all, value) == all.end())
+    throw InvalidInput(name + ": write " + one_of(setting.words));
 }
 
-// Returns the pool's name if the section is a pool.
-std::optional<std::string> pool_name(const std::string& section) {
-  if (section.starts_with("pool ") && section.size() > 5) return section.substr(5);
-  return std::nullopt;
+bool is_known(std::string_view section) {
+  return section == doctor_section || (section.starts_with("pool ") && section.size() > 5);
 }
 
 std::string unknown_section(const std::string& section) {
@@ -105,35 +75,28 @@ void check_sections(const std::string& text, const std::string& file) {
     const std::size_t close = line.find(']');
     if (open < line.size() && line[open] == '[' && close < line.size() && close > open) {
       const std::string section(line.substr(open + 1, close - open - 1));
-      if (section != doctor_section && !pool_name(section))
+      if (!is_known(section))
         throw Failure(ErrorCode::configuration,
                       file + ':' + std::to_string(number + 1) + ": " + unknown_section(section));
     }
   }
 }
 
-// Returns where the value of a setting of this section is kept, or nullptr if the section cannot have it.
-std::optional<std::string>* target_of(Config& config, const std::string& section, const Setting& setting) {
-  const auto name = pool_name(section);
-  PoolConfig& pool = name ? config.pools[*name] : config.defaults;
-  if (const auto* member = std::get_if<Setting::Text P::*>(&setting.member)) return &(pool.**member);
-  if (const auto* member = std::get_if<Setting::Text A::*>(&setting.member)) return &(pool.access.**member);
-  return section.empty() ? &(config.*std::get<Setting::Text Config::*>(setting.member)) : nullptr;
+bool may_stand_in(std::string_view section, const Setting& setting) {
+  using enum Setting::Kind;
+  if (section == doctor_section || setting.kind == doctor)
+    return section == doctor_section && setting.kind == doctor;
+  return section.empty() || setting.kind != general;
 }
 
-void set(Config& config, const std::string& section, const std::string& name, const char* value) {
-  constexpr std::array of_doctor{Setting{"accept", "", "", &Config::doctor_accept}};
-  const bool is_doctor = section == doctor_section;  // its settings are kept beside the global ones
-  if (!section.empty() && !is_doctor && !pool_name(section)) throw InvalidInput(unknown_section(section));
+// Throws InvalidInput unless the section may have such a setting.
+void check_line(const std::string& section, const std::string& name, const std::string& value) {
+  if (!section.empty() && !is_known(section)) throw InvalidInput(unknown_section(section));
   std::vector<std::string> names;
-  for (const Setting& setting :
-       is_doctor ? std::span<const Setting>(of_doctor) : std::span<const Setting>(settings)) {
-    std::optional<std::string>* const target = target_of(config, is_doctor ? "" : section, setting);
-    if (target == nullptr) continue;
+  for (const Setting& setting : all_settings) {
+    if (!may_stand_in(section, setting)) continue;
+    if (name == setting.name) return check_value(setting, value);
     names.emplace_back(setting.name);
-    if (name != setting.name) continue;
-    *target = value;
-    return check_value(name, setting.words, value);
   }
   throw InvalidInput("unknown key " + in_quotes(name) + did_you_mean(name, names));
 }
@@ -145,16 +108,18 @@ std::string copy_count_text(const std::string& section) {
 // Throws Failure(configuration) if a list of servers would be combined with a login or certificate of an
 // earlier file. Credentials are sent only to the list of their own file.
 void expect_own_login(const Config& config, const std::string& file) {
-  for (const auto& [setting, where] : config.files) {
-    const auto& [section, list] = setting;
-    if ((list != "servers" && list != "servers_from") || where != file) continue;
-    for (const char* name : {"user", "password_file", "tls_cert", "tls_key", "tls_name"}) {
-      const auto set = config.files.find({section, name});
-      if (set == config.files.end() || set->second == file) continue;
-      throw Failure(ErrorCode::configuration, file + ": " + copy_count_text(section) + " sets its own " +
-                                                  list + ", but " + name + " comes from " + set->second +
-                                                  " and belongs to other servers; set " + name + " in " +
-                                                  file + " too, or rename the section");
+  for (const auto& [section, values] : config.sections) {
+    for (const char* list : {"servers", "servers_from"}) {
+      const auto listed = values.find(list);
+      if (listed == values.end() || listed->second.file != file) continue;
+      for (const char* name : {"user", "password_file", "tls_cert", "tls_key", "tls_name"}) {
+        const auto set = values.find(name);
+        if (set == values.end() || set->second.file == file) continue;
+        throw Failure(ErrorCode::configuration, file + ": " + copy_count_text(section) + " sets its own " +
+                                                    list + ", but " + name + " comes from " +
+                                                    set->second.file + " and belongs to other servers; set " +
+                                                    name + " in " + file + " too, or rename the section");
+      }
     }
   }
 }
@@ -164,11 +129,11 @@ int on_line(void* user, const char* section, const char* name, const char* value
   auto& reading = *static_cast<Reading*>(user);
   try {
     if (!is_utf8(section) || !is_utf8(name)) throw InvalidInput("not UTF-8");
-    set(reading.config, section, name, value);
-    std::string& last = reading.config.files[{section, name}];
-    if (last == reading.file)
+    check_line(section, name, value);
+    Config::Value& last = reading.config.sections[section][name];
+    if (last.file == reading.file)
       throw InvalidInput(std::string(name) + " is set twice in " + copy_count_text(section));
-    last = reading.file;
+    last = {value, reading.file};
     return 1;
   } catch (const Failure& failure) {
     if (reading.problem.empty()) reading.problem = failure.what();
@@ -213,8 +178,16 @@ std::vector<std::string> config_paths(const std::optional<std::string>& path) {
 
 }  // namespace
 
-std::span<const Setting> all_settings() {
-  return settings;
+const Config::Value* Config::find(std::string_view section, const SettingName& name) const {
+  const auto values = sections.find(section);
+  if (values == sections.end()) return nullptr;
+  const auto found = values->second.find(name.setting.name);
+  return found == values->second.end() ? nullptr : &found->second;
+}
+
+std::optional<std::string> Config::text(std::string_view section, const SettingName& name) const {
+  const Value* value = find(section, name);
+  return value == nullptr ? std::nullopt : std::optional(value->text);
 }
 
 Config load_config(const std::optional<std::string>& path) {

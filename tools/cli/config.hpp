@@ -10,32 +10,92 @@
 //   namespace = app:
 #pragma once
 
-#include "tools/cli/access.hpp"
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "tools/cli/input.hpp"
 
 namespace mcds {
 
-struct Config {
-  std::optional<std::string> pool, timeout, connect_timeout, protocol, output;
-  std::optional<std::string> doctor_accept;  // [doctor] accept
-  PoolConfig defaults;                       // keys before any section
-  std::map<std::string, PoolConfig> pools;
-  std::map<std::pair<std::string, std::string>, std::string> files;  // the file that set a section's key last
-  std::vector<std::pair<std::string, FileAbout>> read;               // all files, as they were opened
-};
-
 // A setting, with its names in the config, on the command line and in the environment.
 struct Setting {
-  using Text = std::optional<std::string>;
-  const char* name;
+  enum class Kind {
+    general,  // in the config only before the sections
+    pool,     // also in a section of a pool
+    access,   // likewise; applies only to some lists of servers, see settings.hpp
+    doctor,   // only in the section of the doctor
+  };
+  std::string_view name;
   const char* option;     // empty: none
   const char* variables;  // separated by spaces
-  // A setting of any section, or one that is allowed only before the sections.
-  std::variant<Text PoolConfig::*, Text AccessSettings::*, Text Config::*> member;
+  Kind kind;
   const char* otherwise = nullptr;  // the default
   const char* words = nullptr;      // the only values allowed in the config, such as "on|off"
 };
-std::span<const Setting> all_settings();
+
+// The settings in the order in which `mcds config` prints them.
+inline constexpr std::array<Setting, 24> all_settings = [] {
+  using enum Setting::Kind;
+  return std::array<Setting, 24>{{
+      {"pool", "--pool", "MCDS_POOL", general},
+      {"servers", "--servers", "MCDS_SERVERS MEMCACHED_SERVERS", pool, "127.0.0.1:11211"},
+      {"servers_from", "--servers-from", "", pool},
+      {"profile", "--as", "MCDS_PROFILE", pool, "ketama"},
+      {"namespace", "--namespace", "MCDS_NAMESPACE", pool, ""},
+      {"copies", "--copies", "", pool, "1"},
+      {"longest_lock_ttl", "", "", pool, "10m"},
+      {"timeout", "--timeout", "", general, "1s"},
+      {"connect_timeout", "--connect-timeout", "", general, "500ms"},
+      {"protocol", "--protocol", "", general, "auto", "auto|classic|meta|binary"},
+      {"output", "--output", "MCDS_OUTPUT", general, "json", "json|value|text"},
+      {"tls", "--tls", "", access, "off", "on|off"},
+      {"tls_ca", "--tls-ca", "MCDS_TLS_CA", access},
+      {"tls_crl", "--tls-crl", "", access},
+      {"tls_name", "--tls-name", "", access},
+      {"tls_cert", "--tls-cert", "", access},
+      {"tls_key", "--tls-key", "", access},
+      {"tls_key_password_file", "--tls-key-password-file", "", access},
+      {"tls_insecure", "--tls-insecure", "", access, "off", "on|off"},
+      {"user", "--user", "MCDS_USER", access},
+      {"password_file", "--password-file", "MCDS_PASSWORD_FILE", access},
+      {"auth", "--auth", "", access, nullptr, "ascii|user-key|sasl"},
+      {"plain_login", "", "", access, "no", "yes|no"},
+      {"accept", "", "", doctor},
+  }};
+}();
+
+// Names a setting of the table. A name that is not in it does not compile.
+struct SettingName {
+  consteval SettingName(const char* name) : setting(named(name)) {}
+  constexpr SettingName(const Setting& setting) : setting(setting) {}
+  const Setting& setting;
+
+ private:
+  static consteval const Setting& named(std::string_view name) {
+    for (const Setting& one : all_settings) {
+      if (one.name == name) return one;
+    }
+    throw "no setting has this name";
+  }
+};
+
+struct Config {
+  struct Value {
+    std::string text;
+    std::string file;  // the file that set it last
+  };
+  // The settings of each section, `pool NAME` or `doctor`, by their names; "" is what precedes the sections.
+  std::map<std::string, std::map<std::string, Value, std::less<>>, std::less<>> sections;
+  std::vector<std::pair<std::string, FileAbout>> read;  // all files, as they were opened
+
+  // Returns the value, or nullptr if the section does not set it.
+  const Value* find(std::string_view section, const SettingName& name) const;
+  std::optional<std::string> text(std::string_view section, const SettingName& name) const;
+};
 
 // Loads the config. With `path`, reads that file alone, which must exist (Failure(cannot_read)). Without it,
 // reads /etc/mcds.conf, then $XDG_CONFIG_HOME/mcds/mcds.conf (default $HOME/.config), as far as they exist;

@@ -313,21 +313,20 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
       .choice("--protocol", "auto|classic|meta|binary", "the protocol to use; default auto", &into.protocol)
       .flag("--tls", "use TLS for every server, as tls://HOST:PORT does for one", into.tls)
       .option("--tls-ca", "FILE", "the CA of the servers' certificates; default: the CAs of the system",
-              &into.access.tls_ca)
+              &into.tls_ca)
       .option("--tls-crl", "FILE", "revocation lists, one of each CA: a revoked certificate is not accepted",
-              &into.access.tls_crl)
+              &into.tls_crl)
       .option("--tls-name", "NAME", "the name in the servers' certificates; default: each server's host",
-              &into.access.tls_name)
-      .option("--tls-cert", "FILE", "the client certificate to present", &into.access.tls_cert)
-      .option("--tls-key", "FILE", "its key; default: read from the certificate's file", &into.access.tls_key)
+              &into.tls_name)
+      .option("--tls-cert", "FILE", "the client certificate to present", &into.tls_cert)
+      .option("--tls-key", "FILE", "its key; default: read from the certificate's file", &into.tls_key)
       .option("--tls-key-password-file", "FILE", "the file that contains the password of an encrypted key",
-              &into.access.tls_key_password_file)
+              &into.tls_key_password_file)
       .flag("--tls-insecure", "do not verify certificates", into.tls_insecure)
-      .option("--user", "NAME", "log in as this user", &into.access.user)
-      .option("--password-file", "FILE", "the file that contains the password", &into.access.password_file)
+      .option("--user", "NAME", "log in as this user", &into.user)
+      .option("--password-file", "FILE", "the file that contains the password", &into.password_file)
       .choice("--auth", "ascii|user-key|sasl",
-              "the form of the login: memcached -Y, MemCachier, or memcached -S; default ascii",
-              &into.access.auth)
+              "the form of the login: memcached -Y, MemCachier, or memcached -S; default ascii", &into.auth)
       .choice("-o,--output", "json|value|text|openmetrics",
               "JSON lines, the bare answer, columns for people, or metrics (servers, doctor); default json",
               &into.output)

@@ -1,7 +1,5 @@
 #include "tools/cli/printed_command.hpp"
 
-#include <array>
-
 #include "common/base/text.hpp"
 #include "tools/cli/parse.hpp"
 
@@ -36,32 +34,22 @@ std::string given_options(const Session& session, Names without) {
 
 // Returns the settings that apply to the list of this run but would not apply to a list given as an option.
 std::string options_of_the_list(Session& session, const Server& server) {
-  using A = AccessSettings;
-  constexpr std::array<std::pair<const char*, AccessSources::Member>, 8> members{
-      {{"--tls-ca", &A::tls_ca},
-       {"--tls-crl", &A::tls_crl},
-       {"--tls-cert", &A::tls_cert},
-       {"--tls-key", &A::tls_key},
-       {"--tls-key-password-file", &A::tls_key_password_file},
-       {"--user", &A::user},
-       {"--password-file", &A::password_file},
-       {"--auth", &A::auth}}};
-  const AccessSources& sources = session.sources();
-  const auto is_lost = [&](AccessSources::Member member) {
-    const AccessSources::Value value = sources.value(member, sources.list());
-    return value.text && value.source != Origin::options &&
-                   !sources.counts(value.source, member, Origin::options)
-               ? value.text
-               : std::nullopt;
+  constexpr std::array<SettingName, 8> names{
+      "tls_ca", "tls_crl", "tls_cert", "tls_key", "tls_key_password_file", "user", "password_file", "auth"};
+  const Settings& settings = session.settings();
+  const auto is_lost = [&](const SettingName& name) {
+    const Settings::Value value = settings.value(name, settings.list(), Origin::environment);
+    const bool found = value.source != Origin::options && value.source != Origin::builtin;
+    return found && !settings.counts(value.source, name, Origin::options) ? value.text : std::nullopt;
   };
   std::string text;
-  for (const auto& [name, member] : members) {
-    if (const auto value = is_lost(member)) text += option(name, *value);
+  for (const SettingName& name : names) {
+    if (const auto value = is_lost(name)) text += option(name.setting.option, *value);
   }
-  if (is_lost(&A::tls_insecure) == "on") text += " --tls-insecure";
+  if (is_lost("tls_insecure") == "on") text += " --tls-insecure";
   const std::string& name = credentials_of(server).tls.name;
-  if (!name.empty() && !session.options().access.tls_name) text += option("--tls-name", name);
-  if (!session.options().key_prefix && session.sources().named_pool().key_prefix)
+  if (!name.empty() && !session.options().tls_name) text += option("--tls-name", name);
+  if (settings.value("namespace").source == Origin::named_pool)
     text += option("--namespace", session.key_prefix());
   return text;
 }
@@ -70,10 +58,10 @@ std::string options_of_the_list(Session& session, const Server& server) {
 bool can_say_login(Session& session, const Server& server) {
   if (!credentials_of(server).login) return true;
   if (!session.pool().user.empty()) return false;
-  const AccessSources& sources = session.sources();
-  return sources.value(&AccessSettings::password_file, sources.list()).text.has_value() ||
-         sources.counts(Origin::environment, &AccessSettings::password_file, Origin::options) ||
-         sources.environment_servers().has_value();
+  const Settings& settings = session.settings();
+  return settings.value("password_file", settings.list(), Origin::environment).text ||
+         settings.counts(Origin::environment, "password_file", Origin::options) ||
+         settings.said_by(Origin::environment, "servers");
 }
 
 }  // namespace

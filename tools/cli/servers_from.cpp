@@ -6,7 +6,6 @@
 #include <resolv.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <future>
 #include <thread>
 
@@ -15,7 +14,6 @@
 #include "common/cluster/elasticache.hpp"
 #include "common/cluster/libmemcached/configured.hpp"
 #include "common/cluster/name_lookup.hpp"
-#include "tools/cli/input.hpp"
 
 namespace mcds {
 

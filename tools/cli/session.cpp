@@ -15,13 +15,6 @@ namespace {
 
 using Text = std::optional<std::string>;
 
-Text first_of(std::initializer_list<Text> candidates) {
-  for (const Text& candidate : candidates) {
-    if (candidate) return candidate;
-  }
-  return std::nullopt;
-}
-
 OutputMode output_mode(const Text& word) {
   if (word == "value") return OutputMode::value;
   if (word == "openmetrics") return OutputMode::openmetrics;
@@ -37,14 +30,6 @@ Text terminal_output(const Text& word) {
 Duration positive(Duration duration, const char* what) {
   if (duration <= Duration::zero()) throw InvalidInput(std::string(what) + " must be longer than 0");
   return duration;
-}
-
-// Returns the option's value, or else the configured one, or nullopt. Throws InvalidInput, which names the
-// option `name`, if it is not longer than 0.
-std::optional<Duration> duration_of(const std::optional<Duration>& flag, const char* name,
-                                    const Text& configured) {
-  if (flag) return positive(*flag, name);
-  return configured ? std::optional(positive(parse_duration(*configured, name), name)) : std::nullopt;
 }
 
 // Formats `mcds: 10.0.0.1:11211 ma counter:hits stored 120 us, meta, connection reused`.
@@ -95,7 +80,8 @@ void Session::resolve_output() {
   const Text word = environment("MCDS_OUTPUT");
   if (word && *word != "json" && *word != "value" && *word != "text")
     throw InvalidInput("MCDS_OUTPUT: write json, value or text");
-  if (!options_.output && !word && isatty(STDOUT_FILENO) != 0) output_.use_mode(output_mode(config().output));
+  if (!options_.output && !word && isatty(STDOUT_FILENO) != 0)
+    output_.use_mode(output_mode(config().text("", "output")));
 }
 
 void Session::begin() {
@@ -136,11 +122,13 @@ const Config& Session::config() {
 
 ConnectOptions Session::connect_options() {
   ConnectOptions result;
-  result.timeout = duration_of(options_.timeout, "--timeout", config().timeout).value_or(result.timeout);
-  result.connect_timeout =
-      duration_of(options_.connect_timeout, "--connect-timeout", config().connect_timeout)
-          .value_or(result.connect_timeout);
-  const std::string protocol = first_of({options_.protocol, config().protocol}).value_or("auto");
+  // Text of an option would be rounded.
+  const auto duration = [&](const std::optional<Duration>& option, const SettingName& name) {
+    return option ? positive(*option, name.setting.option) : parse_duration(*settings().text(name), "");
+  };
+  result.timeout = duration(options_.timeout, "timeout");
+  result.connect_timeout = duration(options_.connect_timeout, "connect_timeout");
+  const std::string protocol = *settings().text("protocol");
   if (protocol == "classic") result.protocol = ConnectOptions::Protocol::classic;
   if (protocol == "meta") result.protocol = ConnectOptions::Protocol::meta;
   if (protocol == "binary") result.protocol = ConnectOptions::Protocol::binary;
@@ -151,21 +139,15 @@ ConnectOptions Session::connect_options() {
   return result;
 }
 
-const AccessSources& Session::sources() {
-  if (!sources_) sources_.emplace(options_, config());
-  return *sources_;
-}
-
-std::optional<std::string> Session::of_pools(Text PoolConfig::*member, const char* variable) {
-  const Text of_environment = variable != nullptr ? environment(variable) : std::nullopt;
-  return first_of({sources().named_pool().*member, of_environment, sources().configured_pool().*member,
-                   config().defaults.*member});
+const Settings& Session::settings() {
+  if (!settings_) settings_.emplace(options_, config());
+  return *settings_;
 }
 
 // Returns the list. Its credentials are chosen at the same time.
 const PoolFile& Session::pool() {
   if (pool_) return *pool_;
-  const AccessSources& from = sources();
+  const Settings& from = settings();
   Access access = resolve_credentials(from, from.list(), output_);
   expect_trusted(config(), access);
   FoundServers servers;
@@ -177,12 +159,13 @@ const PoolFile& Session::pool() {
   } else {
     if (from.list() == Origin::builtin)
       output_.hint_at_servers(" No servers were given: use --servers or MCDS_SERVERS");
-    servers.file.pool = parse_pool(from.servers().value_or("127.0.0.1:11211"));
+    servers.file.pool = parse_pool(*from.text("servers"));
   }
   Pool& pool = servers.file.pool;
   give(pool, access, {.discovered = servers.discovered, .main_list_has_tls = main_list_has_tls_});
-  if (from.list() == Origin::options && from.environment_servers()) {
-    Pool theirs = parse_pool(*from.environment_servers());
+  const Text others = from.said_by(Origin::environment, "servers");
+  if (from.list() == Origin::options && others) {
+    Pool theirs = parse_pool(*others);
     give(theirs, resolve_credentials(from, Origin::environment, output_), {});
     share_credentials(theirs);
   }
@@ -208,10 +191,8 @@ PlacementOptions Session::placement_options() {
 }
 
 std::string Session::profile_name() {
-  const Text from_file = pool().profile.empty() ? std::nullopt : Text(pool().profile);
-  const Text profile =
-      first_of({options_.profile, of_pools(&PoolConfig::profile, "MCDS_PROFILE"), from_file});
-  return profile.value_or("ketama");
+  const std::string& from_file = pool().profile;
+  return settings().text("profile").value_or(from_file.empty() ? "ketama" : from_file);
 }
 
 const std::shared_ptr<const Placement>& Session::placement() {
@@ -221,8 +202,7 @@ const std::shared_ptr<const Placement>& Session::placement() {
 
 const std::string& Session::key_prefix() {
   if (!key_prefix_) {
-    key_prefix_ =
-        first_of({options_.key_prefix, of_pools(&PoolConfig::key_prefix, "MCDS_NAMESPACE")}).value_or("");
+    key_prefix_ = *settings().text("namespace");
     check_key_prefix(*key_prefix_);
   }
   return *key_prefix_;
@@ -248,10 +228,8 @@ std::uint64_t Session::copies_of_pool() {
 
 std::size_t Session::copies() {
   if (copies_) return *copies_;
-  const auto configured = of_pools(&PoolConfig::copies);
-  const std::uint64_t copies = options_.copies ? *options_.copies
-                               : configured    ? parse_u64(*configured).value_or(0)
-                                               : copies_of_pool();
+  const Text text = settings().text("copies");
+  const std::uint64_t copies = text ? parse_u64(*text).value_or(0) : copies_of_pool();
   if (copies == 0) throw InvalidInput("--copies must be at least 1");
   const std::size_t servers = without_repeats(pool().pool).size();
   if (copies > servers) {
@@ -262,8 +240,8 @@ std::size_t Session::copies() {
   return copies;
 }
 
-std::optional<Duration> Session::longest_lock_ttl() {
-  return duration_of({}, "longest_lock_ttl", of_pools(&PoolConfig::longest_lock_ttl));
+Duration Session::longest_lock_ttl() {
+  return parse_duration(*settings().text("longest_lock_ttl"), "");
 }
 
 Context Session::context_with_copies() {

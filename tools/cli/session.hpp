@@ -9,7 +9,6 @@
 #include "common/placement/pools/files.hpp"
 #include "common/primitives/context.hpp"
 #include "tools/cli/access.hpp"
-#include "tools/cli/config.hpp"
 #include "tools/cli/output.hpp"
 
 namespace mcds {
@@ -43,19 +42,6 @@ class CreationWatch final : public Decorator {
   std::set<std::string> lost_;
 };
 
-// The global options as given on the command line, before environment and config are consulted.
-struct GlobalOptions {
-  std::optional<std::string> servers, servers_from, pool, profile, key_prefix, config, protocol;
-  std::optional<std::string> output;
-  std::optional<std::uint64_t> copies;
-  std::optional<Duration> timeout, connect_timeout, deadline;
-  std::optional<std::string> errors;
-  bool verbose = false, quiet = false;
-  bool null = false;  // names end with a NUL instead of a line feed, in input and output
-  bool tls = false, tls_insecure = false;
-  AccessSettings access;
-};
-
 class Session {
  public:
   explicit Session(GlobalOptions options);
@@ -81,8 +67,8 @@ class Session {
   void place_for(Operation operation) { operation_ = operation; }
   // Returns the number of copies of each key. Throws InvalidInput if the pool has fewer servers.
   std::size_t copies();
-  // Returns the maximum ttl of a lock with copies, if it is configured.
-  std::optional<Duration> longest_lock_ttl();
+  // Returns the maximum ttl of a lock with copies.
+  Duration longest_lock_ttl();
   // Returns the context that a structure needs. Connects to each server on first use.
   Context context_with_copies();
   // Returns a context for single items, each on one server.
@@ -144,8 +130,8 @@ class Session {
   bool first_failure_of(std::size_t server) { return failed_servers_.insert(server).second; }
 
   const Config& config();
-  // Returns the sources: which list of servers is chosen, and which settings apply to it.
-  const AccessSources& sources();
+  // Returns the settings from all sources, and which list of servers is chosen.
+  const Settings& settings();
   // Uses the connection settings of `known` for this session's servers in it. Call it before pool().
   void share_credentials(const Pool& known) { known_.insert(known_.end(), known.begin(), known.end()); }
   // Makes this session the one for the second list of a run: if the main list's servers are reached with TLS,
@@ -163,10 +149,6 @@ class Session {
   void resolve_output();
   std::uint64_t copies_of_pool();
   Cluster& distinct_servers();  // for keys with several copies
-  // Returns the setting from the first of these that has it: named pool, environment, configured pool,
-  // defaults.
-  std::optional<std::string> of_pools(std::optional<std::string> PoolConfig::*member,
-                                      const char* variable = nullptr);
 
   GlobalOptions options_;
   std::shared_ptr<RunLimits> limits_ = std::make_shared<RunLimits>();
@@ -184,7 +166,7 @@ class Session {
   std::optional<Config> config_;
   std::optional<std::string> key_prefix_;
   std::optional<std::size_t> copies_;
-  std::optional<AccessSources> sources_;
+  std::optional<Settings> settings_;
   Pool known_;  // servers of other lists of this run
   bool main_list_has_tls_ = false;
   Operation operation_ = Operation::any;

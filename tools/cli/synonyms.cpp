@@ -1,5 +1,3 @@
-#include <array>
-
 #include "common/base/bytes.hpp"
 #include "tools/cli/parse.hpp"
 

@@ -131,11 +131,7 @@ std::string KeyRules::of_line(std::string line, bool ends_with_nul) const {
 }
 
 std::optional<std::string> key_in_json(std::string_view line) {
-  if (!line.starts_with('{')) return std::nullopt;
-  if (const auto plain = json_field(line, "key")) return json_unquote(*plain);
-  const auto encoded = json_field(line, "key_b64");
-  const auto digits = encoded ? json_unquote(*encoded) : std::nullopt;
-  return digits ? parse_base64(*digits) : std::nullopt;
+  return line.starts_with('{') ? json_bytes(line, "key") : std::nullopt;
 }
 
 std::vector<std::string> labels_of(const Pool& pool, std::span<const std::size_t> servers, bool for_people) {

@@ -273,7 +273,7 @@ class Sandbox {
   void let_servers_vote() {
     const pid_t pid = start_inside([](Session& session) {
       const Context context{session.cluster(), session.clock(), session.random(), session.key_prefix()};
-      let_new_servers_vote(context, session.longest_lock_ttl().value_or(default_max_ttl));
+      let_new_servers_vote(context, session.longest_lock_ttl());
     });
     reap(pid);
     cleanup_.forget(pid);
@@ -417,8 +417,8 @@ ExitStatus fill(Session& session, const std::string& program, const std::string&
   child.command = {program, "--quiet", "item", "load", file};
   if (const auto& deadline = session.options().deadline)
     child.command.insert(child.command.begin() + 1, {"--deadline", format_duration(*deadline)});
-  if (session.sources().servers_from() && !session.sources().asks_network())
-    child.command.insert(child.command.begin() + 1, {"--servers-from", *session.sources().servers_from()});
+  if (session.settings().servers_from() && !session.settings().asks_network())
+    child.command.insert(child.command.begin() + 1, {"--servers-from", *session.settings().servers_from()});
   return static_cast<ExitStatus>(run_child(child, session.clock(), cleanup, held).exit_code());
 }
 

@@ -197,15 +197,17 @@ std::string error_of(const std::string& text) {
          (error[0] == '\0' ? "no reason was given" : plain_words(error.data()));
 }
 
-void describe(const memcached_st* client, const Line& line) {
-  const Library& call = library();
-  auto* const writable = const_cast<memcached_st*>(client);
+std::string prefix_of(memcached_st* client) {
   memcached_return_t ignored{};
-  const auto* const prefix =
-      static_cast<const char*>(call.callback_get(writable, MEMCACHED_CALLBACK_PREFIX_KEY, &ignored));
-  const std::uint64_t binary = call.behavior_get(writable, MEMCACHED_BEHAVIOR_BINARY_PROTOCOL);
-  const std::uint64_t replicas = call.behavior_get(writable, MEMCACHED_BEHAVIOR_NUMBER_OF_REPLICAS);
-  line.send_text(prefix == nullptr ? "" : prefix);
+  const void* const prefix = library().callback_get(client, MEMCACHED_CALLBACK_PREFIX_KEY, &ignored);
+  return prefix == nullptr ? "" : static_cast<const char*>(prefix);
+}
+
+void describe(memcached_st* client, const Line& line) {
+  const Library& call = library();
+  const std::uint64_t binary = call.behavior_get(client, MEMCACHED_BEHAVIOR_BINARY_PROTOCOL);
+  const std::uint64_t replicas = call.behavior_get(client, MEMCACHED_BEHAVIOR_NUMBER_OF_REPLICAS);
+  line.send_text(prefix_of(client));
   line.send_value(binary != 0 ? replicas + 1 : std::uint64_t{1});  // the text protocol has no replicas
   const std::uint32_t count = call.server_count(client);
   line.send_value(count);
@@ -220,11 +222,8 @@ void describe(const memcached_st* client, const Line& line) {
 void answer(memcached_st* client, const Line& line) {
   const Library& call = library();
   const auto hash = static_cast<memcached_hash_t>(call.behavior_get(client, MEMCACHED_BEHAVIOR_HASH));
-  memcached_return_t ignored{};
-  const auto* const prefix =
-      static_cast<const char*>(call.callback_get(client, MEMCACHED_CALLBACK_PREFIX_KEY, &ignored));
-  const bool hashes_prefix =
-      prefix != nullptr && call.behavior_get(client, MEMCACHED_BEHAVIOR_HASH_WITH_PREFIX_KEY) != 0;
+  const bool hashes_prefix = call.behavior_get(client, MEMCACHED_BEHAVIOR_HASH_WITH_PREFIX_KEY) != 0;
+  const std::string prefix = hashes_prefix ? prefix_of(client) : "";
   std::vector<Answered> answers;
   for (std::uint32_t count = 0; line.receive_value(count);) {
     const auto keys = line.receive_text();
@@ -236,7 +235,7 @@ void answer(memcached_st* client, const Line& line) {
       std::memcpy(&size, &(*keys)[at], sizeof size);
       const std::string_view key = std::string_view(*keys).substr(at + sizeof size, size);
       at += sizeof size + size;
-      const std::string hashed = (hashes_prefix ? prefix : "") + std::string(key);
+      const std::string hashed = prefix + std::string(key);
       answers.push_back({call.generate_hash_value(hashed.data(), hashed.size(), hash),
                          call.generate_hash(client, key.data(), key.size())});
     }

@@ -20,19 +20,18 @@ Failure not_modelled(const std::string& construct) {
 }
 
 // Route types that pass every request on unchanged.
-constexpr std::array passing{"LoggingRoute", "ModifyExptimeRoute", "OutstandingLimitRoute", "RateLimitRoute",
-                             "LatencyInjectionRoute"};
-constexpr std::array blind{"NullRoute", "ErrorRoute", "DevNullRoute", "BlackholeRoute"};
+constexpr std::array<std::string_view, 5> passing{
+    "LoggingRoute", "ModifyExptimeRoute", "OutstandingLimitRoute", "RateLimitRoute", "LatencyInjectionRoute"};
+constexpr std::array<std::string_view, 4> blind{"NullRoute", "ErrorRoute", "DevNullRoute", "BlackholeRoute"};
+constexpr std::array<std::string_view, 5> to_all{"AllSyncRoute", "AllAsyncRoute", "AllInitialRoute",
+                                                 "AllMajorityRoute", "AllFastestRoute"};
 
-template <typename List>
-bool contains(const List& list, std::string_view word) {
-  return std::ranges::any_of(list, [&](std::string_view known) { return known == word; });
+bool is_among(std::span<const std::string_view> list, std::string_view word) {
+  return std::ranges::find(list, word) != list.end();
 }
 
 std::optional<Route::Kind> replicating_kind(std::string_view type) {
-  if (type == "AllSyncRoute" || type == "AllAsyncRoute" || type == "AllInitialRoute" ||
-      type == "AllMajorityRoute" || type == "AllFastestRoute")
-    return Route::Kind::all;
+  if (is_among(to_all, type)) return Route::Kind::all;
   if (type == "LatestRoute") return Route::Kind::latest;
   if (type == "RandomRoute") return Route::Kind::random;
   return std::nullopt;
@@ -90,12 +89,19 @@ bool replicates(const Route& route) {
   return std::ranges::find(kinds, route.kind) != kinds.end();
 }
 
+// Calls `take` with each child of the route, which it may change.
+template <typename AnyRoute, typename Take>
+void for_each_child(AnyRoute& route, const Take& take) {
+  for (auto& child : route.children) take(child);
+  if (route.kind != Route::Kind::prefixes) return;
+  for (auto& [prefix, child] : route.prefixes) take(child);
+}
+
 // Returns true if this `security_mech` is TLS. Throws Failure(configuration) unless it is TLS or plain.
 bool mcrouter_tls(std::string_view mechanism) {
   if (mechanism == "plain" || mechanism == "notls") return false;
-  for (const char* tls : {"tls", "ssl", "tls13_fizz", "tls13", "ktls12"}) {
-    if (mechanism == tls) return true;
-  }
+  constexpr std::array<std::string_view, 5> with_tls{"tls", "ssl", "tls13_fizz", "tls13", "ktls12"};
+  if (is_among(with_tls, mechanism)) return true;
   throw bad_configuration("the security mechanism '" + std::string(mechanism) +
                           "' is not supported; use tls or plain");
 }
@@ -227,14 +233,9 @@ class RouteBuilder {
       const std::size_t elsewhere =
           add({.kind = Route::Kind::nowhere, .text = "not one to the pool " + pool});
       std::set<std::size_t> leading;
-      for (const std::size_t child : route.children) {
+      for_each_child(route, [&](std::size_t child) {
         if (const auto part = part_of(child)) leading.insert(*part);
-      }
-      if (route.kind == Route::Kind::prefixes) {
-        for (const auto& [prefix, child] : route.prefixes) {
-          if (const auto part = part_of(child)) leading.insert(*part);
-        }
-      }
+      });
       if (leading.empty()) continue;
       const bool choosing = route.kind == Route::Kind::prefixes || replicates(route);
       if (choosing && leading.size() == 1) {
@@ -244,10 +245,7 @@ class RouteBuilder {
       if (replicates(route)) {
         std::erase_if(route.children, [&](std::size_t id) { return !part_of(id); });
       }
-      for (std::size_t& id : route.children) id = part_of(id).value_or(elsewhere);
-      if (route.kind == Route::Kind::prefixes) {
-        for (auto& [prefix, id] : route.prefixes) id = part_of(id).value_or(elsewhere);
-      }
+      for_each_child(route, [&](std::size_t& id) { id = part_of(id).value_or(elsewhere); });
       if (route.kind == Route::Kind::operations) {
         route.text = leaves(route.children[0]) == leaves(route.children[1]) ? "" : "ambiguous";
       }
@@ -326,8 +324,8 @@ class RouteBuilder {
   Ids create(const std::string& type, const JsonNode& json, std::size_t depth) {
     if (const auto kind = replicating_kind(type))
       return {replicating(*kind, children(json, "children", depth), type)};
-    if (contains(blind, type)) return {add({.kind = Route::Kind::nowhere, .text = type})};
-    if (contains(passing, type))
+    if (is_among(blind, type)) return {add({.kind = Route::Kind::nowhere, .text = type})};
+    if (is_among(passing, type))
       return {child(type, json, member_of(json, "target") != nullptr ? "target" : "child", depth)};
     if (type == "Pool") return pool_servers(pools_.pool(json), depth);
     if (type == "PoolRoute") return {pool_route(json, depth)};
@@ -655,10 +653,7 @@ Pool take_servers(std::vector<Route>& routes, std::size_t root, const RouteBuild
   std::vector<bool> used(routes.size());
   used[root] = true;
   for (std::size_t i = root + 1; i-- > 0;) {  // children come before their parents
-    if (!used[i]) continue;
-    for (const std::size_t child : routes[i].children) used[child] = true;
-    if (routes[i].kind != Route::Kind::prefixes) continue;
-    for (const auto& [prefix, child] : routes[i].prefixes) used[child] = true;
+    if (used[i]) for_each_child(routes[i], [&](std::size_t child) { used[child] = true; });
   }
   Pool pool;
   std::map<std::string, std::size_t> indexes;

@@ -26,10 +26,6 @@ Pool servers_of(const std::vector<std::string>& entries, const char* if_none) {
   return parse_pool(joined(entries));
 }
 
-bool is_number(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 std::string decoded(std::string_view text) {
   if (auto bytes = percent_decode(text)) return *std::move(bytes);
   throw bad_configuration("a percent sign in the DSN is not followed by two hex digits");
@@ -92,7 +88,7 @@ void read_dsn(std::string_view dsn, std::vector<std::string>& entries, PoolFile&
   std::vector<std::string> others;
   std::string weight = dsn_options(dsn.substr(std::min(question + 1, dsn.size())), others);
   if (const auto slash = place.rfind('/');
-      slash != std::string_view::npos && is_number(place.substr(slash + 1))) {
+      slash != std::string_view::npos && is_digits(place.substr(slash + 1))) {
     weight = place.substr(slash + 1);
     place = place.substr(0, slash);
   }

@@ -139,9 +139,7 @@ std::string nutcracker_profile(const JsonNode& pool) {
 }  // namespace
 
 std::string_view without_quotes(std::string_view text) {
-  const auto from = text.find_first_not_of(" \t\r\n\"'");
-  if (from == std::string_view::npos) return {};
-  return text.substr(from, text.find_last_not_of(" \t\r\n\"'") - from + 1);
+  return trimmed(text, " \t\r\n\"'");
 }
 
 std::vector<std::string_view> entries_of(std::string_view text, std::string_view separators) {

@@ -18,12 +18,6 @@ constexpr std::uint32_t max_weight = 100'000;
   throw InvalidInput("server '" + std::string(entry) + "': " + why);
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
 // Removes `/?WEIGHT` from the end of `rest`.
 std::uint32_t take_weight(std::string_view entry, std::string_view& rest) {
   const auto at = rest.rfind("/?");

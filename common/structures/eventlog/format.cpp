@@ -12,16 +12,11 @@ namespace mcds {
 
 namespace {
 
-constexpr std::string_view hex_digits = "0123456789abcdef";
 constexpr std::chrono::seconds max_kept = std::chrono::hours(100 * 366 * 24);
 constexpr int max_salvages = 16;
 constexpr std::uint64_t version_bits = 0x7000;
 constexpr std::uint64_t variant_bits = std::uint64_t{2} << 62;
 constexpr std::uint64_t counter_mask = (std::uint64_t{1} << 62) - 1;
-
-void append_hex(std::string& out, std::uint64_t value, int digits) {
-  for (int shift = (digits - 1) * 4; shift >= 0; shift -= 4) out += hex_digits[(value >> shift) & 15];
-}
 
 int hex_value(char digit) {
   if (digit >= '0' && digit <= '9') return digit - '0';
@@ -57,15 +52,8 @@ bool looks_like_id(std::string_view text) {
 }  // namespace
 
 void EventId::append_to(std::string& out) const {
-  append_hex(out, high >> 32, 8);
-  out += '-';
-  append_hex(out, high >> 16, 4);
-  out += '-';
-  append_hex(out, high, 4);
-  out += '-';
-  append_hex(out, low >> 48, 4);
-  out += '-';
-  append_hex(out, low, 12);
+  append_all(out, {hex(high >> 32, 8), "-", hex(high >> 16, 4), "-", hex(high, 4), "-", hex(low >> 48, 4),
+                   "-", hex(low, 12)});
 }
 
 std::string EventId::text() const {

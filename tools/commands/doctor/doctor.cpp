@@ -46,12 +46,6 @@ std::string unit_last(const std::string& name) {
   return at == std::string::npos ? name : name.substr(0, at) + name.substr(at + 3) + "_us";
 }
 
-// Returns the text without trailing blanks.
-std::string trimmed(std::string text) {
-  text.erase(text.find_last_not_of(' ') + 1);
-  return text;
-}
-
 std::string spaced(std::string name) {
   std::ranges::replace(name, '_', ' ');
   return name;
@@ -112,9 +106,7 @@ class DoctorReport {
   void accept(const std::string& accepted) {
     std::set<std::string, std::less<>> ids;
     for (std::string_view word : split(accepted, ',')) {
-      while (word.starts_with(' ')) word.remove_prefix(1);
-      while (word.ends_with(' ')) word.remove_suffix(1);
-      if (!word.empty()) ids.emplace(word);
+      if (word = trimmed(word); !word.empty()) ids.emplace(word);
     }
     std::vector<CheckResult> all;
     for (const CheckResult& result : found_) {
@@ -367,7 +359,7 @@ class DoctorReport {
     if (!evidence.empty()) text += doctor_lines('(' + evidence + ')', 4);
     // A command stands on a line of its own, unbroken, so that it can be copied.
     for (const Advice& piece : advice(result)) {
-      if (!piece.words.empty()) text += doctor_lines("-> " + trimmed(piece.words), 4);
+      if (!piece.words.empty()) text += doctor_lines("-> " + std::string(trimmed(piece.words)), 4);
       if (!piece.command.empty())
         text += (piece.words.empty() ? "    -> " : "       ") + piece.command + '\n';
     }
@@ -391,7 +383,7 @@ class DoctorReport {
     lines += doctor_lines(text, 0);
     if (found_.empty() || found_.front().severity == Severity::note) return lines;
     const CheckResult& first = found_.front();
-    std::string words = trimmed(advice(first).front().words);
+    std::string words(trimmed(advice(first).front().words));
     if (words.ends_with(':')) words.pop_back();
     return lines + doctor_lines("Begin with " + std::string(first.check->name) + " on " + heading(first) +
                                     ": " + (words.empty() ? "the command stands with it" : words) + '.',
@@ -495,7 +487,7 @@ ExitStatus run_doctor(Session& session, const DoctorOptions& options) {
                                    .listed = [&] { progress.advance(); }});
   }
   DoctorReport report(session, seen, doctor::diagnose(seen, wanted), doctor::unknowns(seen, wanted));
-  report.accept(session.config().doctor_accept.value_or(""));
+  report.accept(session.config().text("doctor", "accept").value_or(""));
   if (options.baseline) report.compare_with(*options.baseline);
   return report.print();
 }

@@ -19,10 +19,10 @@ constexpr Duration may_linger = std::chrono::seconds(2);
 std::string state_folder() {
   std::string folder = users_file("XDG_STATE_HOME", "/.local/state", "/mcds");
   if (folder.empty() || folder.starts_with("//")) folder = "/var/lib/mcds";  // a service's home may be /
-  for (std::size_t slash = folder.find('/', 1); slash != std::string::npos;
-       slash = folder.find('/', slash + 1))
-    static_cast<void>(mkdir(folder.substr(0, slash).c_str(), 0700));
-  static_cast<void>(mkdir(folder.c_str(), 0700));  // opening the file reports what is wrong with it
+  for (std::size_t end = 0; end != std::string::npos;) {
+    end = folder.find('/', end + 1);
+    static_cast<void>(mkdir(folder.substr(0, end).c_str(), 0700));  // opening the file reports what is wrong
+  }
   return folder;
 }
 

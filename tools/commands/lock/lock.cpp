@@ -40,10 +40,6 @@ std::string if_over(const std::string& holder, WallTime now) {
          " unless it was renewed, and its key is kept up to two seconds longer";
 }
 
-Duration max_ttl(Session& session) {
-  return session.longest_lock_ttl().value_or(default_max_ttl);
-}
-
 ExitStatus acquire(Session& session, const LockOptions& options) {
   const Duration ttl = options.ttl.value_or(usual_lock_ttl);
   Lock::AcquireOptions acquire_options = acquire_options_of(options, ttl, options.fence);
@@ -319,7 +315,7 @@ void give_up(Lock& lock, const Lease& lease) {
 
 Lock lock_of(Session& session, const LockOptions& options, std::size_t slot) {
   session.try_always();
-  return Lock::of_slot(session.context_with_copies(), options.name, slot, max_ttl(session));
+  return Lock::of_slot(session.context_with_copies(), options.name, slot, session.longest_lock_ttl());
 }
 
 LockSlots slots_of(Session& session, const LockOptions& options, Clock& clock) {
@@ -328,7 +324,7 @@ LockSlots slots_of(Session& session, const LockOptions& options, Clock& clock) {
   return {{context.cluster, clock, context.random, context.key_prefix, context.copies},
           options.name,
           options.slots.value_or(1),
-          max_ttl(session)};
+          session.longest_lock_ttl()};
 }
 
 ExitStatus report_busy(Session& session, const LockOptions& options, const Lock::Answer& answer) {

@@ -73,12 +73,9 @@ std::string name_of_pool(Session& session) {
   if (options.servers) return {};
   if (options.servers_from) return *options.servers_from;
   if (options.pool) return "pool " + *options.pool;
-  for (const char* name : {"MCDS_SERVERS", "MEMCACHED_SERVERS"}) {
-    if (environment(name)) return {};
-  }
-  const auto named = environment("MCDS_POOL");
-  const std::string name = named ? *named : session.config().pool.value_or("");
-  return name.empty() ? name : "pool " + name;
+  if (session.settings().said_by(Origin::environment, "servers")) return {};
+  const auto name = session.settings().text("pool");
+  return name ? "pool " + *name : "";
 }
 
 // Returns the time as `2026-11-21 08:30 UTC`.

@@ -107,9 +107,10 @@ std::string band(double from, double to, double radius, double width) {
   return path + 'Z';
 }
 
-std::string text_at(double x, double y, std::string_view style, std::string_view text) {
-  return "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" class=\"" + std::string(style) + "\">" +
-         escaped(text) + "</text>\n";
+std::string text_at(double x, double y, std::string_view style, std::string_view text,
+                    const std::string& attributes = {}) {
+  return "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" class=\"" + std::string(style) + '"' + attributes +
+         '>' + escaped(text) + "</text>\n";
 }
 
 // Returns the text without its middle, if all of it is ASCII.
@@ -336,10 +337,9 @@ class SvgWriter {
     const double swatch = std::min(22.0, row_height_ * 0.72), base = y + label_size() * 0.36;
     const Colour colour = colour_of(server, servers_);
     svg_ += rectangle(x, y - swatch / 2, 26, swatch, 4, hex(colour));
-    svg_ += "<text x=\"" + px(x + 13) + "\" y=\"" + px(y + std::min(12.0, swatch * 0.78) * 0.36) +
-            "\" class=\"" + number_class(server) +
-            "\" style=\"font-size:" + px(std::min(12.0, swatch * 0.78)) + "px\">" + std::to_string(server) +
-            "</text>\n";
+    const double size = std::min(12.0, swatch * 0.78);
+    svg_ += text_at(x + 13, y + size * 0.36, number_class(server), std::to_string(server),
+                    " style=\"font-size:" + px(size) + "px\"");
     svg_ += text_at(x + 36, base, "label", names_[server]);
     svg_ += text_at(x + 290, base, "label share end", format_percent(drawing_.shares.shares[server]));
     if (!drawing_.keys.empty())

@@ -16,7 +16,7 @@ constexpr std::size_t hottest_shown = 5, findings_shown = 5;
 
 // Returns true on a terminal, unless the user wants lines there too.
 bool wants_screen(Session& session) {
-  const bool chosen = session.options().output || environment("MCDS_OUTPUT") || session.config().output;
+  const bool chosen = session.settings().value("output").source != Origin::builtin;
   if (isatty(STDOUT_FILENO) == 0 || session.options().quiet) return false;
   return session.output().mode() == OutputMode::text || !chosen;
 }
