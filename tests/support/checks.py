@@ -9,6 +9,7 @@ _passed = 0
 
 def check(ok, message):
     global _passed
+    assert isinstance(message, str), f"what is checked comes first: {message}"
     if ok:
         _passed += 1
     else:
