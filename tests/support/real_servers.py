@@ -6,6 +6,8 @@ import subprocess
 import tempfile
 import time
 
+from sockets import own_address
+
 
 def start_memcached(path, *flags):
     """On a unix socket; returns its process once it answers there. What a dead one left at `path` is taken away."""
@@ -17,6 +19,28 @@ def start_memcached(path, *flags):
         assert process.poll() is None, f"memcached {flags} does not start"
         time.sleep(0.002)
     return process
+
+
+def start_twemproxy(path, servers, *settings):
+    """nutcracker on a unix socket before servers by their names; returns its process once it answers there."""
+    configuration = path + ".yml"
+    with open(configuration, "w", encoding="utf-8") as file:
+        file.write("\n  ".join(["alpha:", f"listen: {path} 0600", "distribution: ketama", *settings, "servers:",
+                                *(f"- {server}:1 {name}" for name, server in servers.items())]) + "\n")
+    # Its statistics need a port, for which there is no switch to turn them off.
+    process = subprocess.Popen(["nutcracker", "-c", configuration, "-a", own_address()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    while not listens(path):
+        assert process.poll() is None, "nutcracker does not start"
+        time.sleep(0.002)
+    return process
+
+
+def end(*processes):
+    """Also those that were stopped, or have ended."""
+    for process in processes:
+        process.kill()
+        process.wait()
 
 
 class Servers:
@@ -41,10 +65,19 @@ class Servers:
         return self
 
     def __exit__(self, *_):
-        for process in self.processes:
-            process.kill()
-            process.wait()
+        end(*self.processes)
         self._folder.cleanup()
+
+    def start(self, *flags):
+        """One more; returns its path."""
+        self.paths.append(os.path.join(self.directory, f"more{len(self.paths)}"))
+        self.processes.append(start_memcached(self.paths[-1], *flags))
+        return self.paths[-1]
+
+    def restart(self, number):
+        """It comes back empty."""
+        end(self.processes[number])
+        self.processes[number] = start_memcached(self.paths[number], *self.flags)
 
 
 @contextlib.contextmanager
@@ -54,8 +87,7 @@ def running(path, *flags):
     try:
         yield process
     finally:
-        process.kill()
-        process.wait()
+        end(process)
 
 
 def listens(path):
@@ -71,6 +103,30 @@ def connected(path):
         connection.connect(path)
         with connection.makefile("rwb") as file:
             yield file
+
+
+def ask(path, line):
+    """The first line of the answer to one line, or to a store with its value."""
+    with connected(path) as file:
+        file.write((line if isinstance(line, bytes) else line.encode()) + b"\r\n")
+        file.flush()
+        return file.readline().rstrip()
+
+
+def store(path, key, value, flags=0):
+    assert ask(path, f"set {key} {flags} 0 {len(value)}\r\n{value}") == b"STORED", f"{key} is not stored"
+
+
+def flush(*paths):
+    for path in paths:
+        assert ask(path, "flush_all") == b"OK"
+
+
+def statistics(path, what=""):
+    with connected(path) as file:
+        file.write(f"stats {what}".strip().encode() + b"\r\n")
+        file.flush()
+        return dict(line.decode().rstrip().split(" ", 2)[1:] for line in iter(file.readline, b"END\r\n"))
 
 
 def items(paths):
