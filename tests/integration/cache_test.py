@@ -11,12 +11,15 @@ import os
 import pty
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from program import MCDS, alive, environment, wait_for
+from real_servers import end, start_memcached
 
 CALLERS = 64
 SECONDS = float(os.environ.get("MCDS_TEST_SECONDS", "5"))
@@ -29,62 +32,18 @@ def test(function):
     return function
 
 
-def wait_for(condition, limit=20.0):
-    deadline = time.monotonic() + limit
-    while True:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            result = condition()
-            if result:
-                return result
-        assert time.monotonic() < deadline, f"not within {limit} s"
-        time.sleep(0.005)
-
-
-def alive(pid):
-    """Running: a process that has ended but whom nobody reaps does not count."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    return False
-
-
 class World:
     def __init__(self, directory):
         self.directory = directory
-        self.environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "XDG_"))}
-        self.environment["MCDS_SERVERS"] = f"m1=unix:{self.path('m1.sock')}"
-        self.environment["PATH"] = f"{os.path.dirname(mcds)}:{self.environment['PATH']}"
+        self.environment = environment(MCDS_SERVERS=f"m1=unix:{self.path('m1.sock')}")
         self.started = []
-        self.servers = {}
         self.start_server()
 
     def path(self, name):
         return os.path.join(self.directory, name)
 
-    def start_server(self, name="m1"):
-        user = ["-u", "root"] if os.geteuid() == 0 else []
-        path = self.path(name + ".sock")
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        self.servers[name] = subprocess.Popen(["memcached", "-s", path, "-m", "64", "-t", "2", *user],
-                                              stdin=subprocess.DEVNULL)
-        wait_for(lambda: self.answers(path))
-
-    def start_pool(self, *names):
-        self.environment["MCDS_SERVERS"] = ",".join(f"{name}=unix:{self.path(name + '.sock')}" for name in names)
-        for name in set(names) - set(self.servers):
-            self.start_server(name)
-
-    @staticmethod
-    def answers(path):
-        with socket.socket(socket.AF_UNIX) as probe:
-            return probe.connect_ex(path) == 0
-
-    def kill_server(self, name="m1"):
-        server = self.servers.pop(name)
-        server.send_signal(signal.SIGCONT)
-        server.kill()
-        server.wait()
+    def start_server(self):
+        self.server = start_memcached(self.path("m1.sock"), "-m", "64", "-t", "2")
 
     def read(self, name):
         with open(self.path(name), encoding="utf-8") as file:
@@ -96,7 +55,7 @@ class World:
         os.rename(self.path(name + ".new"), self.path(name))
 
     def start(self, *words, **options):
-        process = subprocess.Popen([mcds, "cache", *words], cwd=self.directory, env=self.environment,
+        process = subprocess.Popen([MCDS, "cache", *words], cwd=self.directory, env=self.environment,
                                    **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
                                       "text": True, **options})
         self.started.append(process)
@@ -115,8 +74,7 @@ class World:
             for stream in (process.stdout, process.stderr):
                 if stream:
                     stream.close()
-        for name in list(self.servers):
-            self.kill_server(name)
+        end(self.server)
 
 
 # Says that it runs, waits to be let go, prints. Who meets the writer of the one before, which is about to close, reads nothing and
@@ -150,7 +108,7 @@ def expired_entry_is_rebuilt_once_and_nobody_waits_longer(world):
     began = time.monotonic()
     callers = [world.start("run", "k", "--wait", "500ms", "--", "sh", "-c", BLOCKED) for _ in range(CALLERS)]
     # All but one return while the rebuild is still blocked.
-    wait_for(lambda: sum(caller.poll() is not None for caller in callers) == CALLERS - 1, 60)
+    wait_for(lambda: sum(caller.poll() is not None for caller in callers) == CALLERS - 1)
     waited = time.monotonic() - began
     assert len(runs(world)) == 1, runs(world)
     stale = [caller.communicate()[0] for caller in callers if caller.poll() is not None]
@@ -170,10 +128,10 @@ def herd_with_tags(world, *options):
     os.mkfifo(world.path("go"))
     callers = [world.start("run", "k", "--wait", "60s", *tags, "--", "sh", "-c", BLOCKED) for _ in range(80)]
     for rebuild, tag in enumerate("TUT", 1):
-        wait_for(lambda: len(runs(world)) == rebuild, 60)  # noqa: B023
+        wait_for(lambda: len(runs(world)) == rebuild)  # noqa: B023
         assert world.call("expire", "--tag", tag, *options)[0] == 0
         let_go(world, f"overtaken {rebuild}")
-    wait_for(lambda: len(runs(world)) == 4, 60)
+    wait_for(lambda: len(runs(world)) == 4)
     let_go(world, "new")
     got = sorted(caller.communicate(timeout=60)[0] for caller in callers)
     assert got == ["new\n"] * 77 + [f"overtaken {rebuild}\n" for rebuild in (1, 2, 3)], got
@@ -245,12 +203,12 @@ def failing_output_is_never_stored_nor_hammered(world):
 @test
 def server_that_dies_or_freezes_meanwhile_costs_only_the_cache(world):
     rebuilder = blocked_rebuild(world)
-    world.kill_server()
+    end(world.server)
     let_go(world, "kept going")
     assert rebuilder.communicate(timeout=60)[0] == "kept going\n"
     assert rebuilder.returncode == 0
     world.start_server()
-    world.servers["m1"].send_signal(signal.SIGSTOP)
+    world.server.send_signal(signal.SIGSTOP)
     code, output, errors = world.call("run", "k", "--timeout", "200ms", "--", "sh", "-c", "echo open; exit 4")
     assert (code, output) == (4, "open\n") and "without the cache" in errors, (code, output, errors)
 
@@ -274,7 +232,7 @@ def ctrl_c_on_a_terminal_goes_to_the_command(world):
     pid, master = pty.fork()
     if pid == 0:
         os.chdir(world.directory)
-        os.execve(mcds, [mcds, "cache", "run", "k", "--", "sh", "-c",
+        os.execve(MCDS, [MCDS, "cache", "run", "k", "--", "sh", "-c",
                          "trap 'echo stopped; exit 5' INT; echo $$ >>runs; while :; do sleep 0.05; done"], world.environment)
     wait_for(lambda: runs(world))
     os.write(master, b"\x03")
@@ -350,5 +308,4 @@ def main():
 
 
 if __name__ == "__main__":
-    mcds = os.path.abspath(os.path.join(sys.argv[1], "tools", "mcds"))
     main()
