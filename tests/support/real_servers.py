@@ -113,6 +113,13 @@ def ask(path, line):
         return file.readline().rstrip()
 
 
+def item(path, key):
+    """Its value, or None."""
+    with connected(path) as file:
+        found = _got(file, key.encode())
+        return found and found[1][:-2]
+
+
 def store(path, key, value, flags=0):
     assert ask(path, f"set {key} {flags} 0 {len(value)}\r\n{value}") == b"STORED", f"{key} is not stored"
 
