@@ -8,13 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, start_memcached
+from program import MCDS
+from real_servers import Servers, connected, end
 
-mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 
 
 def until(lines, what, wanted, load=lambda: None):
@@ -28,19 +27,12 @@ def until(lines, what, wanted, load=lambda: None):
     return {}
 
 
-def stop(process):
-    process.kill()
-    process.wait()
-
-
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        paths = [os.path.join(directory, f"m{number}") for number in range(2)]
-        servers = [start_memcached(path) for path in paths]
-        first, second = ("unix:" + path for path in paths)
-        command = [mcds, "-s", f"{first},{second}", "servers", "--every", "100ms"]
+    with Servers(2) as servers:
+        first = servers.list.split(",")[0]
+        command = [MCDS, "-s", servers.list, "servers", "--every", "100ms"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        with connected(paths[0]) as file:
+        with connected(servers.paths[0]) as file:
             def load():
                 file.write(b"set k 0 0 1\r\n1\r\nget k\r\nget nope\r\n")
                 file.flush()
@@ -49,12 +41,12 @@ def main():
 
             line = until(process.stdout, "rates", lambda line: line["server"] == first and line.get("gets_per_s", 0) > 0, load)
             check(0 < line.get("hit_ratio", -1) < 1 and line["sets_per_s"] > 0 and line["items"] == 1, f"rates: {line}")
-        stop(servers[0])
+        end(servers.processes[0])
         line = until(process.stdout, "it is down", lambda line: line["server"] == first and not line["up"])
         check("error" in line and "gets_per_s" not in line, f"down: {line}")
         line = until(process.stdout, "the pool", lambda line: line["server"] == "*" and line["servers_up"] == 1)
         check(line["servers"] == 2 and line["up"], f"the pool: {line}")
-        servers[0] = start_memcached(paths[0])
+        servers.restart(0)
         line = until(process.stdout, "it is back", lambda line: line["server"] == first and line.get("items") == 0)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate()
@@ -63,8 +55,7 @@ def main():
         # No server: the code of the last look.
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         until(process.stdout, "it began", lambda line: line["server"] == "*")
-        for server in servers:
-            stop(server)
+        end(*servers.processes)
         until(process.stdout, "all are down", lambda line: line["server"] == "*" and line["servers_up"] == 0)
         process.send_signal(signal.SIGINT)
         process.communicate()

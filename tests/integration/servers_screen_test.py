@@ -13,18 +13,17 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, start_memcached
+from program import MCDS, clean_environment, run
+from real_servers import Servers, connected, end
 
-mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 WIDTHS = (60, 80, 100, 132, 200)
 HOME = b"\x1b[H"
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 # A session's leader, as a shell: a program in the foreground whose leader lives can be stopped.
@@ -45,14 +44,14 @@ class Terminal:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         self.before = termios.tcgetattr(slave)
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_", "NO_COLOR"))}
-        environment["TERM"] = "xterm"
+        environment = clean_environment(TERM="xterm")
+        environment.pop("NO_COLOR", None)
 
         def session():
             os.setsid()
             fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
         self.slave = slave
-        self.process = subprocess.Popen([*leader, mcds, *command], stdin=slave, stdout=slave, stderr=slave, env=environment, preexec_fn=session)
+        self.process = subprocess.Popen([*leader, MCDS, *command], stdin=slave, stdout=slave, stderr=slave, env=environment, preexec_fn=session)
         self.seen = b""
 
     def frames(self):
@@ -111,9 +110,9 @@ def screen_at(width, servers, names, load, *words):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        paths = [os.path.join(directory, f"m{number}.sock") for number in range(1, 4)]
-        processes = [start_memcached(path, *flags) for path, flags in zip(paths, ((), (), ("-I", "2m")))]
+    with Servers(2) as started:
+        started.start("-I", "2m")
+        paths, processes = started.paths, started.processes
         servers = ",".join(f"m{number}=unix:{path}" for number, path in enumerate(paths, 1))
         with connected(paths[0]) as file:
             def load():
@@ -135,8 +134,7 @@ def main():
                   "no hot keys:\n" + "\n".join(frame))
             check(any("drift m3" in line for line in frame), "nothing is found:\n" + "\n".join(frame))
             # A server that dies is said to be down, with its reason, on the same screen.
-            processes[2].kill()
-            processes[2].wait()
+            end(processes[2])
             frame = screen_at_dead(servers, load)
             check(any(line.startswith("m3") and "down: " in line for line in frame), "dead:\n" + "\n".join(frame))
             keys_change_it(servers, load)
@@ -146,12 +144,8 @@ def main():
             for number in (signal.SIGTSTP, signal.SIGSTOP):
                 is_stopped_by(number, servers)
             # A pipe has lines, as before.
-            done = subprocess.run([mcds, "-s", servers, "servers", "--every", "100ms", "-n", "1", "--hot", "--find"], capture_output=True, text=True,
-                                  check=False, timeout=PATIENCE_S)
+            done = run(servers, "servers", "--every", "100ms", "-n", "1", "--hot", "--find")
             check(done.stdout.startswith('{"server":') and '"finding":"down"' in done.stdout and "\x1b" not in done.stdout, f"a pipe: {done}")
-        for process in processes[:2]:
-            process.kill()
-            process.wait()
 
 
 def screen_at_dead(servers, load):
