@@ -3,22 +3,19 @@
 
 Usage: busy_dump_test.py BUILD_DIR
 """
-import json
 import os
-import socket
-import subprocess
 import sys
-import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
+from program import answers
+from stub import Stub
 
-mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 dumps = []
 
 
 def serve(connection):
-    with connection, connection.makefile("rwb") as file:
+    with connection.makefile("rwb") as file:
         for line in file:
             word = line.strip()
             if word.startswith(b"lru_crawler metadump"):
@@ -40,20 +37,9 @@ def serve(connection):
 
 
 def main():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        def accept():
-            while True:
-                try:
-                    connection, _ = listener.accept()
-                except OSError:
-                    return
-                threading.Thread(target=serve, args=(connection,), daemon=True).start()
-
-        threading.Thread(target=accept, daemon=True).start()
-        command = [mcds, "-s", f"127.0.0.1:{listener.getsockname()[1]}", "item", "list", "--timeout", "2s"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
-        check(done.returncode == 0 and done.stderr == "", f"ends with {done.returncode}: {done.stderr}")
+    with Stub(serve) as server:
+        status, lines, error = answers(f"127.0.0.1:{server.port}", "item", "list", "--timeout", "2s")
+        check(status == 0 and error == "", f"ends with {status}: {error}")
         check([line["key"] for line in lines] == ["k"], f"its key is listed: {lines}")
         check(len(dumps) == 2, f"it is asked twice: {dumps}")
 

@@ -16,17 +16,16 @@ for room in ("../support", "."):
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), room))
 import name_server_test
 from checks import check, finish
+from program import MCDS, clean_environment
 from real_servers import Servers
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 BOUND_S = 4  # the C library alone would wait for 5 or 10; a pipe for ever
 
 
 def run(words, server, stdin=subprocess.DEVNULL, deadline="300ms"):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
     started = time.monotonic()
     done = subprocess.run([MCDS, "--deadline", deadline, *words], stdin=stdin, capture_output=True, text=True, check=False, timeout=60,
-                          env={**environment, "MCDS_SERVERS": server, "HOME": "/nowhere"})
+                          env=clean_environment(MCDS_SERVERS=server, HOME="/nowhere"))
     return done, time.monotonic() - started
 
 
