@@ -18,6 +18,7 @@ for room in ("support", "conformance"):
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", room))
 from certificates import Authority, openssl
 from checks import check, finish
+from program import clean_environment
 from stub import Stub
 from suite import Suite
 
@@ -28,8 +29,7 @@ shown = []  # everything mcds printed
 
 
 def run(*arguments, stdin=None, command=mcds, **environment):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_", "MEMCACHIER_"))}
-    done = subprocess.run([command, *arguments], env={**clean, "HOME": "/nowhere", **environment}, capture_output=True, text=True,
+    done = subprocess.run([command, *arguments], env=clean_environment(**{"HOME": "/nowhere", **environment}), capture_output=True, text=True,
                           timeout=60, check=False, input=stdin or "")
     shown.append(done.stdout + done.stderr)
     return done

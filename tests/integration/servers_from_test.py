@@ -15,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
+from program import clean_environment
 from stub import Stub
 
 A, CNAME, AAAA, SRV = 1, 5, 28, 33
@@ -24,8 +25,7 @@ SOURCES = os.path.dirname(os.path.abspath(__file__))
 
 
 def run(*arguments, **environment):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
-    return subprocess.run([mcds, *arguments], env={**clean, **environment}, capture_output=True, text=True, timeout=60, check=False,
+    return subprocess.run([mcds, *arguments], env=clean_environment(**environment), capture_output=True, text=True, timeout=60, check=False,
                           stdin=subprocess.DEVNULL)
 
 

@@ -9,9 +9,9 @@ import tempfile
 import zlib
 
 from checks import check
+from program import MCDS, clean_environment
 from real_servers import dumped, start_memcached
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 # The sanitizers' own time and memory say nothing of the program's.
 SANITIZED = b"__asan_init" in open(MCDS, "rb").read()
 DOCUMENTED = {0, 1, 2, 64, 65, 66, 69, 70, 71, 73, 74, 75, 76, 78, 79, 80, 124, 126, 127}
@@ -72,9 +72,7 @@ def sealed(body):
 
 
 def plain_environment(**more):
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
-    environment.update(LC_ALL="C.UTF-8", **more)
-    return environment
+    return clean_environment(LC_ALL="C.UTF-8", **more)
 
 
 class Server:
