@@ -58,6 +58,72 @@ def free_ports(count):
         return [stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(count)]
 
 
+# What the servers are started with, and which of them are found.
+SETTINGS = [
+    ("item_size_differs", "drift", ("", "", "-I 4m"), {2}),
+    ("one_refuses_instead_of_evicting", "drift", ("-M", "", ""), {0}),
+    ("one_without_cas", "drift", ("", "", "-C"), {2}),
+    ("connections_differ", "drift", ("-c 2048", "-c 2048", ""), {2}),
+    ("one_with_more_threads", "drift", ("-t 2", "-t 2", "-t 8"), {2}),
+    ("few_connections_allowed", "limits_low", ("-c 50", "-c 50"), {0, 1}),
+    ("small_items", "small_items_only", ("-I 512k", "-I 512k"), {0, 1}),
+    ("one_lists_nothing", "dump_off", ("", "", "-X"), {2}),
+    ("crawler_is_off", "no_crawler", ("-o no_lru_crawler", "-o no_lru_crawler"), {0, 1}),
+    ("less_memory_than_its_weight", "weights_against_memory", ("-m 64", "-m 256", "-m 256"), {0, 1, 2}),
+    ("speaks_binary_only", "wrong_service", ("", "", "-B binary"), {2}),
+    ("three_plain", None, ("", "", ""), None),
+    ("one_alone", None, ("",), None),
+    ("large_items_everywhere", None, ("-I 8m -c 4096", "-I 8m -c 4096"), None),
+]
+# What the second of two servers was told.
+TOLD = [("everything_will_be_gone", "flush_scheduled", "flush_all 3000"), ("statistics_by_prefix", "detail_on", "stats detail on"),
+        ("made_verbose_later", "verbose", "verbosity 2")]
+# What another service in the list says first, and to each request; None: it closes the connection.
+SERVICES = [
+    ("redis_in_the_list", [], b"-ERR unknown command\r\n"),
+    ("redis_that_wants_a_password", [], b"-NOAUTH Authentication required.\r\n"),
+    ("ssh_in_the_list", [b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"], b""),
+    ("a_mail_server_in_the_list", [b"220 mail.example ESMTP Postfix\r\n", b"502 5.5.2 Error: command not recognized\r\n"], b""),
+    ("a_database_in_the_list", [b"J\0\0\0\n5.7.33\0\x05\0\0\0AZaz09~!\0\xff\xf7\x08\x02\0", b"\x01\0\0\x01\xff\x10\x04Got packets out of order"], b""),
+    ("a_door_with_nobody_behind", [], None),  # a load balancer, or stunnel without its server
+]
+
+
+def case_of(name, finding):
+    def add(case):
+        case.__name__ = name
+        return sick(finding)(case) if finding else healthy(case)
+    return add
+
+
+for title, wanted_finding, settings, numbers in SETTINGS:
+    @case_of(title, wanted_finding)
+    def _(ward, settings=settings, numbers=numbers):
+        for flags in settings:
+            ward.server(*flags.split())
+        return pool(ward) if numbers is None else (pool(ward), numbers)
+
+for title, wanted_finding, line in TOLD:
+    @case_of(title, wanted_finding)
+    def _(ward, line=line):
+        ward.servers(2)
+        ward.client(1).ask(line + "\r\n")
+        return pool(ward), {1}
+
+for title, first, each in SERVICES:
+    @case_of(title, "wrong_service")
+    def _(ward, first=first, each=each):
+        ward.servers(2)
+
+        def serve(connection):
+            for text in first:
+                connection.sendall(text)
+            while each is not None and connection.recv(1000):
+                connection.sendall(each)
+        ward.stub(serve)
+        return pool(ward), {2}
+
+
 # Reach.
 
 @sick("down")
@@ -85,17 +151,6 @@ def one_is_stopped_between_the_looks(ward):
     ward.servers(3)
     ward.once(lambda: ward.processes[0].send_signal(signal.SIGSTOP))
     return pool(ward), {0}
-
-
-@sick("wrong_service")
-def redis_in_the_list(ward):
-    ward.servers(2)
-
-    def serve(connection):
-        while connection.recv(1000):
-            connection.sendall(b"-ERR unknown command\r\n")
-    ward.stub(serve)
-    return pool(ward), {2}
 
 
 @sick("login_refused")
@@ -302,53 +357,6 @@ def clock_stands_still(ward):
 
 # Settings.
 
-@sick("drift")
-def item_size_differs(ward):
-    ward.servers(2)
-    ward.server("-I", "4m")
-    return pool(ward), {2}
-
-
-@sick("drift")
-def one_refuses_instead_of_evicting(ward):
-    ward.server("-M")
-    ward.servers(2)
-    return pool(ward), {0}
-
-
-@sick("drift")
-def one_without_cas(ward):
-    ward.servers(2)
-    ward.server("-C")
-    return pool(ward), {2}
-
-
-@sick("drift")
-def connections_differ(ward):
-    ward.servers(2, "-c", "2048")
-    ward.server()
-    return pool(ward), {2}
-
-
-@sick("limits_low")
-def few_connections_allowed(ward):
-    ward.servers(2, "-c", "50")
-    return pool(ward), {0, 1}
-
-
-@sick("small_items_only")
-def small_items(ward):
-    ward.servers(2, "-I", "512k")
-    return pool(ward), {0, 1}
-
-
-@sick("dump_off")
-def one_lists_nothing(ward):
-    ward.servers(2)
-    ward.server("-X")
-    return pool(ward), {2}
-
-
 @sick("stats_off")
 def one_hides_its_statistics(ward):
     ward.servers(2)
@@ -363,26 +371,12 @@ def one_hides_its_statistics(ward):
     return pool(ward), {2}
 
 
-@sick("flush_scheduled")
-def everything_will_be_gone(ward):
-    ward.servers(2)
-    ward.client(1).ask("flush_all 3000\r\n")
-    return pool(ward), {1}
-
-
 @sick("flushed")
 def somebody_flushes(ward):
     ward.servers(2)
     client = ward.client(0)
     ward.once(lambda: client.ask("flush_all\r\n"))
     return pool(ward), {0}
-
-
-@sick("detail_on")
-def statistics_by_prefix(ward):
-    ward.servers(2)
-    ward.client(1).ask("stats detail on\r\n")
-    return pool(ward), {1}
 
 
 @sick("verbose")
@@ -392,12 +386,6 @@ def writes_each_request(ward):
     ward.program(["memcached", "-t", "1", "-vv", "-s", path], path)
     ward.paths.append(path)
     return pool(ward), {1}
-
-
-@sick("no_crawler")
-def crawler_is_off(ward):
-    ward.servers(2, "-o", "no_lru_crawler")
-    return pool(ward), {0, 1}
 
 
 @sick("udp_open")
@@ -415,13 +403,6 @@ def a_proxy_beside_servers(ward):
 
 
 # Memory.
-
-@sick("weights_against_memory")
-def less_memory_than_its_weight(ward):
-    ward.server("-m", "64")
-    ward.servers(2, "-m", "256")
-    return pool(ward), {0, 1, 2}
-
 
 @sick("class_starves")
 def pages_lie_idle(ward):
@@ -736,50 +717,6 @@ def a_web_server_in_the_list(ward):
     return program_on_a_port(ward, sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "PORT")
 
 
-def greets(ward, *said, closes=False):
-    ward.servers(2)
-
-    def serve(connection):
-        for text in said:
-            connection.sendall(text)
-        while not closes and connection.recv(1000):
-            pass
-    ward.stub(serve)
-    return pool(ward), {2}
-
-
-@sick("wrong_service")
-def ssh_in_the_list(ward):
-    return greets(ward, b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n")
-
-
-@sick("wrong_service")
-def a_mail_server_in_the_list(ward):
-    return greets(ward, b"220 mail.example ESMTP Postfix\r\n", b"502 5.5.2 Error: command not recognized\r\n")
-
-
-@sick("wrong_service")
-def a_database_in_the_list(ward):
-    return greets(ward, b"J\0\0\0\n5.7.33\0\x05\0\0\0AZaz09~!\0\xff\xf7\x08\x02\0", b"\x01\0\0\x01\xff\x10\x04Got packets out of order")
-
-
-@sick("wrong_service")
-def redis_that_wants_a_password(ward):
-    ward.servers(2)
-
-    def serve(connection):
-        while connection.recv(1000):
-            connection.sendall(b"-NOAUTH Authentication required.\r\n")
-    ward.stub(serve)
-    return pool(ward), {2}
-
-
-@sick("wrong_service")
-def a_door_with_nobody_behind(ward):
-    """As a load balancer or stunnel without its server: takes the connection and closes it."""
-    return greets(ward, closes=True)
-
-
 @sick("wrong_service")
 def tls_asked_of_a_server_in_clear(ward):
     authority = Authority(ward.directory, "ca")
@@ -805,13 +742,6 @@ def a_client_without_tls(ward):
         time.sleep(0.05)
     ward.meanwhile(act)
     return ",".join(f"tls://127.0.0.1:{port}" for port in ports), {f"127.0.0.1:{ports[1]}"}
-
-
-@sick("wrong_service")
-def speaks_binary_only(ward):
-    ward.servers(2)
-    ward.server("-B", "binary")
-    return pool(ward), {2}
 
 
 @sick("several_addresses")
@@ -871,13 +801,6 @@ def one_sleeps_every_other_moment(ward):
     return pool(ward), {2}
 
 
-@sick("drift")
-def one_with_more_threads(ward):
-    for threads in (2, 2, 8):
-        ward.server("-t", str(threads))
-    return pool(ward), {2}
-
-
 @sick("login_refused")
 def one_that_wants_a_login(ward):
     ward.servers(2)
@@ -885,13 +808,6 @@ def one_that_wants_a_login(ward):
         file.write("me:secret\n")
     ward.server("-Y", ward.directory + "/users")
     return pool(ward), {2}
-
-
-@sick("verbose")
-def made_verbose_later(ward):
-    ward.servers(2)
-    ward.client(1).ask("verbosity 2\r\n")
-    return pool(ward), {1}
 
 
 @sick("class_starves")
@@ -1002,18 +918,6 @@ def placed_on(ward, words):
 # Healthy.
 
 @healthy
-def three_plain(ward):
-    ward.servers(3)
-    return pool(ward)
-
-
-@healthy
-def one_alone(ward):
-    ward.server()
-    return pool(ward)
-
-
-@healthy
 def refuse_on_purpose(ward):
     ward.servers(2, "-M", "-m", "64")
     fill(ward.client(0), 1000, 1000)
@@ -1084,12 +988,6 @@ def full_but_quiet(ward):
 def logged_in(ward):
     passwords(ward, "secret", "secret")
     ward.servers(2, "-Y", ward.directory + "/users")
-    return pool(ward)
-
-
-@healthy
-def large_items_everywhere(ward):
-    ward.servers(2, "-I", "8m", "-c", "4096")
     return pool(ward)
 
 

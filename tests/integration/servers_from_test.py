@@ -40,41 +40,20 @@ def fails(what, done, status, *words):
     check(all(word in done.stderr for word in words), f"{what}: said {done.stderr!r}")
 
 
-class Endpoint:
+class Endpoint(Stub):
     """Answers every connection with `pieces`, one by one, after a request came; then closes, or waits if told so."""
 
     def __init__(self, *pieces, silent=False):
-        self.pieces = pieces
-        self.silent = silent
-        self.asked = []
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self.socket.getsockname()[1]
-        self.thread = threading.Thread(target=self.serve, daemon=True)
-        self.thread.start()
+        self.pieces, self.silent, self.asked = pieces, silent, []
+        super().__init__(self.talk)
 
-    def serve(self):
-        while True:
-            try:
-                connection, _ = self.socket.accept()
-            except OSError:
-                return
-            with connection:
-                self.asked.append(connection.recv(1000))
-                try:
-                    for piece in self.pieces:
-                        connection.sendall(piece)
-                        time.sleep(0.01)
-                    while self.silent and connection.recv(1000):
-                        pass
-                except OSError:
-                    continue
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.close()
+    def talk(self, connection):
+        self.asked.append(connection.recv(1000))
+        for piece in self.pieces:
+            connection.sendall(piece)
+            time.sleep(0.01)
+        while self.silent and connection.recv(1000):
+            pass
 
 
 def config(text):

@@ -1,6 +1,7 @@
 """Real memcached servers for test scripts."""
 import contextlib
 import os
+import re
 import socket
 import subprocess
 import tempfile
@@ -9,16 +10,33 @@ import time
 from sockets import own_address
 
 
-def start_memcached(path, *flags):
+def start_memcached(path, *flags, program="memcached"):
     """On a unix socket; returns its process once it answers there. What a dead one left at `path` is taken away."""
     if os.path.exists(path):
         os.unlink(path)
     user = ["-u", "root"] if os.geteuid() == 0 else []
-    process = subprocess.Popen(["memcached", "-s", path, "-t", "1", *user, *flags], stdin=subprocess.DEVNULL)
+    process = subprocess.Popen([program, "-s", path, "-t", "1", *user, *flags], stdin=subprocess.DEVNULL)
     while not listens(path):
-        assert process.poll() is None, f"memcached {flags} does not start"
+        assert process.poll() is None, f"{program} {flags} does not start"
         time.sleep(0.002)
     return process
+
+
+def start_on_port(*flags, **environment):
+    """On a port of 127.0.0.1 that the kernel chooses; returns the process and the port."""
+    user = ["-u", "root"] if os.geteuid() == 0 else []
+    with tempfile.NamedTemporaryFile("r", encoding="ascii") as told:
+        process = subprocess.Popen(["memcached", "-l", "127.0.0.1", "-p", "-1", "-U", "0", "-t", "1", *user, *flags], stdin=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, env={**os.environ, **environment, "MEMCACHED_PORT_FILENAME": told.name})
+        while not (found := re.search(r"INET: (\d+)\n", text_of(told.name))):
+            assert process.poll() is None, f"memcached {flags} does not start"
+            time.sleep(0.002)
+        return process, int(found[1])
+
+
+def text_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def start_twemproxy(path, servers, *settings):
@@ -145,6 +163,11 @@ def items(paths):
                 if (item := _got(file, key)) is not None:
                     found[number, key] = item
     return found
+
+
+def keys(path):
+    with connected(path) as file:
+        return {key.decode() for key in dumped(file)}
 
 
 def dumped(file, by="all"):
