@@ -14,7 +14,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from program import MCDS, clean_environment
 from real_servers import start_memcached
-from stub import Stub
+from stub import Stub, pass_on
 
 PATIENCE_S = 60
 OTHER_PROGRAMS = ("nc", "openssl", "ss", "timedatectl")
@@ -55,19 +55,6 @@ class Client:
 
 def store(key, size=10, ttl=0):
     return f"set {key} 0 {ttl} {size}\r\n".encode() + b"x" * size + b"\r\n"
-
-
-def pass_on(one, other, there=lambda data: data, back=lambda data: data):
-    """All that either says, changed on its way, until one of them has ended."""
-    def go(source, target, change):
-        with contextlib.suppress(OSError):
-            while data := source.recv(1 << 16):
-                target.sendall(change(data))
-            target.shutdown(socket.SHUT_RDWR)
-    other_way = threading.Thread(target=go, args=(other, one, back), daemon=True)
-    other_way.start()
-    go(one, other, there)
-    other_way.join(5)
 
 
 class Ward:

@@ -13,13 +13,12 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from program import MCDS, alive, environment, wait_for
-from real_servers import connected, end, start_memcached
+from checks import passes
+from program import MCDS, Workplace, alive, clean_environment, wait_for
+from real_servers import end, item, start_memcached
 
 PATIENCE_S = 60
 tests = []
@@ -30,48 +29,28 @@ def test(function):
     return function
 
 
-class World:
+class World(Workplace):
     def __init__(self, directory):
-        self.directory = directory
-        self.server = start_memcached(self.path("m1.sock"), "-m", "16")
         # The timeout is the usual one: leases are told from it.
-        self.environment = environment(MCDS_SERVERS=f"m1=unix:{self.path('m1.sock')}", PATH=f"{os.path.dirname(MCDS)}:{os.environ['PATH']}",
-                                       XDG_CONFIG_HOME=directory)
-        self.started = []
+        super().__init__(directory, clean_environment(MCDS_SERVERS=f"m1=unix:{directory}/m1.sock"))
+        self.server = start_memcached(self.path("m1.sock"), "-m", "16")
 
     def restart(self):
         end(self.server)
         self.server = start_memcached(self.path("m1.sock"), "-m", "16")
 
-    def path(self, name):
-        return os.path.join(self.directory, name)
-
-    def read(self, name):
-        with open(self.path(name), encoding="utf-8") as file:
-            return file.read()
-
     def written(self, name):
         return wait_for(lambda: self.read(name).endswith("\n") and self.read(name).strip())
 
     def start(self, *words, **options):
-        process = subprocess.Popen([MCDS, *words], cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
-        self.started.append(process)
-        return process
-
-    def run(self, *words):
-        process = self.start(*words)
-        out, error = process.communicate(timeout=PATIENCE_S)
-        return process.returncode, out, error
+        return super().start(MCDS, *words, **options)
 
     def held(self):
-        with connected(self.path("m1.sock")) as file:
-            file.write(b"get lock:l\r\n")
-            file.flush()
-            return file.readline() != b"END\r\n"
+        return item(self.path("m1.sock"), "lock:l") is not None
 
     def end(self):
-        end(*self.started, self.server)
+        super().end()
+        end(self.server)
 
 
 def wait_for_file(world, name):
@@ -635,22 +614,8 @@ def a_sandbox_outlives_one_of_its_servers(world):
     assert nothing_left(directory, pids)
 
 
-def run(function):
-    with tempfile.TemporaryDirectory(prefix="mcds-lock-") as directory:
-        world = World(directory)
-        try:
-            function(world)
-            return True
-        except Exception:  # pylint: disable=broad-except
-            print(f"{function.__name__}:")
-            traceback.print_exc(file=sys.stdout)
-            return False
-        finally:
-            world.end()
-
-
 def run_number(number):
-    return run(tests[number])
+    return passes(tests[number], World)
 
 
 if __name__ == "__main__":

@@ -13,12 +13,11 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from program import MCDS, alive, environment, wait_for
+from checks import check, finish, passes
+from program import MCDS, Workplace, alive, environment, wait_for
 from real_servers import ask, end, start_memcached
 
 CALLERS = 64
@@ -32,22 +31,13 @@ def test(function):
     return function
 
 
-class World:
+class World(Workplace):
     def __init__(self, directory):
-        self.directory = directory
-        self.environment = environment(MCDS_SERVERS=f"m1=unix:{self.path('m1.sock')}")
-        self.started = []
+        super().__init__(directory, environment(MCDS_SERVERS=f"m1=unix:{directory}/m1.sock"))
         self.start_server()
-
-    def path(self, name):
-        return os.path.join(self.directory, name)
 
     def start_server(self):
         self.server = start_memcached(self.path("m1.sock"), "-m", "64", "-t", "2")
-
-    def read(self, name):
-        with open(self.path(name), encoding="utf-8") as file:
-            return file.read()
 
     def write(self, name, text):
         with open(self.path(name + ".new"), "w", encoding="utf-8") as file:
@@ -55,25 +45,10 @@ class World:
         os.rename(self.path(name + ".new"), self.path(name))
 
     def start(self, *words, **options):
-        process = subprocess.Popen([MCDS, "cache", *words], cwd=self.directory, env=self.environment,
-                                   **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
-                                      "text": True, **options})
-        self.started.append(process)
-        return process
+        return super().start(MCDS, "cache", *words, **options)
 
-    def call(self, *words):
-        process = self.start(*words)
-        output, errors = process.communicate(timeout=60)
-        return process.returncode, output, errors
-
-    def close(self):
-        for process in self.started:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            for stream in (process.stdout, process.stderr):
-                if stream:
-                    stream.close()
+    def end(self):
+        super().end()
         end(self.server)
 
 
@@ -102,8 +77,8 @@ def runs(world):
 
 @test
 def expired_entry_is_rebuilt_once_and_nobody_waits_longer(world):
-    assert world.call("run", "k", "--", "echo", "old")[0] == 0
-    assert world.call("expire", "k")[0] == 0
+    assert world.run("run", "k", "--", "echo", "old")[0] == 0
+    assert world.run("expire", "k")[0] == 0
     os.mkfifo(world.path("go"))
     began = time.monotonic()
     callers = [world.start("run", "k", "--wait", "500ms", "--", "sh", "-c", BLOCKED) for _ in range(CALLERS)]
@@ -115,7 +90,7 @@ def expired_entry_is_rebuilt_once_and_nobody_waits_longer(world):
     assert stale == ["old\n"] * (CALLERS - 1), set(stale)
     let_go(world, "new")
     assert sorted(caller.wait(timeout=20) for caller in callers) == [0] * CALLERS
-    assert world.call("run", "k", "--", "echo", "never")[1] == "new\n"
+    assert world.run("run", "k", "--", "echo", "never")[1] == "new\n"
     assert len(runs(world)) == 1
     return f"{CALLERS - 1} served stale within {waited:.2f} s of the start of {CALLERS} processes"
 
@@ -124,20 +99,20 @@ def expired_entry_is_rebuilt_once_and_nobody_waits_longer(world):
 def each_expired_tag_costs_a_herd_one_rebuild(world):
     """Tags expire under 80 callers: each time one of them rebuilds, and all get what was begun after the last of it."""
     tags = ("--tag", "T", "--tag", "U")
-    assert world.call("run", "k", *tags, "--", "echo", "old")[0] == 0
-    assert world.call("expire", "--tag", "T")[0] == 0
+    assert world.run("run", "k", *tags, "--", "echo", "old")[0] == 0
+    assert world.run("expire", "--tag", "T")[0] == 0
     os.mkfifo(world.path("go"))
     callers = [world.start("run", "k", "--wait", "60s", *tags, "--", "sh", "-c", BLOCKED) for _ in range(80)]
     for rebuild, tag in enumerate("TUT", 1):
         wait_for(lambda: len(runs(world)) == rebuild)  # noqa: B023
-        assert world.call("expire", "--tag", tag)[0] == 0
+        assert world.run("expire", "--tag", tag)[0] == 0
         let_go(world, f"overtaken {rebuild}")
     wait_for(lambda: len(runs(world)) == 4)
     let_go(world, "new")
     got = sorted(caller.communicate(timeout=60)[0] for caller in callers)
     assert got == ["new\n"] * 77 + [f"overtaken {rebuild}\n" for rebuild in (1, 2, 3)], got
     assert len(runs(world)) == 4, runs(world)
-    assert world.call("run", "k", *tags, "--", "echo", "never")[1] == "new\n"
+    assert world.run("run", "k", *tags, "--", "echo", "never")[1] == "new\n"
 
 
 @test
@@ -176,16 +151,16 @@ def killed_rebuilder_is_replaced_within_the_rebuild_ttl(world):
 def long_rebuild_keeps_its_lock_and_its_placeholder(world):
     rebuilder = blocked_rebuild(world, "--rebuild-ttl", "4s")
     time.sleep(7)
-    assert world.call("run", "k", "--wait", "0", "--", "echo", "never")[0] == 75
+    assert world.run("run", "k", "--wait", "0", "--", "echo", "never")[0] == 75
     let_go(world, "slow")
     assert rebuilder.wait(timeout=20) == 0
-    assert world.call("run", "k", "--", "echo", "never")[1] == "slow\n"
+    assert world.run("run", "k", "--", "echo", "never")[1] == "slow\n"
 
 
 @test
 def failing_output_is_never_stored_nor_hammered(world):
-    assert world.call("run", "k", "--", "echo", "old")[0] == 0
-    assert world.call("expire", "k")[0] == 0
+    assert world.run("run", "k", "--", "echo", "old")[0] == 0
+    assert world.run("expire", "k")[0] == 0
     began = time.monotonic()
     callers = [world.start("run", "k", "--wait", "0", "--", "sh", "-c", "echo $$ >>runs; echo bad; exit 9")
                for _ in range(CALLERS)]
@@ -194,7 +169,7 @@ def failing_output_is_never_stored_nor_hammered(world):
     failed = [result for result in results if result[0] != 0]
     assert set(failed) <= {(9, "bad\n")} and {output for code, output in results if code == 0} <= {"old\n"}, results
     assert 1 <= len(runs(world)) <= 1 + elapsed, (len(runs(world)), elapsed)
-    assert world.call("show", "k", "-o", "value")[1] == "old\n"
+    assert world.run("show", "k", "-o", "value")[1] == "old\n"
     return f"{len(failed)} of {CALLERS} callers saw the failure, the others the stale output"
 
 
@@ -207,7 +182,7 @@ def server_that_dies_or_freezes_meanwhile_costs_only_the_cache(world):
     assert rebuilder.returncode == 0
     world.start_server()
     world.server.send_signal(signal.SIGSTOP)
-    code, output, errors = world.call("run", "k", "--timeout", "200ms", "--", "sh", "-c", "echo open; exit 4")
+    code, output, errors = world.run("run", "k", "--timeout", "200ms", "--", "sh", "-c", "echo open; exit 4")
     assert (code, output) == (4, "open\n") and "without the cache" in errors, (code, output, errors)
 
 
@@ -217,7 +192,7 @@ def signals_reach_the_command_while_a_reader_holds_it_up(world):
     rebuilder = world.start("run", "k", "--rebuild-ttl", "4s", "--", "sh", "-c", "echo $$ >>runs; exec yes")
     child = int(wait_for(lambda: runs(world))[0])
     time.sleep(4)
-    assert json.loads(world.call("show", "k")[1])["rebuilding"] is True
+    assert json.loads(world.run("show", "k")[1])["rebuilding"] is True
     rebuilder.send_signal(signal.SIGTERM)
     wait_for(lambda: not alive(child))
     rebuilder.stdout.read(1 << 20)
@@ -272,7 +247,7 @@ def invalidations_are_never_undone(world):
         if (choice.random() < 0.3 or version == 0) and time.monotonic() < end:
             version += 1
             world.write("source", str(version))
-            code = world.call(*choice.choice([("expire", "k"), ("remove", "k"), ("expire", "--tag", "T")]))[0]
+            code = world.run(*choice.choice([("expire", "k"), ("remove", "k"), ("expire", "--tag", "T")]))[0]
             assert code in (0, 1), code
             acknowledged = version
         time.sleep(0.005)
@@ -280,23 +255,7 @@ def invalidations_are_never_undone(world):
     return f"seed {SEED}: {version} invalidations, {fresh} answers, {killed} readers killed"
 
 
-def main():
-    failed = 0
-    for function in tests:
-        with tempfile.TemporaryDirectory(prefix="mcds-cache-") as directory:
-            world = World(directory)
-            try:
-                note = function(world)
-                print(f"ok   {function.__name__}" + (f": {note}" if note else ""))
-            except Exception:  # pylint: disable=broad-except
-                failed += 1
-                print(f"FAIL {function.__name__}")
-                traceback.print_exc(file=sys.stdout)
-            finally:
-                world.close()
-    print(f"{len(tests) - failed} passed, {failed} failed")
-    sys.exit(failed != 0)
-
-
 if __name__ == "__main__":
-    main()
+    for case in tests:
+        check(passes(case, World), case.__name__)
+    finish()

@@ -11,9 +11,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, Servers
+import program
+from program import MCDS, wait_for
+from real_servers import Servers, ask, connected
 
-MCDS = os.path.abspath(os.path.join(sys.argv[1], "tools", "mcds"))
 
 
 class Pool(Servers):
@@ -28,8 +29,7 @@ class Pool(Servers):
 
     def run(self, *words, lines=None, options=()):
         text = None if lines is None else "".join(line + "\n" for line in lines)
-        return subprocess.run([MCDS, "-s", f"unix:{self.path}", *options, *words], input=text, capture_output=True, text=True,
-                              check=False, timeout=300)
+        return program.run(self.list, *options, *words, input=text)
 
     def fill(self, size, bytes_of_all):
         """An application's items of one size, in so many bytes."""
@@ -43,10 +43,7 @@ class Pool(Servers):
                 pass
 
     def remove(self, key):
-        with connected(self.path) as file:
-            file.write(b"delete " + key + b"\r\n")
-            file.flush()
-            file.readline()
+        ask(self.path, b"delete " + key)
 
 
 def objects(done):
@@ -182,22 +179,12 @@ def a_second_creation_is_a_loss():
             with subprocess.Popen([MCDS, "-s", f"unix:{pool.path}", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, bufsize=1) as program:
                 program.stdin.write("x\n")
-                until_there(pool, key)
+                wait_for(lambda: ask(pool.path, b"get " + key).startswith(b"VALUE"), f"{key}")  # noqa: B023
                 pool.remove(key)
                 program.stdin.write("x\n")
                 out, err = program.communicate(timeout=60)
             check(program.returncode == 2 and out.count('"lost_or_dropped":true') == 1 and err.count("was lost or dropped") == 1,
                   f"{structure}: created twice is exit 2, and said: {out} {err}")
-
-
-def until_there(pool, key):
-    with connected(pool.path) as file:
-        while True:
-            file.write(b"get " + key + b"\r\n")
-            file.flush()
-            if file.readline().startswith(b"VALUE"):
-                return
-            # The value and END, if any came between, belong to the closed connection.
 
 
 def a_table_counts_what_it_cannot_know():

@@ -93,6 +93,14 @@ class Server:
         self.process.kill()
         self.process.wait()
 
+    @classmethod
+    def several(cls, count, directory, stack):
+        """Each in a folder of its own."""
+        folders = [os.path.join(directory, str(number)) for number in range(count)]
+        for folder in folders:
+            os.mkdir(folder)
+        return [stack.enter_context(cls(folder)) for folder in folders]
+
     def command(self, words, value, flags=0, times=1):
         """`set KEY` or `append KEY`, and the value so many times."""
         data = value.encode("latin-1") if isinstance(value, str) else value

@@ -52,3 +52,38 @@ def alive(pid):
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
     return False
+
+
+class Workplace:
+    """A folder where mcds and other programs run, each of which has ended when the block ends."""
+
+    def __init__(self, directory, variables):
+        self.directory, self.environment, self.started = directory, variables, []
+        self.environment["PATH"] = f"{os.path.dirname(MCDS)}:{os.environ['PATH']}"
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def start(self, *words, **options):
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(words, **{"cwd": self.directory, "env": self.environment, **streams, **options})
+        self.started.append(process)
+        return process
+
+    def run(self, *words):
+        process = self.start(*words)
+        output, errors = process.communicate(timeout=LONGEST_S)
+        return process.returncode, output, errors
+
+    def end(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream:
+                    stream.close()
