@@ -361,14 +361,16 @@ def forbidden(world, paths):
     check(done.returncode == 0, f"drop: {done}")
 
 
+def by_itself(code):
+    """The words of a program that runs this with the functions of this file."""
+    return [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}; sys.argv = {sys.argv[:2]!r}\nimport item_save_test as test\n{code}"]
+
+
 def restarted_with(world, path, *commands):
     """For `item keep`: the server comes back empty, and clients write to it before anything is loaded."""
     script = world.file("gap.sh")
-    words = [" ".join(shlex.quote(word) for word in (MCDS, *command)) for command in commands]
     with open(script, "w", encoding="ascii") as file:
-        file.write("\n".join(["#!/bin/sh", f"{shlex.quote(sys.executable)} -c " + shlex.quote(
-            f"import sys; sys.path[:0] = {sys.path!r}; sys.argv = {sys.argv[:2]!r}\nimport item_save_test as test\ntest.flush({path!r})"),
-                              *(f"{line} >&2" for line in words), ""]))
+        file.write("\n".join(["#!/bin/sh", shlex.join(by_itself(f"test.flush({path!r})")), *(f"{shlex.join((MCDS, *words))} >&2" for words in commands), ""]))
     return ["--on", f"unix:{path}", "--", "sh", script]
 
 
@@ -873,11 +875,8 @@ def kept_while_there_is_room(world):
     items = {b"key:%d" % i: (value, 0, 0) for i in range(1200)}
     store(path, items)
     new = {b"new:%d" % i: (value, 0, 0) for i in range(600)}
-    script = world.file("restart.py")
-    with open(script, "w", encoding="ascii") as file:
-        file.write(f"import sys\nsys.path[:0] = {sys.path!r}\nsys.argv = {sys.argv[:2]!r}\nimport item_save_test as test\n"
-                   f"test.flush({path!r})\ntest.store({path!r}, {{b'new:%d' % i: (b'x' * 10000, 0, 0) for i in range(600)}})\n")
-    done = world.run([path], "item", "keep", "--on", f"unix:{path}", "--", sys.executable, script)
+    gap = by_itself(f"test.flush({path!r})\ntest.store({path!r}, {{b'new:%d' % i: (b'x' * 10000, 0, 0) for i in range(600)}})")
+    done = world.run([path], "item", "keep", "--on", f"unix:{path}", "--", *gap)
     line, found = summary(done), stored(path, new)
     check(done.returncode == 0 and line["no_room"] > 0 and line["loaded"] + line["no_room"] == line["saved"] == len(items), f"keep, full: {done}")
     check(os.path.exists(line.get("file", "")) and f"{line['no_room']} items had no room; they are in {line['file']}".encode() in done.stderr,
