@@ -9,7 +9,7 @@ import os
 import sys
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", part) for part in ("support", "conformance")]
-from checks import FULL, check, failures, finish  # noqa: E402
+from checks import FULL, check, finish  # noqa: E402
 from dialect import TABLE, DialectServer  # noqa: E402
 from engines import ENGINES, refused_by, rows_of_page  # noqa: E402
 from program import MCDS, run  # noqa: E402

@@ -153,15 +153,6 @@ def one_is_stopped_between_the_looks(ward):
     return pool(ward), {0}
 
 
-@sick("login_refused")
-def login_not_given(ward):
-    with open(ward.directory + "/users", "w", encoding="utf-8") as file:
-        file.write("me:secret\n")
-    ward.server("-Y", ward.directory + "/users")
-    ward.server("-Y", ward.directory + "/users")
-    return pool(ward), {0, 1}
-
-
 def passwords(ward, written, used):
     for name, text in (("users", f"me:{written}\n"), ("password", used + "\n")):
         path = os.path.join(ward.directory, name)
@@ -171,19 +162,24 @@ def passwords(ward, written, used):
     ward.options += ["--user", "me", "--password-file", ward.directory + "/password"]
 
 
+for title, wanted_finding, is_given, wanted_by, numbers in (
+        ("login_not_given", "login_refused", False, (True, True), {0, 1}), ("one_that_wants_a_login", "login_refused", False, (False, False, True), {2}),
+        ("one_without_login", "login_unused", True, (True, False), {1})):
+    @case_of(title, wanted_finding)
+    def _(ward, is_given=is_given, wanted_by=wanted_by, numbers=numbers):
+        passwords(ward, "secret", "secret")
+        if not is_given:
+            ward.options.clear()
+        for wants in wanted_by:
+            ward.server(*(("-Y", ward.directory + "/users") if wants else ()))
+        return pool(ward), numbers
+
+
 @sick("login_refused")
 def wrong_password(ward):
     passwords(ward, "secret", "other")
     ward.servers(2, "-Y", ward.directory + "/users")
     return pool(ward), {0, 1}
-
-
-@sick("login_unused")
-def one_without_login(ward):
-    passwords(ward, "secret", "secret")
-    ward.server("-Y", ward.directory + "/users")
-    ward.server()
-    return pool(ward), {1}
 
 
 @sick("logins_fail")
@@ -415,25 +411,26 @@ def pages_lie_idle(ward):
     return pool(ward), {number}
 
 
-@sick("evicts_young")
-def evicts_what_is_in_use(ward):
-    ward.servers(2, "-m", "4")
-    fill(ward.client(1), 1000, 5000)
-    ward.load(1, lambda: b"".join(store(f"page{random.randrange(100000)}", 5000) for _ in range(20)), 20)
-    return pool(ward), {1}
-
-
-@sick("evicts_unfetched")
-def evicts_what_was_never_read(ward):
-    ward.servers(2, "-m", "4")
-    fill(ward.client(0), 1000, 5000)
-    ward.load(0, lambda: b"".join(store(f"page{random.randrange(100000)}", 5000) for _ in range(20)), 20)
-    return pool(ward), {0}
-
-
 def fill(client, count, size, prefix="fill"):
     for at in range(0, count, 100):
         client.ask(b"".join(store(f"{prefix}{at + n}", size) for n in range(100)), 100)
+
+
+for title, wanted_finding, numbers in (("evicts_what_is_in_use", "evicts_young", {1}), ("evicts_what_was_never_read", "evicts_unfetched", {0})):
+    @case_of(title, wanted_finding)
+    def _(ward, numbers=numbers):
+        ward.servers(2, "-m", "4")
+        number, = numbers
+        fill(ward.client(number), 1000, 5000)
+        ward.load(number, lambda: b"".join(store(f"page{random.randrange(100000)}", 5000) for _ in range(20)), 20)
+        return pool(ward), numbers
+
+for title, wanted_finding, count in (("nearly_full", "full", 1500), ("was_full_once", "refused_before", 2000)):
+    @case_of(title, wanted_finding)
+    def _(ward, count=count):
+        ward.servers(2, "-M", "-m", "8")
+        fill(ward.client(1), count, 5000)
+        return pool(ward), {1}
 
 
 @sick("refuses_stores")
@@ -442,20 +439,6 @@ def full_and_refusing(ward):
     fill(ward.client(0), 1500, 5000)
     ward.load(0, lambda: store(f"more{random.randrange(100000)}", 5000), 1)
     return pool(ward), {0}
-
-
-@sick("full")
-def nearly_full(ward):
-    ward.servers(2, "-M", "-m", "8")
-    fill(ward.client(1), 1500, 5000)
-    return pool(ward), {1}
-
-
-@sick("refused_before")
-def was_full_once(ward):
-    ward.servers(2, "-M", "-m", "8")
-    fill(ward.client(1), 2000, 5000)
-    return pool(ward), {1}
 
 
 @sick("too_large")
@@ -581,20 +564,14 @@ def threads_are_busy(ward):
     return pool(ward, 0, ward.relay(1, change)), {2}
 
 
-@sick("load_uneven")
-def one_key_is_hot(ward):
-    ward.servers(3)
-    for number in range(3):
-        ward.load(number, "get a\r\n" * (40 if number == 1 else 4), 40 if number == 1 else 4)
-    return pool(ward), {1}
-
-
-@sick("load_uneven")
-def one_is_in_no_client_s_list(ward):
-    ward.servers(4)
-    for number in range(3):
-        ward.load(number, "get a\r\n" * 20, 20)
-    return pool(ward), {3}
+for title, reads, numbers in (("one_key_is_hot", (4, 40, 4), {1}), ("one_is_in_no_client_s_list", (20, 20, 20, 0), {3})):
+    @case_of(title, "load_uneven")
+    def _(ward, reads=reads, numbers=numbers):
+        for number, count in enumerate(reads):
+            ward.server()
+            if count:
+                ward.load(number, "get a\r\n" * count, count)
+        return pool(ward), numbers
 
 
 @sick("hit_ratio_falls")
@@ -798,15 +775,6 @@ def one_sleeps_every_other_moment(ward):
             ward.processes[2].send_signal(number)
             time.sleep(0.05 if number == signal.SIGSTOP else 0.001)
     ward.meanwhile(act)
-    return pool(ward), {2}
-
-
-@sick("login_refused")
-def one_that_wants_a_login(ward):
-    ward.servers(2)
-    with open(ward.directory + "/users", "w", encoding="utf-8") as file:
-        file.write("me:secret\n")
-    ward.server("-Y", ward.directory + "/users")
     return pool(ward), {2}
 
 

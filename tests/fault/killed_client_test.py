@@ -4,6 +4,7 @@ commands of others are right, none says that something was lost, and the same ch
 
 Usage: killed_client_test.py BUILD_DIR; needs strace.
 """
+import collections
 import json
 import os
 import re
@@ -13,14 +14,14 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import FULL, check, finish
-from program import MCDS, environment
+from program import MCDS, environment, traced
 from real_servers import Servers
 
 CALLS = ("connect", "sendto", "recvfrom")
 
 
-def run(*words, before=()):
-    return subprocess.run([*before, MCDS, *words], capture_output=True, text=True, check=False, timeout=60)
+def run(*words):
+    return subprocess.run([MCDS, *words], capture_output=True, text=True, check=False, timeout=60)
 
 
 def elements(name, field):
@@ -65,11 +66,9 @@ def eventlog(name):
 
 
 def calls_of(words):
-    done = run(*words, before=["strace", "-f", "-qq", "-o", "/dev/stdout"])
+    done = traced(words, "-f", "-o", "/dev/stdout")
     check(done.returncode == 0, f"{' '.join(words)}: {done.stderr}")
-    counts = {}
-    for thread, call in re.findall(r"^(\d+) +(\w+)\(", done.stdout, re.M):
-        counts[(thread, call)] = counts.get((thread, call), 0) + 1
+    counts = collections.Counter(re.findall(r"^(\d+) +(\w+)\(", done.stdout, re.M))
     return {call: max(count for (_, name), count in counts.items() if name == call) for call in CALLS}
 
 
@@ -81,7 +80,7 @@ def try_all(kind, options, words, look_at, wanted):
         for nth in range(1, count + 1):
             name = f"{kind}.{options[-1]}.{call}{nth}"
             what = f"{' '.join(options + words(name))} killed at {call} {nth}"
-            done = run(*options, *words(name), before=["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={nth}"])
+            done = traced([*options, *words(name)], "-f", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={nth}")
             if done.returncode != -signal.SIGKILL:
                 continue
             killed += 1

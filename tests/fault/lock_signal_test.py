@@ -4,6 +4,7 @@
 Usage: lock_signal_test.py BUILD_DIR; needs strace. MCDS_TEST_FULL=1 tries every system call, otherwise those of the network,
 of waiting and of writing.
 """
+import collections
 import os
 import re
 import signal
@@ -12,7 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import FULL, check, finish
-from program import MCDS, environment, wait_for
+from program import MCDS, environment, traced, wait_for
 from real_servers import Servers, connected
 
 KEYS = b"get lock:job lock:job:slot:1\r\n"
@@ -29,17 +30,10 @@ def ask(path, command):
     return data
 
 
-def traced(words, *options):
-    return subprocess.run(["strace", "-qq", *options, MCDS, *words], capture_output=True, text=True, check=False, timeout=60)
-
-
 def calls_of(words):
     """How often each system call is made by the main thread when nothing comes in between."""
     done = traced(words, "-o", "/dev/stdout")
-    counts = {}
-    for name in re.findall(r"^(\w+)\(", done.stdout, re.M):
-        counts[name] = counts.get(name, 0) + 1
-    return counts
+    return collections.Counter(re.findall(r"^(\w+)\(", done.stdout, re.M))
 
 
 def try_all(path, words, prepare, least):

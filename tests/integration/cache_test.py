@@ -11,7 +11,6 @@ import os
 import pty
 import random
 import signal
-import subprocess
 import sys
 import time
 

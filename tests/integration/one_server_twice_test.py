@@ -6,7 +6,6 @@ Usage: one_server_twice_test.py BUILD_DIR
 """
 import os
 import socket
-import subprocess
 import sys
 import time
 from contextlib import ExitStack
@@ -14,7 +13,7 @@ from contextlib import ExitStack
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
 from program import answers
-from real_servers import Servers, connected, end, items, start_twemproxy
+from real_servers import Servers, connected, end, items, start_at, start_twemproxy
 
 ITEMS = 300
 
@@ -129,8 +128,8 @@ def by_two_addresses():
     with ExitStack() as stack:
         port = free_port()
         # All addresses of this machine are in 127.0.0.0/8.
-        stack.callback(end, listening(port, "127.0.0.1,127.0.0.2"))
-        stack.callback(end, listening(port, "127.0.0.3"))
+        stack.callback(end, start_at("127.0.0.1,127.0.0.2", port))
+        stack.callback(end, start_at("127.0.0.3", port))
         for names in (["localhost", "127.0.0.1"], ["127.0.0.1", "127.0.0.2"]):
             check_copies([f"{name}:{port}" for name in names], "--copies", "2")
         status, _, error = answers(f"127.0.0.1:{port},127.0.0.3:{port}", "--copies", "2", "counter", "incr", "c")
@@ -144,9 +143,8 @@ def twins_in_containers():
         addresses = [f"127.0.0.{number}" for number in (1, 2, 3)]
         user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
         command = ["unshare", *user, "--pid", "--fork", "--kill-child"]
-        started = [listening(port, address, *command) for address in addresses]
-        for process in started:
-            stack.callback(end, process)
+        for address in addresses:
+            stack.callback(end, start_at(address, port, within=command))
         names = ",".join(f"{address}:{port}" for address in addresses)
         lives = {(line["pid"], round(time.time() - line["uptime_s"])) for line in statistics(port, addresses)}
         check({pid for pid, _ in lives} == {"1"}, f"not as in containers: {lives}")
@@ -170,16 +168,6 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def listening(port, addresses, *within):
-    user = ["-u", "root"] if os.geteuid() == 0 or within else []
-    process = subprocess.Popen([*within, "memcached", "-l", addresses, "-p", str(port), "-U", "0", "-t", "1", *user], stdin=subprocess.DEVNULL)
-    for address in addresses.split(","):
-        while socket.socket().connect_ex((address, port)) != 0:
-            assert process.poll() is None, f"memcached -l {addresses} does not start"
-            time.sleep(0.002)
-    return process
 
 
 if __name__ == "__main__":

@@ -1,13 +1,11 @@
 """Real memcached servers on loopback: on ports the kernel chooses, on the default port, on unix sockets."""
 import os
 import socket
-import subprocess
 import sys
-import time
 from dataclasses import dataclass
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from real_servers import end, start_memcached, start_on_port
+from real_servers import end, start_at, start_memcached, start_on_port
 from sockets import own_address
 
 DEADLINE_S = 20
@@ -69,22 +67,6 @@ class Asker:
             raise RuntimeError(f"set {key!r}: {answer!r}")
 
 
-def wait_until(ready, process, what):
-    deadline = time.monotonic() + DEADLINE_S
-    while not ready():
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"{what} does not start")
-        time.sleep(0.002)
-
-
-def accepts(server):
-    try:
-        server.connect().close()
-    except OSError:
-        return False
-    return True
-
-
 class Memcacheds:
     """Starts servers, all of them ended by close()."""
 
@@ -98,12 +80,6 @@ class Memcacheds:
 
     def __exit__(self, *_):
         end(*self.processes)
-
-    def spawn(self, *arguments, **environment):
-        user = ["-u", "root"] if os.geteuid() == 0 else []
-        self.processes.append(subprocess.Popen(["memcached", "-m", "64", "-t", "1", "-U", "0", *user, *arguments],
-                                               env={**os.environ, **environment}, stdin=subprocess.DEVNULL))
-        return self.processes[-1]
 
     def on_kernel_port(self):
         process, port = start_on_port("-m", "64")
@@ -119,8 +95,7 @@ class Memcacheds:
     def on_default_port(self):
         """On 11211 of a loopback address of its own: clients leave the default port out of a server's name, or do not."""
         server = Server(own_address(len(self.processes)), 11211)
-        process = self.spawn("-l", server.host, "-p", str(server.port))
-        wait_until(lambda: accepts(server), process, "memcached")
+        self.processes.append(start_at(server.host, server.port, "-m", "64"))
         return server
 
     def on_socket(self):

@@ -4,7 +4,6 @@ import resource
 import select
 import socket
 import subprocess
-import sys
 import tempfile
 import zlib
 

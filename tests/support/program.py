@@ -35,6 +35,11 @@ def answers(servers, *words, **options):
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")], done.stderr
 
 
+def traced(words, *options):
+    """Runs mcds under strace."""
+    return subprocess.run(["strace", "-qq", *options, MCDS, *words], capture_output=True, text=True, check=False, timeout=LONGEST_S)
+
+
 def wait_for(condition, what="", limit=60):
     """Returns what `condition` does once it is true; files and processes that it asks for may not be there yet."""
     deadline = time.monotonic() + limit

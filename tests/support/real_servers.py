@@ -22,6 +22,17 @@ def start_memcached(path, *flags, program="memcached"):
     return process
 
 
+def start_at(addresses, port, *flags, within=()):
+    """At this port of one or more addresses, run by the command `within`; returns its process once it listens at all of them."""
+    user = ["-u", "root"] if os.geteuid() == 0 or within else []
+    process = subprocess.Popen([*within, "memcached", "-l", addresses, "-p", str(port), "-U", "0", "-t", "1", *user, *flags], stdin=subprocess.DEVNULL)
+    for address in addresses.split(","):
+        while socket.socket().connect_ex((address, port)) != 0:
+            assert process.poll() is None, f"memcached -l {addresses} does not start"
+            time.sleep(0.002)
+    return process
+
+
 def start_on_port(*flags, **environment):
     """On a port of 127.0.0.1 that the kernel chooses; returns the process and the port."""
     user = ["-u", "root"] if os.geteuid() == 0 else []
