@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+MCDS = os.path.join(os.path.abspath((sys.argv[1:] or ["build"])[0]), "tools", "mcds")  # of a test script, whose first word is its build
 PATIENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "patient")  # a configuration with long timeouts
 LONGEST_S = 300  # of a program that does not end
 
