@@ -11,9 +11,10 @@ import unicodedata
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
+import program
+from program import MCDS
 from real_servers import Servers
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 WIDTHS = (60, 80, 100, 132)
 WHOLE = ("-> mcds", "file ")  # what is copied is not broken
 NAME = "a-name-that-is-rather-long:"
@@ -35,7 +36,7 @@ VERBS = {
     "table remove t no none": "table member removed server", "table count t": "table count", "table check t": "table complete count",
     "table drop none": "table dropped", "table where t": "key server",
     "hash set h f v g v": "hash field created server", "hash get h f1 f2": "hash field value server", "hash fetch h": "hash field value server",
-    "hash fields h": "hash field", "hash watch h --deadline 1s": "hash field value server", "hash remove h no none": "hash field removed server",
+    "hash fields h": "hash field", "hash watch h --deadline 2s": "hash field value server", "hash remove h no none": "hash field removed server",
     "hash count h": "hash count", "hash check h": "hash complete count", "hash drop none": "hash dropped", "hash where h": "key server",
     "cache run e --ttl 5m -- true": "", "cache show e": "cache found", "cache expire none": "cache expired", "cache remove none": "cache removed",
     "cache where e": "key server",
@@ -55,8 +56,8 @@ VERBS = {
 
 
 def environment(servers, width):
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
-    return {**kept, "MCDS_SERVERS": servers, "COLUMNS": str(width), "LANG": "C.UTF-8", "HOME": os.path.dirname(servers.split("unix:")[1].split(",")[0])}
+    return program.environment(MCDS_SERVERS=servers, COLUMNS=str(width), LANG="C.UTF-8",
+                               HOME=os.path.dirname(servers.split("unix:")[1].split(",")[0]))
 
 
 def width_of(line):

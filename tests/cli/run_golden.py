@@ -21,14 +21,14 @@ shown as $DIR. $PID1..$PID3 are the servers' process ids. Format:
 import difflib
 import os
 import re
-import shutil
-import signal
-import socket
 import subprocess
 import sys
-import tempfile
-import time
 
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(FOLDER, "../support"))
+from real_servers import Servers
+
+PATIENT = os.path.join(FOLDER, "../support/patient")
 WILDCARDS = {
     "<any>": r".*?",
     "<time>": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",
@@ -76,26 +76,6 @@ def parse(path):
                 else:
                     cases[-1].stdout.append(line)
     return cases
-
-
-def start_servers(directory):
-    servers = []
-    user = ["-u", "root"] if os.geteuid() == 0 else []
-    for name in ("m1", "m2", "m3"):
-        path = f"{directory}/{name}.sock"
-        servers.append(subprocess.Popen(["memcached", "-s", path, "-m", "64", "-t", "1", *user],
-                                        stdin=subprocess.DEVNULL))
-        deadline = time.monotonic() + 10
-        while True:
-            try:
-                with socket.socket(socket.AF_UNIX) as probe:
-                    probe.connect(path)
-                break
-            except OSError:
-                if servers[-1].poll() is not None or time.monotonic() > deadline:
-                    sys.exit("memcached does not start")
-                time.sleep(0.002)
-    return servers
 
 
 def lines(data, directory):
@@ -164,19 +144,16 @@ class Update:
 
 def run_file(binary, path, update=None):
     cases = parse(path)
-    directory = tempfile.mkdtemp(prefix="mcds-golden-")
     failed = 0
-    servers = []
-    try:
-        servers = start_servers(directory)
-        work = os.path.join(directory, "cwd")
+    with Servers(["m1.sock", "m2.sock", "m3.sock"], "-m", "64") as servers:
+        directory, work = servers.directory, os.path.join(servers.directory, "cwd")
         os.mkdir(work)
         environment = {key: value for key, value in os.environ.items()
                        if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_", "COLUMNS", "NO_COLOR"))}
         environment.update(
-            PATH=f"{os.path.dirname(os.path.abspath(binary))}:{environment['PATH']}", HOME=work, LC_ALL="C.UTF-8",
-            MCDS_SERVERS=",".join(f"m{i}=unix:{directory}/m{i}.sock" for i in (1, 2, 3)), DIR=directory,
-            **{f"PID{i + 1}": str(server.pid) for i, server in enumerate(servers)})
+            PATH=f"{os.path.dirname(os.path.abspath(binary))}:{environment['PATH']}", HOME=work, LC_ALL="C.UTF-8", XDG_CONFIG_HOME=PATIENT,
+            MCDS_SERVERS=",".join(f"m{i}=unix:{server}" for i, server in enumerate(servers.paths, 1)), DIR=directory,
+            **{f"PID{i}": str(server.pid) for i, server in enumerate(servers.processes, 1)})
         for case in cases:
             try:
                 done = subprocess.run(["sh", "-c", case.command], cwd=work, env=environment, timeout=60,
@@ -197,12 +174,6 @@ def run_file(binary, path, update=None):
                     print(f"  {title} got:", *got, sep="\n    ")
             if status != case.status:
                 print(f"  exit code expected {case.status}, got {status}")
-    finally:
-        for server in servers:
-            server.send_signal(signal.SIGCONT)
-            server.kill()
-            server.wait()
-        shutil.rmtree(directory, ignore_errors=True)
     return len(cases), failed
 
 

@@ -17,10 +17,10 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
+from program import MCDS, clean_environment
 from real_servers import Servers
 from stub import Stub
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 PIECE, PAUSE_S, ITEMS = 256, 0.04, 120
 LINES = b"".join(b"line%d\n" % number for number in range(8))
 
@@ -63,8 +63,7 @@ def slowly(path):
 
 
 def environment(servers):
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
-    return {**kept, "MCDS_SERVERS": servers}
+    return clean_environment(MCDS_SERVERS=servers)
 
 
 def feed(process):
@@ -105,6 +104,8 @@ def check_progress(line, pattern, servers):
         run(words, servers, False)
     seen = run(words, servers, True)
     check(re.search(rf"\r{pattern}.*\x1b\[K", seen), f"mcds {line}: no progress on a terminal: {seen!r}")
+    seconds = re.findall(r"measuring, (\d+) s left", seen)
+    check(seconds == sorted(seconds, reverse=True), f"mcds {line}: the time that is left grows: {seen!r}")
     left = re.split(r"[\r\n]", seen.replace("\r\x1b[K", "\r"))
     check(not re.search(pattern, left[-1]), f"mcds {line}: the progress stays: {seen!r}")
     quiet = run(words, servers, False)

@@ -1,7 +1,8 @@
 """A real memcached that is made to speak as other servers do: a proxy in front of it, and the table of what they answer."""
 import socket
-import threading
 from dataclasses import dataclass
+
+from stub import Stub
 
 STORES = (b"add", b"set", b"replace", b"append", b"prepend", b"cas")
 LONG_AGO = 2592001
@@ -41,11 +42,10 @@ TABLE = [
 ]
 
 
-class Link(threading.Thread):
+class Link:
     """One client's connection, one command after the other."""
 
     def __init__(self, dialect, client, server_path):
-        super().__init__(daemon=True)
         self.dialect, self.client = dialect, client
         self.requests = client.makefile("rb")
         self.server = socket.socket(socket.AF_UNIX)
@@ -133,20 +133,8 @@ class Link(threading.Thread):
         return self.ask(line)
 
 
-class DialectServer:
+class DialectServer(Stub):
     link = Link
 
     def __init__(self, dialect, server_path, path):
-        self.dialect, self.server_path, self.path = dialect, server_path, path
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(path)
-        self.listener.listen(64)
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            self.link(self.dialect, client, self.server_path).start()
+        super().__init__(lambda client: self.link(dialect, client, server_path).run(), path)

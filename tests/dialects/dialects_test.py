@@ -6,27 +6,19 @@ Usage: dialects_test.py BUILD_DIR. A third of them; all with MCDS_TEST_FULL=1.
 """
 import concurrent.futures
 import os
-import socket
-import subprocess
 import sys
-import tempfile
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", part) for part in ("support", "conformance")]
-from checks import FULL, check, failures, finish  # noqa: E402
+from checks import FULL, check, finish  # noqa: E402
 from dialect import TABLE, DialectServer  # noqa: E402
 from engines import ENGINES, refused_by, rows_of_page  # noqa: E402
-from real_servers import dumped, start_memcached  # noqa: E402
+from program import MCDS, run  # noqa: E402
+from real_servers import Servers, keys  # noqa: E402
 from suite import Suite  # noqa: E402
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 
 FLAGS = [["-C"], ["-M", "-m", "8"], ["-B", "ascii"], ["-X"], ["-I", "8m"], ["-R", "1", "-t", "1"], ["-F"]]
 THIRD = {"memcached-1.5.22", "memcached-1.6.12", "twemproxy", "mcrouter", "pogocache", "memcachedb", "-C"}
-
-
-def start(directory, name, flags):
-    path = os.path.join(directory, name)
-    return start_memcached(path, *flags), path
 
 
 def short(refusal):
@@ -36,7 +28,7 @@ def short(refusal):
 
 
 def conforms(name, servers, *options, refused=frozenset(), copies=1):
-    suite = Suite(MCDS, servers, options, copies).all()
+    suite = Suite(MCDS, servers, [*options, "--timeout", "10s"], copies).all()
     for fault in [fault for fault in suite.faults if fault.startswith("unknown: ") and short(fault.split(": ", 1)[1]) in refused]:
         suite.faults.remove(fault)  # of a server that closes the connection in its stead
         suite.refused.append(fault.split(": ", 1)[1])
@@ -46,13 +38,6 @@ def conforms(name, servers, *options, refused=frozenset(), copies=1):
     check(not others, f"{what} refuses what works there:\n  " + "\n  ".join(others))
     missing = set(refused) - {short(line) for line in suite.refused}
     check(not missing, f"{what} was to refuse {sorted(missing)}")
-
-
-def keys(path):
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(path)
-        with connection.makefile("rwb") as file:
-            return [key.decode() for key in dumped(file)]
 
 
 def page_says_what_is_run():
@@ -71,40 +56,33 @@ def on_flash(directory):
     return ["-m", "64", "-o", f"ext_page_size=2,ext_wbuf_size=2,ext_path={directory}.flash:64m,ext_item_size=1,ext_item_age=0"]
 
 
-def without_cas(directory, running):
+def without_cas():
     """What is refused there in several copies leaves nothing, a full structure is refused by name, and a cache says what it lacks."""
-    paths = [start(directory, f"without-cas-{number}", ["-C"]) for number in range(2)]
-    running.extend(process for process, _ in paths)
-    one, both = f"unix:{paths[0][1]}", ",".join(f"unix:{path}" for _, path in paths)
-
-    def run(servers, *words, given=""):
-        return subprocess.run([MCDS, "-s", servers, *words], input=given, capture_output=True, text=True, timeout=60, check=False)
-
-    for words in ("hash set h f v", "table add t m", "counter incr c"):
-        done = run(both, "--copies", "2", *words.split())
-        check(done.returncode == 76 and "does not support cas" in done.stderr, f"--copies 2 {words} on -C: {done}")
-        left = [key for _, path in paths for key in keys(path)]
-        check(not left, f"--copies 2 {words} on -C leaves {left}")
-    for servers in (one, both):
-        done = run(servers, "cache", "run", "k", "--ttl", "1m", "--", "echo", "ran")
-        check(done.returncode == 0 and done.stdout == "ran\n" and "without the cache" in done.stderr, f"cache run on -C: {done}")
-    for _ in range(8):
-        done = run(one, "array", "add", "a", "-", given=f"{'x' * 1000}\n" * 250)
-        if done.returncode != 0:
-            break
-    check(done.returncode == 76 and "is full, and the server does not support cas" in done.stderr, f"a full array on -C: {done}")
+    with Servers(2, "-C") as servers:
+        one, both = servers.list.split(",")[0], servers.list
+        for words in ("hash set h f v", "table add t m", "counter incr c"):
+            done = run(both, "--copies", "2", *words.split())
+            check(done.returncode == 76 and "does not support cas" in done.stderr, f"--copies 2 {words} on -C: {done}")
+            left = [key for path in servers.paths for key in keys(path)]
+            check(not left, f"--copies 2 {words} on -C leaves {left}")
+        for listed in (one, both):
+            done = run(listed, "cache", "run", "k", "--ttl", "1m", "--", "echo", "ran")
+            check(done.returncode == 0 and done.stdout == "ran\n" and "without the cache" in done.stderr, f"cache run on -C: {done}")
+        for _ in range(8):
+            done = run(one, "array", "add", "a", "-", input=f"{'x' * 1000}\n" * 250)
+            if done.returncode != 0:
+                break
+        check(done.returncode == 76 and "is full, and the server does not support cas" in done.stderr, f"a full array on -C: {done}")
 
 
 class Runs:
     """Servers, and the suites on them, some at a time: most of what they do is wait."""
 
-    def __init__(self, directory):
-        self.directory, self.running, self.jobs = directory, [], []
+    def __init__(self, servers):
+        self.servers, self.directory, self.jobs = servers, servers.directory, []
 
-    def start(self, name, flags):
-        process, path = start(self.directory, f"{name.split()[0]}-{len(self.running)}", flags)
-        self.running.append(process)
-        return path
+    def start(self, *flags):
+        return self.servers.start(*flags)
 
     def conforms(self, name, paths, *options, rows=True):
         """With one copy on the first, with two on both."""
@@ -124,15 +102,15 @@ def with_flags(runs):
     for flags in FLAGS:
         name = " ".join(flags)
         if FULL or name in THIRD:
-            paths[name] = [runs.start("flags", flags) for _ in range(2)]
+            paths[name] = [runs.start(*flags) for _ in range(2)]
             runs.conforms(name, paths[name])
-    paths["ext_path"] = [runs.start("flash", on_flash(os.path.join(runs.directory, str(number)))) for number in range(2)]
+    paths["ext_path"] = [runs.start(*on_flash(os.path.join(runs.directory, str(number)))) for number in range(2)]
     runs.conforms("ext_path", paths["ext_path"])
     return paths
 
 
 def with_dialects(runs):
-    backends = [runs.start("backend", []) for _ in range(2)]
+    backends = [runs.start() for _ in range(2)]
     paths = {}
     for dialect in TABLE:
         paths[dialect.name] = [os.path.join(runs.directory, f"{dialect.name}-{number}") for number in range(2)]
@@ -145,27 +123,22 @@ def with_dialects(runs):
 
 def main():
     page_says_what_is_run()
-    with tempfile.TemporaryDirectory() as directory:
-        runs = Runs(directory)
-        try:
-            flagged = with_flags(runs)
-            backends, dialects = with_dialects(runs)
-            other = runs.start("other", [])
-            mixed = [f"unix:{path}" for path in (other, dialects["memcached-1.5.22"][0], dialects["twemproxy"][1])]
-            runs.jobs.append(("a new, an old and a proxy", ",".join(mixed), (), frozenset(), 1))
-            if FULL:
-                runs.conforms("classic", [other], "--protocol", "classic", rows=False)
-                runs.conforms("meta", [other], "--protocol", "meta", rows=False)
-            runs.run()
-            left = [key for path in flagged["-C"] for key in keys(path) if "lock" in key and "fence" not in key]
-            check(not left, f"locks are left behind on -C: {left}")
-            left = [key for backend in backends for key in keys(backend) if "probe" in key]
-            check(not left, f"probe keys are left behind: {left}")
-            without_cas(directory, runs.running)
-        finally:
-            for process in runs.running:
-                process.kill()
-                process.wait()
+    with Servers(0) as servers:
+        runs = Runs(servers)
+        flagged = with_flags(runs)
+        backends, dialects = with_dialects(runs)
+        other = runs.start()
+        mixed = [f"unix:{path}" for path in (other, dialects["memcached-1.5.22"][0], dialects["twemproxy"][1])]
+        runs.jobs.append(("a new, an old and a proxy", ",".join(mixed), (), frozenset(), 1))
+        if FULL:
+            runs.conforms("classic", [other], "--protocol", "classic", rows=False)
+            runs.conforms("meta", [other], "--protocol", "meta", rows=False)
+        runs.run()
+        left = [key for path in flagged["-C"] for key in keys(path) if "lock" in key and "fence" not in key]
+        check(not left, f"locks are left behind on -C: {left}")
+        left = [key for backend in backends for key in keys(backend) if "probe" in key]
+        check(not left, f"probe keys are left behind: {left}")
+    without_cas()
     finish()
 
 

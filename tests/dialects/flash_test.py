@@ -2,24 +2,15 @@
 """A real memcached that moves its items to flash (extstore), the smallest too, between any two commands. Usage: flash_test.py BUILD_DIR"""
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish  # noqa: E402
-from real_servers import connected, start_memcached  # noqa: E402
+import program  # noqa: E402
+from real_servers import Servers, statistics  # noqa: E402
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-
-
-def statistics(path):
-    with connected(path) as file:
-        file.write(b"stats\r\n")
-        file.flush()
-        lines = iter(file.readline, b"END\r\n")
-        return {words[1]: words[2] for words in (line.decode().split() for line in lines)}
 
 
 def flashed(path):
@@ -37,9 +28,7 @@ class Server:
         self.path = path
 
     def run(self, *words, given=""):
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_"))}
-        return subprocess.run([MCDS, *words, "-s", f"unix:{self.path}"], input=given, env=environment, capture_output=True, text=True,
-                              timeout=60, check=False)
+        return program.run(f"unix:{self.path}", *words, input=given)
 
     def expects(self, words, *shown, status=0):
         """With everything on flash before."""
@@ -91,17 +80,13 @@ def batches(server):
 def main():
     with tempfile.TemporaryDirectory() as directory:
         options = f"ext_page_size=2,ext_wbuf_size=2,ext_path={directory}/flash:64m,ext_item_size=1,ext_item_age=0"
-        path = os.path.join(directory, "server")
         # What stands for an item on flash holds up others of its size: as many sizes as there can be.
-        process = start_memcached(path, "-m", "64", "-n", "16", "-f", "1.05", "-o", options)
-        try:
+        with Servers(1, "-m", "64", "-n", "16", "-f", "1.05", "-o", options) as servers:
+            path, = servers.paths
             changes(Server(path))
             batches(Server(path))
             written = int(statistics(path)["extstore_objects_written"])
             check(written > 200, f"only {written} items ever were on flash")
-        finally:
-            process.kill()
-            process.wait()
     finish()
 
 

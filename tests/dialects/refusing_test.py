@@ -7,17 +7,14 @@ Each verb ends well, or says what was refused; what is refused leaves nothing be
 import collections
 import itertools
 import os
-import socket
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import FULL, check, finish  # noqa: E402
 from dialect import STORES, Dialect, DialectServer, Link  # noqa: E402
-from real_servers import dumped, start_memcached  # noqa: E402
-
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+from program import MCDS, clean_environment  # noqa: E402
+from real_servers import Servers, keys  # noqa: E402
 
 REFUSED = [[b"mn"], [b"me"], [b"gat", b"gats"], [b"touch"], [b"version"], [b"stats"], [b"gets"], [b"cas"], [b"add"], [b"set"],
            [b"replace"], [b"append"], [b"incr", b"decr"], [b"delete"], [b"md"], [b"ma"], [*STORES, b"ms", b"ma", b"incr", b"decr", b"delete"]]
@@ -69,13 +66,6 @@ class Rules(Dialect):
         object.__setattr__(self, "refusal", answer)
 
 
-def keys(path):
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(path)
-        with connection.makefile("rwb") as file:
-            return {key.decode() for key in dumped(file)}
-
-
 def judge(backend, path, rules, verb, name):
     before = keys(backend)
     rules.applied.clear()
@@ -84,7 +74,8 @@ def judge(backend, path, rules, verb, name):
     given = [*words[:len(words) - len(command)], "-s", f"unix:{path}", "--timeout", "1s", *command]
     what = f"{verb} where {b' '.join(rules.refused).decode()} is answered {rules.refusal!r}"
     try:
-        done = subprocess.run([MCDS, *given], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run([MCDS, *given], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+                              env=clean_environment())
     except subprocess.TimeoutExpired:
         return check(False, f"{what}: no end")
     right = HONEST | ({80} if not rules.refusal or rules.refusal == b"ERROR\r\n" else set())
@@ -99,26 +90,20 @@ def judge(backend, path, rules, verb, name):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        backend = os.path.join(directory, "backend")
-        process = start_memcached(backend)
-        try:
-            number = 0
-            for meta in ("full", "none"):
-                rules = Rules(meta)
-                path = os.path.join(directory, meta)
-                RefusingServer(rules, backend, path)
-                for commands, answer in itertools.product(REFUSED, ANSWERS):
-                    if (commands == [b"mn"]) == (meta == "full") or (meta == "none" and commands[0] in (b"me", b"md", b"ma")):
-                        continue  # what does not know `mn` knows none of them
-                    rules.refuse(commands, answer)
-                    for verb in VERBS:
-                        number += 1
-                        if FULL or number % 5 == 0:
-                            judge(backend, path, rules, verb, f"n{number}")
-        finally:
-            process.kill()
-            process.wait()
+    with Servers() as servers:
+        backend, number = servers.paths[0], 0
+        for meta in ("full", "none"):
+            rules = Rules(meta)
+            path = os.path.join(servers.directory, meta)
+            RefusingServer(rules, backend, path)
+            for commands, answer in itertools.product(REFUSED, ANSWERS):
+                if (commands == [b"mn"]) == (meta == "full") or (meta == "none" and commands[0] in (b"me", b"md", b"ma")):
+                    continue  # what does not know `mn` knows none of them
+                rules.refuse(commands, answer)
+                for verb in VERBS:
+                    number += 1
+                    if FULL or number % 5 == 0:
+                        judge(backend, path, rules, verb, f"n{number}")
     finish()
 
 

@@ -16,11 +16,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import private_network
 from checks import check, finish
+from real_servers import end, start_at
 
 ADDRESSES = [f"10.0.0.{number}" for number in range(1, 5)]
 POOL = "10.0.0.1,10.0.0.2,10.0.0.3"
@@ -65,20 +65,6 @@ def stub_directory(directory):
         with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
             file.write("alpha:\n  listen: 127.0.0.1:22121\n  hash: fnv1a_64\n  distribution: ketama\n  servers:\n"
                        "   - 10.0.0.1:11211:1\n   - 10.0.0.2:11211:1\n")
-
-
-def start_servers():
-    servers = []
-    for address in ADDRESSES[:3]:
-        user = ["-u", "root"] if os.geteuid() == 0 else []
-        servers.append(subprocess.Popen(["memcached", "-l", address, "-t", "1", *user], stdin=subprocess.DEVNULL))
-    return servers
-
-
-def wait_for(servers):
-    while subprocess.run([mcds, "-s", POOL, "servers"], capture_output=True, check=False).returncode != 0:
-        assert all(server.poll() is None for server in servers), "memcached does not start"
-        time.sleep(0.01)
 
 
 def run(command, directory):
@@ -229,14 +215,11 @@ def help_examples():
 @contextlib.contextmanager
 def running_servers(directory):
     stub_directory(directory)
-    servers = start_servers()
+    servers = [start_at(address, 11211) for address in ADDRESSES[:3]]
     try:
-        wait_for(servers)
         yield
     finally:
-        for server in servers:
-            server.kill()
-            server.wait()
+        end(*servers)
 
 
 def try_all(examples):

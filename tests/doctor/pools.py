@@ -12,10 +12,11 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from program import MCDS, clean_environment
 from real_servers import start_memcached
-from stub import Stub
+from stub import Stub, pass_on
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 OTHER_PROGRAMS = ("nc", "openssl", "ss", "timedatectl")
 
 
@@ -56,24 +57,11 @@ def store(key, size=10, ttl=0):
     return f"set {key} 0 {ttl} {size}\r\n".encode() + b"x" * size + b"\r\n"
 
 
-def pass_on(one, other):
-    """All that either says, until one of them has ended."""
-    def go(source, target):
-        with contextlib.suppress(OSError):
-            while data := source.recv(1 << 16):
-                target.sendall(data)
-            target.shutdown(socket.SHUT_RDWR)
-    back = threading.Thread(target=go, args=(other, one), daemon=True)
-    back.start()
-    go(one, other)
-    back.join(5)
-
-
 class Ward:
     """The servers of one case, in a directory of its own; all of it is gone at the end."""
 
-    def __init__(self, mcds, directory):
-        self.mcds, self.directory = mcds, directory
+    def __init__(self, directory):
+        self.directory = directory
         self.stack = contextlib.ExitStack()
         self.paths, self.processes = [], []
         self.ended = threading.Event()
@@ -143,25 +131,18 @@ class Ward:
         """A stand-in before a real server: what that says is changed, or comes late. Its number."""
         upstream = self.paths[number]
 
+        def counted(data):
+            self.bursts += 1
+            return data
+
+        def late(data):
+            time.sleep(delay)
+            return change(data)
+
         def serve(connection):
             with socket.socket(socket.AF_UNIX) as server:
                 server.connect(upstream)
-
-                def back():
-                    with contextlib.suppress(OSError):
-                        while data := server.recv(1 << 16):
-                            time.sleep(delay)
-                            connection.sendall(change(data))
-                        connection.shutdown(socket.SHUT_RDWR)
-
-                thread = threading.Thread(target=back, daemon=True)
-                thread.start()
-                with contextlib.suppress(OSError):
-                    while data := connection.recv(1 << 16):
-                        self.bursts += 1
-                        server.sendall(data)
-                    server.shutdown(socket.SHUT_RDWR)
-                thread.join(5)
+                pass_on(connection, server, counted, late)
         return self.stub(serve)
 
     def balancer(self, *numbers):
@@ -212,8 +193,7 @@ class Ward:
         return ["unix:" + self.paths[number] for number in (numbers or range(len(self.paths)))]
 
     def own_environment(self):
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
-        return {**kept, "HOME": self.directory, **self.environment}
+        return clean_environment(HOME=self.directory, **self.environment)
 
     def follow(self, advice):
         """Runs the commands of an advice in sh, for a moment where it names a time, with stand-ins for other programs than mcds.
@@ -221,7 +201,7 @@ class Ward:
         programs = os.path.join(self.directory, "programs")
         if not os.path.exists(programs):
             os.mkdir(programs)
-            os.symlink(self.mcds, os.path.join(programs, "mcds"))
+            os.symlink(MCDS, os.path.join(programs, "mcds"))
             for name in OTHER_PROGRAMS:
                 with open(os.path.join(programs, name), "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o755)) as file:
                     file.write("#!/bin/sh\n")
@@ -240,7 +220,7 @@ class Ward:
     def doctor(self, pool, *words, interval="1s"):
         """Exit code, the findings, the last line."""
         environment = self.own_environment()
-        command = [*self.before, self.mcds, "-s", pool, "doctor", "--for", interval, *words, *self.options]
+        command = [*self.before, MCDS, "-s", pool, "doctor", "--for", interval, *words, *self.options]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=self.directory)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         return done.returncode, lines[:-1], (lines or [{}])[-1], done.stderr

@@ -4,28 +4,24 @@ commands of others are right, none says that something was lost, and the same ch
 
 Usage: killed_client_test.py BUILD_DIR; needs strace.
 """
+import collections
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import FULL, check, finish
-from real_servers import start_memcached
+from program import MCDS, environment, traced
+from real_servers import Servers
 
 CALLS = ("connect", "sendto", "recvfrom")
 
 
-def start_servers(directory, count):
-    paths = [os.path.join(directory, f"m{number}.sock") for number in range(1, count + 1)]
-    return [(start_memcached(path, "-m", "16"), f"m{i}=unix:{path}") for i, path in enumerate(paths)]
-
-
 def run(*words):
-    return subprocess.run([mcds, *words], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([MCDS, *words], capture_output=True, text=True, check=False, timeout=60)
 
 
 def elements(name, field):
@@ -70,11 +66,9 @@ def eventlog(name):
 
 
 def calls_of(words):
-    done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/stdout", mcds, *words], capture_output=True, text=True, check=False)
+    done = traced(words, "-f", "-o", "/dev/stdout")
     check(done.returncode == 0, f"{' '.join(words)}: {done.stderr}")
-    counts = {}
-    for thread, call in re.findall(r"^(\d+) +(\w+)\(", done.stdout, re.M):
-        counts[(thread, call)] = counts.get((thread, call), 0) + 1
+    counts = collections.Counter(re.findall(r"^(\d+) +(\w+)\(", done.stdout, re.M))
     return {call: max(count for (_, name), count in counts.items() if name == call) for call in CALLS}
 
 
@@ -86,8 +80,7 @@ def try_all(kind, options, words, look_at, wanted):
         for nth in range(1, count + 1):
             name = f"{kind}.{options[-1]}.{call}{nth}"
             what = f"{' '.join(options + words(name))} killed at {call} {nth}"
-            done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={nth}",
-                                   mcds, *options, *words(name)], capture_output=True, text=True, check=False, timeout=60)
+            done = traced([*options, *words(name)], "-f", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={nth}")
             if done.returncode != -signal.SIGKILL:
                 continue
             killed += 1
@@ -102,23 +95,16 @@ def try_all(kind, options, words, look_at, wanted):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        servers = start_servers(directory, 3)
-        os.environ["MCDS_SERVERS"] = ",".join(name for _, name in servers)
-        try:
-            for protocol in ("meta", "classic"):
-                options = ["--protocol", protocol]
-                try_all("t", options, lambda name: ["table", "add", name, *"abcdef"], lambda name: elements(name, None), set("abcdef"))
-                try_all("l", options, lambda name: ["eventlog", "put", name, "a"], eventlog, {"a"})
-                if protocol == "meta" or FULL:
-                    try_all("h", options, lambda name: ["hash", "set", name, "a", "1"], lambda name: elements(name, "field"), set("a"))
-                    try_all("a", options, lambda name: ["array", "add", name, "a", "b"], array, set("ab"))
-        finally:
-            for server, _ in servers:
-                server.kill()
-                server.wait()
+    with Servers(3, "-m", "16") as servers:
+        os.environ.update(environment(MCDS_SERVERS=servers.list))
+        for protocol in ("meta", "classic"):
+            options = ["--protocol", protocol]
+            try_all("t", options, lambda name: ["table", "add", name, *"abcdef"], lambda name: elements(name, None), set("abcdef"))
+            try_all("l", options, lambda name: ["eventlog", "put", name, "a"], eventlog, {"a"})
+            if protocol == "meta" or FULL:
+                try_all("h", options, lambda name: ["hash", "set", name, "a", "1"], lambda name: elements(name, "field"), set("a"))
+                try_all("a", options, lambda name: ["array", "add", name, "a", "b"], array, set("ab"))
 
 
-mcds = os.path.abspath(os.path.join(sys.argv[1], "tools", "mcds"))
 main()
 finish()

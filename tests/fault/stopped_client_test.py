@@ -4,6 +4,7 @@
 Usage: stopped_client_test.py BUILD_DIR
 """
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -12,11 +13,11 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
+from program import MCDS, run
 from real_servers import Servers
 from stub import Stub
 
-mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-STILL = 0.8  # seconds, of a timeout of 0.3
+STILL = 2.5  # seconds, of a timeout of 1
 
 
 class Relay:
@@ -38,8 +39,9 @@ class Relay:
                     for pid in self.of_client():
                         os.kill(pid, signal.SIGSTOP)
                 server.sendall(text)
-                time.sleep(0.1)  # so that the reply has come as a whole
                 connection.sendall(server.recv(1 << 20))
+                while select.select([server], [], [], 0.05)[0]:  # the rest of the reply
+                    connection.sendall(server.recv(1 << 20))
                 if still:
                     time.sleep(STILL)
                     for pid in self.of_client():
@@ -63,16 +65,16 @@ def stands_still(directory, server, number, words, asks):
     path = os.path.join(directory, f"relay{number}")
     relay = Relay(server, asks)
     with Stub(relay, path):
-        relay.stopped = subprocess.Popen([mcds, "--timeout", "300ms", "-s", f"unix:{path}", *words], stdin=subprocess.DEVNULL,
+        relay.stopped = subprocess.Popen([MCDS, "--timeout", "1s", "-s", f"unix:{path}", *words], stdin=subprocess.DEVNULL,
                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        out, err = relay.stopped.communicate(timeout=30)
+        out, err = relay.stopped.communicate(timeout=60)
     check(relay.stopped.returncode == 0 and out != "", f"mcds {' '.join(words)}: {relay.stopped.returncode} {out} {err}")
 
 
 with Servers(1, "-m", "16") as servers:
     folder, real = servers.directory, servers.paths[0]
-    subprocess.run([mcds, "-s", f"unix:{real}", "item", "set", "page", "1", "-q"], check=True, timeout=30)
-    subprocess.run([mcds, "-s", f"unix:{real}", "counter", "incr", "hits", "-q"], check=True, timeout=30)
+    run(servers.list, "item", "set", "page", "1", check=True)
+    run(servers.list, "counter", "incr", "hits", check=True)
     stands_still(folder, real, 0, ["counter", "incr", "hits"], b"hits")
     stands_still(folder, real, 1, ["item", "get", "page"], b"page")
     stands_still(folder, real, 2, ["item", "list"], b"metadump")

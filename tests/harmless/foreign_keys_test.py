@@ -7,23 +7,19 @@ Usage: foreign_keys_test.py BUILD_DIR
 import base64
 import json
 import os
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish  # noqa: E402
-from real_servers import connected, Servers  # noqa: E402
+import program  # noqa: E402
+from real_servers import Servers, ask  # noqa: E402
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 FOREIGN = [b"a b", b"junk:\nprecious", b"x\r\nflush_all\r\nget y", b"\xff\xfe key", b"tab\there", b" " * 186]
 PLAIN = b"precious"
 
 
 def store(path, key):
-    with connected(path) as file:
-        file.write(b"ms " + base64.b64encode(key) + b" 1 b\r\nv\r\n")
-        file.flush()
-        assert file.readline().startswith(b"HD")
+    assert ask(path, b"ms " + base64.b64encode(key) + b" 1 b\r\nv").startswith(b"HD")
 
 
 def there(path):
@@ -32,8 +28,7 @@ def there(path):
 
 def run(paths, *words, text=b""):
     servers = ",".join(f"unix:{path}" for path in ([paths] if isinstance(paths, str) else paths))
-    return subprocess.run([MCDS, *words], input=text, capture_output=True, timeout=60, check=False,
-                          env={**os.environ, "MCDS_SERVERS": servers})
+    return program.run(servers, *words, input=text, text=False)
 
 
 def keys_of(lines):

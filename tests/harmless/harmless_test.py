@@ -15,20 +15,18 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish  # noqa: E402
+from program import MCDS, environment, wait_for  # noqa: E402
 from traffic import Memcached, Traffic, programs  # noqa: E402
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 RUNS = int(sys.argv[2]) if len(sys.argv) > 2 else 1
 KEYS = 200_000
 PAUSE = 4
-MOST = 1.0  # seconds that another client may wait
+MOST = 2.5  # seconds that another client may wait, on a machine with other work; whoever waits for us does so for PAUSE
 
 
 def start(server, *words, **options):
-    environment = {**os.environ, "MCDS_SERVERS": server.address, "MCDS_OUTPUT": ""}
-    environment.pop("MCDS_OUTPUT")
-    return subprocess.Popen([MCDS, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
-                            start_new_session=True, **options)
+    return subprocess.Popen([MCDS, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            env=environment(MCDS_SERVERS=server.address), start_new_session=True, **options)
 
 
 def ended(process):
@@ -73,11 +71,7 @@ def killed(name, server):
     time.sleep(0.3)
     process.kill()
     ended(process)
-    for _ in range(200):
-        if server.statistics()["lru_crawler_running"] == "0":
-            break
-        time.sleep(0.05)
-    check(server.statistics()["lru_crawler_running"] == "0", f"{name}: a dump goes on after its reader was killed")
+    wait_for(lambda: server.statistics()["lru_crawler_running"] == "0", f"{name}: the end of a dump whose reader was killed")
     lists_all(f"{name}: after a list that was killed", start(server, "item", "list"))
 
 
@@ -86,7 +80,7 @@ def without_room(name, server):
     limit = resource.RLIMIT_FSIZE
     with Traffic(server, KEYS) as traffic:
         process = start(server, "item", "list", preexec_fn=lambda: resource.setrlimit(limit, (1 << 20, 1 << 20)))
-        time.sleep(PAUSE / 4)
+        time.sleep(PAUSE)
         code, out, err = ended(process)
     check(code == 73 and 0 < out.count(b"\n") < KEYS and "TMPDIR" in err, f"{name}: no room: exit {code}, {out.count(10)} lines, {err}")
     waits(f"{name}: no room", traffic)
@@ -106,17 +100,16 @@ def growing(name, program, directory, run):
 
         writer = threading.Thread(target=write)
         writer.start()
-        patient = ["--timeout", "5s"]  # on a machine that is busy with other things
-        lists = [start(server, "item", "list", *patient), start(server, "item", "list", "--sort", "size", *patient)]
+        lists = [start(server, "item", "list"), start(server, "item", "list", "--sort", "size")]
         time.sleep(PAUSE / 8)
-        lists.append(start(server, "item", "list", *patient))
+        lists.append(start(server, "item", "list"))
         time.sleep(PAUSE / 8)
         done = [ended(one) for one in lists]
         ends.set()
-        writer.join(timeout=20)
+        writer.join(timeout=60)
         codes = [code for code, _, _ in done]
         check(set(codes) <= {0, 75}, f"{name}: a growing table and two lists, run {run}: exits {codes}, {[err for _, _, err in done]}")
-        check(not writer.is_alive() and server.answers(within=5), f"{name}: the server does not answer after run {run}")
+        check(not writer.is_alive() and server.answers(within=20), f"{name}: the server does not answer after run {run}")
         if server.process.poll() is None and writer.is_alive():
             server.process.kill()
         return codes

@@ -14,12 +14,12 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish  # noqa: E402
+from program import MCDS, environment as settings  # noqa: E402
 from traffic import Memcached  # noqa: E402
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 MANY = 40_000  # lines, which no pipe holds
-PAUSE = 2
-LIMITS = ["--timeout", "300ms"]
+PAUSE = 2.5
+LIMITS = ["--timeout", "1s"]
 
 
 def run(environment, words, text=b""):
@@ -70,7 +70,7 @@ def followed(environment):
 
 def main():
     with tempfile.TemporaryDirectory() as directory, Memcached("memcached", directory) as server:
-        environment = {**os.environ, "MCDS_SERVERS": server.address}
+        environment = settings(MCDS_SERVERS=server.address)
         server.store(0, MANY, size=100)
         keys = b"".join(b"key:%012d\n" % key for key in range(MANY))
         numbers = b"".join(b"number:%012d\n" % key for key in range(MANY))

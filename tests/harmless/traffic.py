@@ -3,13 +3,12 @@ import glob
 import os
 import random
 import socket
-import subprocess
 import sys
 import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from real_servers import connected, listens  # noqa: E402
+from real_servers import connected, end, start_memcached, statistics  # noqa: E402
 
 
 def programs():
@@ -27,19 +26,13 @@ class Memcached:
     def __init__(self, program, directory, *flags):
         self.path = os.path.join(directory, "memcached")
         self.address = f"unix:{self.path}"
-        user = ["-u", "root"] if os.geteuid() == 0 else []
-        self.process = subprocess.Popen([program, "-s", self.path, "-m", "1024", "-t", "4", *user, *flags], stdin=subprocess.DEVNULL)
-        while not listens(self.path):
-            assert self.process.poll() is None, f"{program} {flags} does not start"
-            time.sleep(0.002)
+        self.process = start_memcached(self.path, "-m", "1024", "-t", "4", *flags, program=program)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-        os.unlink(self.path)
+        end(self.process)
 
     def store(self, first, last, size=20):
         with connected(self.path) as file:
@@ -51,11 +44,7 @@ class Memcached:
                 assert file.readline() == b"MN\r\n"
 
     def statistics(self):
-        with connected(self.path) as file:
-            file.write(b"stats\r\n")
-            file.flush()
-            lines = iter(file.readline, b"END\r\n")
-            return {words[1]: words[2] for words in (line.decode().split() for line in lines)}
+        return statistics(self.path)
 
     def answers(self, within):
         """Whether each of many new connections, one for each of its threads at least, gets an answer."""

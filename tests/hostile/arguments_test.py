@@ -13,7 +13,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import FULL, check, finish
-from hostile import DOCUMENTED, MCDS, MOST_ADDRESSES, MOST_KIB, MOST_SECONDS, SANITIZED, Server
+from hostile import DOCUMENTED, MCDS, MOST_KIB, MOST_SECONDS, SANITIZED, Server
 
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
 COUNT = int(os.environ.get("MCDS_TEST_ARGUMENTS", "1200" if FULL else "600"))

@@ -60,11 +60,7 @@ def put_beside_foreign_conf(servers, environment):
 
 def main():
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
-        servers = []
-        for number in range(3):
-            folder = os.path.join(directory, str(number))
-            os.mkdir(folder)
-            servers.append(stack.enter_context(Server(folder)))
+        servers = Server.several(3, directory, stack)
         environment = plain_environment(MCDS_SERVERS=",".join(f"unix:{server.path}" for server in servers), HOME=directory)
         for structure in STRUCTURES:
             # With copies a server's first minutes do not count for locks.

@@ -3,15 +3,16 @@
 
 Usage: given_test.py BUILD_DIR
 """
+import contextlib
 import os
-import socket
 import sys
 import tempfile
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from hostile import MCDS, SANITIZED, Server, execute, judged, plain_environment
+from stub import Stub
+from hostile import SANITIZED, Server, execute, judged, plain_environment
 
 CONTROLS = ["\x1b]52;c;aGk=\x07", "\x9b31m", "\x7f", "\r", "\x00"]
 
@@ -127,34 +128,26 @@ def terminal(server):
               f"the name {name!r} reaches the terminal: {done}")
 
 
+@contextlib.contextmanager
 def answering(directory, answer, pause=None):
-    """A server that reads what comes and says `answer`, once or piece by piece with a pause between them."""
+    """The path of a server that reads what comes and says `answer`, once or piece by piece with a pause between them."""
     path = os.path.join(directory, f"odd{len(os.listdir(directory))}.sock")
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
-    listener.listen()
     over = threading.Event()
 
-    def serve():
-        while not over.is_set():
-            connection, _ = listener.accept()
-            with connection:
-                try:
-                    while not over.is_set() and (asked := connection.recv(65536)):
-                        if asked.startswith(b"mn") and len(asked) <= 4:
-                            connection.sendall(b"MN\r\n")
-                            continue
-                        if asked.startswith(b"mn\r\n"):
-                            connection.sendall(b"MN\r\n")
-                        for piece in answer:
-                            connection.sendall(piece)
-                            if pause and over.wait(pause):
-                                break
-                except OSError:
-                    pass
+    def serve(connection):
+        while not over.is_set() and (asked := connection.recv(65536)):
+            if asked.startswith(b"mn\r\n"):
+                connection.sendall(b"MN\r\n")
+            if asked.startswith(b"mn") and len(asked) <= 4:
+                continue
+            for piece in answer:
+                connection.sendall(piece)
+                if pause and over.wait(pause):
+                    break
 
-    threading.Thread(target=serve, daemon=True).start()
-    return path, over
+    with Stub(serve, path):
+        yield path
+        over.set()
 
 
 def floods(directory):
@@ -194,27 +187,17 @@ def floods(directory):
 
 def flooding(directory, flood):
     path = os.path.join(directory, f"flood{len(os.listdir(directory))}.sock")
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
-    listener.listen()
 
     def serve(connection):
-        try:
-            with connection, connection.makefile("rb") as asked:
-                while words := asked.readline().split():
-                    if words[0] in (b"mn", b"version"):
-                        connection.sendall(b"MN\r\n" if words[0] == b"mn" else b"VERSION 1.6.18\r\n")
-                        continue
-                    for piece in flood(words):
-                        connection.sendall(piece)
-        except OSError:
-            pass
+        with connection.makefile("rb") as asked:
+            while words := asked.readline().split():
+                if words[0] in (b"mn", b"version"):
+                    connection.sendall(b"MN\r\n" if words[0] == b"mn" else b"VERSION 1.6.18\r\n")
+                    continue
+                for piece in flood(words):
+                    connection.sendall(piece)
 
-    def accept():
-        while True:
-            threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
+    Stub(serve, path)
     return path
 
 
@@ -226,10 +209,8 @@ def servers(directory):
             (huge, None, ["array", "fetch", "x"], "a value of 256 MiB announced"),
             (stat, 0.1, ["servers"], "a line of statistics each tenth of a second"),
             (version, None, ["servers", "-o", "text", "-v"], "a version that speaks to the terminal")):
-        path, over = answering(directory, answer, pause)
-        done = execute(["-s", f"unix:{path}", "--protocol", "meta", "--timeout", "300ms", *arguments],
-                       plain_environment(HOME=directory), timeout=20)
-        over.set()
+        with answering(directory, answer, pause) as path:
+            done = execute(["-s", f"unix:{path}", "--protocol", "meta", "--timeout", "300ms", *arguments], plain_environment(HOME=directory))
         judged(done, what)
         check(not [c for c in done.out + done.err if ord(c) < 32 and c != "\n" or 127 <= ord(c) < 160], f"{what}: {done}")
 

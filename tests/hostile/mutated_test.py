@@ -143,12 +143,7 @@ def main():
     rng = random.Random(SEED)
     for name in os.environ.get("MCDS_TEST_STRUCTURES", ",".join(STRUCTURES)).split(","):
         with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
-            servers = []
-            for number in range(2 if "copies" in name else 1):
-                folder = os.path.join(directory, str(number))
-                os.mkdir(folder)
-                servers.append(stack.enter_context(Server(folder)))
-            attack(name, servers, directory, rng)
+            attack(name, Server.several(2 if "copies" in name else 1, directory, stack), directory, rng)
     finish(40)
 
 

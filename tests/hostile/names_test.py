@@ -13,14 +13,15 @@ import re
 import select
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import FULL, check, finish
+from program import MCDS, clean_environment
 from stub import Stub
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 MARK = "zqz"  # in each of them, and in nothing of ours
 PIECES = ['","up":false,"x":"', '"', "\\", "\\u0022", "\x1b[2J\x1b[31m", "\x1b]0;title\x07", "\x9b31m", "\u202e", "\u2066", "\u2028", "\u009b2J",
           "\x7f", "\x08\x08", "{}", "}", "],[", ":", ",", "'", "$(touch x)", "`id`", "%s%n", "\r", "\t", "\xff", "\xc3(", "\u0000", "é", "日本",
@@ -145,9 +146,7 @@ def screen(environment):
 
 def main():
     dice = random.Random(int(os.environ.get("MCDS_TEST_SEED", "1")))
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
-    clean.update(LC_ALL="C.UTF-8", HOME="/nowhere")
-    import tempfile
+    clean = clean_environment(LC_ALL="C.UTF-8", HOME="/nowhere")
     with tempfile.TemporaryDirectory(prefix="mcds-names-") as directory:
         for turn in range(20 if FULL else 10):
             names = [hostile(dice) for _ in range(10)]

@@ -11,6 +11,7 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import FULL, check, finish
+from stub import Stub, pass_on
 from hostile import Server, execute, judged, plain_environment
 
 PROTOCOLS = ("auto", "meta", "classic") if FULL else ("auto", "classic")
@@ -28,66 +29,33 @@ READS = {"counter get k", "counter get none", "hash get k a", "hash fetch k", "t
 HONEST = {2, 65, 69, 75, 76, 80}
 
 
-class CuttingProxy:
+class CuttingProxy(Stub):
     """Passes everything on, but only so many bytes of all that the server says; then it closes every connection."""
 
     def __init__(self, path, server_path):
-        self.path, self.server_path = path, server_path
+        self.server_path = server_path
         self.left = self.passed = 0
         self.lock = threading.Lock()
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(path)
-        self.listener.listen(64)
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__(self.talk, path)
 
     def begin(self, left):
         with self.lock:
             self.left, self.passed = left, 0
 
-    def accept(self):
-        while True:
-            client, _ = self.listener.accept()
-            server = socket.socket(socket.AF_UNIX)
+    def talk(self, client):
+        def some(said):
+            with self.lock:
+                self.passed += len(said)
+                if len(said) > self.left:
+                    client.sendall(said[:self.left])
+                    self.left = 0
+                    raise OSError("cut")
+                self.left -= len(said)
+                return said
+
+        with socket.socket(socket.AF_UNIX) as server:
             server.connect(self.server_path)
-            threading.Thread(target=self.talk, args=(client, server), daemon=True).start()
-
-    def talk(self, client, server):
-        asking = threading.Thread(target=self.ask, args=(client, server), daemon=True)
-        asking.start()
-        self.answer(client, server)
-        asking.join()
-        client.close()
-        server.close()
-
-    def ask(self, client, server):
-        try:
-            while asked := client.recv(65536):
-                server.sendall(asked)
-        except OSError:
-            pass
-        shut(server)
-
-    def answer(self, client, server):
-        try:
-            while said := server.recv(65536):
-                with self.lock:
-                    some = said[:self.left]
-                    self.left -= len(some)
-                    self.passed += len(said)
-                    client.sendall(some)
-                if len(some) < len(said):
-                    break
-        except OSError:
-            pass
-        shut(client)
-        shut(server)
-
-
-def shut(connection):
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
+            pass_on(client, server, back=some)
 
 
 def snapshot(server):

@@ -18,18 +18,18 @@ for room in ("support", "conformance"):
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", room))
 from certificates import Authority, openssl
 from checks import check, finish
+from program import MCDS as mcds, clean_environment
+from real_servers import end, start_on_port
 from stub import Stub
 from suite import Suite
 
-mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 PASSWORD = "s3cret-of-the-test"
 patience = ["--timeout", "10s", "--connect-timeout", "10s"]
 shown = []  # everything mcds printed
 
 
 def run(*arguments, stdin=None, command=mcds, **environment):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_", "MEMCACHIER_"))}
-    done = subprocess.run([command, *arguments], env={**clean, "HOME": "/nowhere", **environment}, capture_output=True, text=True,
+    done = subprocess.run([command, *arguments], env=clean_environment(**{"HOME": "/nowhere", **environment}), capture_output=True, text=True,
                           timeout=60, check=False, input=stdin or "")
     shown.append(done.stdout + done.stderr)
     return done
@@ -44,23 +44,8 @@ def fails(what, done, status, *words):
 class Memcached:
     """A real one, on a port of the kernel's choice; ended on exit."""
 
-    def __init__(self, directory, *arguments, **environment):
-        handle, ports = tempfile.mkstemp(dir=directory)
-        os.close(handle)
-        user = ["-u", "root"] if os.geteuid() == 0 else []
-        self.process = subprocess.Popen(["memcached", "-l", "127.0.0.1", "-p", "-1", "-U", "0", "-t", "1", *user, *arguments],
-                                        env={**os.environ, **environment, "MEMCACHED_PORT_FILENAME": ports},
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
-        while True:
-            with open(ports, encoding="utf-8") as file:
-                text = file.read()
-            if "INET: " in text and text.endswith("\n"):
-                break
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"memcached {arguments} does not start")
-            time.sleep(0.002)
-        self.port = int(text.split("INET: ")[1].split()[0])
+    def __init__(self, *arguments, **environment):
+        self.process, self.port = start_on_port(*arguments, **environment)
         self.plain = f"127.0.0.1:{self.port}"
         self.tls = f"tls://127.0.0.1:{self.port}"
 
@@ -68,8 +53,7 @@ class Memcached:
         return self
 
     def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
+        end(self.process)
 
 
 def tls_options(certificate, key, *more):
@@ -106,8 +90,8 @@ def tls(directory, ca, other):
     good, key = ca.certificate("good", "DNS:localhost,IP:127.0.0.1")
     client, client_key = ca.certificate("client", "DNS:client")
     trusted = ["--tls-ca", ca.file]
-    with Memcached(directory, *tls_options(good, key)) as a, Memcached(directory, *tls_options(good, key)) as b, \
-            Memcached(directory) as c:
+    with Memcached(*tls_options(good, key)) as a, Memcached(*tls_options(good, key)) as b, \
+            Memcached() as c:
         every_command("TLS", "-s", a.tls, *trusted)
         every_command("a pool with and without", "-s", f"m1={b.tls},m2={c.plain}", *trusted)
         incr = ["counter", "incr", "n"]
@@ -136,9 +120,9 @@ def tls(directory, ca, other):
             ("expired", ca.certificate("expired", "IP:127.0.0.1", at="2024-01-01 00:00:00"), ("expired", "renew")),
             ("not valid yet", ca.certificate("early", "IP:127.0.0.1", at="2099-01-01 00:00:00"), ("clock",)),
             ("for another name", ca.certificate("wrong", "DNS:elsewhere.example"), ("not for 127.0.0.1", "--tls-name"))):
-        with Memcached(directory, *tls_options(*made)) as server:
+        with Memcached(*tls_options(*made)) as server:
             fails(f"a certificate that is {what}", run("-s", server.tls, *trusted, "counter", "incr", "n"), 77, *words)
-    with Memcached(directory, *tls_options(good, key, "ssl_verify_mode=3", f"ssl_ca_cert={ca.file}")) as server:
+    with Memcached(*tls_options(good, key, "ssl_verify_mode=3", f"ssl_ca_cert={ca.file}")) as server:
         every_command("client certificates", "-s", server.tls, *trusted, "--tls-cert", client, "--tls-key", client_key)
         fails("no client certificate", run("-s", server.tls, *patience, *trusted, "counter", "incr", "n"), 77, "--tls-cert")
         stranger = other.certificate("client", "DNS:client")
@@ -153,7 +137,7 @@ def revoked(directory, ca, other):
     good, bad = ca.certificate("kept", "IP:127.0.0.1"), ca.certificate("revoked", "IP:127.0.0.1")
     lists = {"of nothing": ca.revocations(), "of one": ca.revocations(bad[0]), "another CA's": other.revocations()}
     get = ["counter", "get", "n"]
-    with Memcached(directory, *tls_options(*good)) as kept, Memcached(directory, *tls_options(*bad)) as gone:
+    with Memcached(*tls_options(*good)) as kept, Memcached(*tls_options(*bad)) as gone:
         for what, server, crl, status in (("no list", gone, None, 1), ("an empty list", gone, "of nothing", 1), ("a list", gone, "of one", 77),
                                           ("a list without it", kept, "of one", 1), ("no list of its CA", kept, "another CA's", 77)):
             words = ["--tls-ca", ca.file, *(["--tls-crl", lists[crl]] if crl else [])]
@@ -179,7 +163,7 @@ def encrypted_keys(directory, ca):
             file.write(text + "\n")
     openssl("ec", "-aes256", "-passout", f"pass:{PASSWORD}", "-in", key, "-out", key + ".encrypted")
     get = ["counter", "get", "n"]
-    with Memcached(directory, *tls_options(*server, "ssl_verify_mode=3", f"ssl_ca_cert={ca.file}")) as memcached:
+    with Memcached(*tls_options(*server, "ssl_verify_mode=3", f"ssl_ca_cert={ca.file}")) as memcached:
         words = ["-s", memcached.tls, *patience, "--tls-ca", ca.file, "--tls-cert", certificate, "--tls-key", key + ".encrypted"]
         check(run(*words, "--tls-key-password-file", secret, *get).returncode == 1, "an encrypted key")
         fails("an encrypted key without its password", run(*words, *get), 78, key + ".encrypted", "--tls-key-password-file")
@@ -194,7 +178,7 @@ def encrypted_keys(directory, ca):
 def certificates_that_end(directory, ca):
     """`servers` says when they end, and warns of those that do soon."""
     soon, later = ca.certificate("soon", "IP:127.0.0.1", days=13), ca.certificate("later", "IP:127.0.0.1", days=16)
-    with Memcached(directory, *tls_options(*soon)) as a, Memcached(directory, *tls_options(*later)) as b, Memcached(directory) as c:
+    with Memcached(*tls_options(*soon)) as a, Memcached(*tls_options(*later)) as b, Memcached() as c:
         done = run("-s", f"{a.tls},{b.tls},{c.plain}", *patience, "--tls-ca", ca.file, "servers")
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         check(["certificate_ends_at" in line for line in lines] == [True, True, False], f"certificates that end: {done}")
@@ -268,7 +252,7 @@ def logins(directory, ca):
     os.chmod(public, 0o644)
     login = ["--user", "app", "--password-file", secret]
     incr = [*patience, "counter", "incr", "n"]
-    with Memcached(directory, "-Y", users) as a, Memcached(directory, "-Y", users) as b:
+    with Memcached("-Y", users) as a, Memcached("-Y", users) as b:
         every_command("a login", "-s", a.plain, *login)
         every_command("two logins", "-s", f"m1={a.plain},m2={b.plain}", "--namespace", "two:", *login)
         fails("no login", run("-s", a.plain, *incr), 77, "requires a login", "--user", "--password-file")
@@ -293,7 +277,7 @@ def logins(directory, ca):
         done = run("-s", a.plain, "--user", "app", "--password-file", public, *incr)
         check(done.returncode == 0 and "chmod 600" in done.stderr, f"a password others can read: {done}")
         check("chmod" not in run("-s", a.plain, *login, *incr).stderr, "a warning of a password that nobody else can read")
-    with Memcached(directory) as server:
+    with Memcached() as server:
         check(run("-s", server.plain, *login, *incr).returncode == 0, "a login where none is wanted")
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
             connection.sendall(b"get mcds:login\r\n")
@@ -305,7 +289,7 @@ def logins(directory, ca):
             with socket.create_connection(("127.0.0.1", server.port)) as connection:
                 connection.sendall(b"get app\r\n")
                 check(connection.recv(1000) == b"END\r\n", f"user-key, {verb}: a server that wants no login keeps the password")
-    with Memcached(directory, "-Y", users, *tls_options(good, key)) as server:
+    with Memcached("-Y", users, *tls_options(good, key)) as server:
         every_command("a login over TLS", "-s", server.tls, "--tls-ca", ca.file, *login)
         fails("no login over TLS", run("-s", server.tls, "--tls-ca", ca.file, *incr), 77, "requires a login")
     fails("a user without a password", run("--user", "app", *incr), 64, "--password-file")
@@ -324,7 +308,7 @@ def binary_only(directory):
     with open(f"{directory}/memcached.conf", "w", encoding="utf-8") as file:
         file.write("mech_list: plain\n")
     for what, options, status, words in (("-B binary", ["-B", "binary"], 76, "-B binary"), ("-S", ["-S"], 77, "-S")):
-        with Memcached(directory, *options, SASL_CONF_PATH=directory) as server:
+        with Memcached(*options, SASL_CONF_PATH=directory) as server:
             incr = ["-s", server.plain, *patience, "counter", "incr", "n"]
             fails(what, run(*incr), status, words, "binary protocol")
             fails(f"{what}, with a login", run(*incr, **login), status, words, "binary protocol")
@@ -439,7 +423,7 @@ def denied_in_other_words():
 def names_that_are_none(directory, ca):
     """A name that OpenSSL would take for no name, or for any: nothing is checked against it, so it is refused."""
     wrong, key = ca.certificate("another", "DNS:host.elsewhere.example")
-    with Memcached(directory, *tls_options(wrong, key)) as server:
+    with Memcached(*tls_options(wrong, key)) as server:
         get = ["--tls-ca", ca.file, *patience, "counter", "get", "n"]
         for name in (".", "", "%x", "..", ".elsewhere.example", "*", "%", "a b", "host.elsewhere.example,x"):
             done = run("-s", server.tls, "--tls-name", name, *get)

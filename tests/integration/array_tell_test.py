@@ -9,13 +9,13 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import proxy as proxies
-import real_servers
 from checks import FULL, check, finish
+from program import MCDS, environment, run
+from real_servers import Servers
 
 WORKERS, VALUES, AT_ONCE = 16, 10_000 if FULL else 3_000, 500
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
@@ -38,7 +38,7 @@ class Worker(threading.Thread):
         for first in range(0, VALUES, AT_ONCE):
             some = values[first:first + AT_ONCE]
             words = [word for value in some for word in ("--remove", value)]
-            process = subprocess.Popen([mcds, "array", "change", "queue", *words, "--tell"], env=self.environment,
+            process = subprocess.Popen([MCDS, "array", "change", "queue", *words, "--tell"], env=self.environment,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             killer = threading.Timer(self.random.uniform(0, 0.1), process.kill)
             if self.kills and self.random.random() < 0.1:
@@ -53,30 +53,25 @@ class Worker(threading.Thread):
 
 
 def race(where, faults):
-    with tempfile.TemporaryDirectory() as directory:
-        path, front = os.path.join(directory, "m1"), os.path.join(directory, "front")
-        server = real_servers.start_memcached(path)
+    with Servers() as servers:
         proxy = proxies.Proxy(random.Random(SEED))
         try:
-            direct = {**os.environ, "MCDS_SERVERS": f"m1=unix:{path}", "HOME": directory}
-            lines = "".join(f"job {i}\n" for i in range(VALUES))
-            subprocess.run([mcds, "array", "add", "queue", "-"], input=lines, env=direct, text=True, check=True, capture_output=True)
-            environment = direct
+            run(servers.list, "array", "add", "queue", "-", input="".join(f"job {i}\n" for i in range(VALUES)), check=True)
+            address = servers.list
             if faults:
-                proxy.link(front, path)
+                address = f"unix:{proxy.link(os.path.join(servers.directory, 'front'), servers.paths[0]).path}"
                 proxy.chance = 0.02
-                environment = {**direct, "MCDS_SERVERS": f"m1=unix:{front}"}
-            workers = [Worker(number, environment, faults) for number in range(WORKERS)]
+            # With faults the timeout is the usual one: what is lost is waited for.
+            own = environment(MCDS_SERVERS=f"m1={address}", **({"XDG_CONFIG_HOME": servers.directory} if faults else {}))
+            workers = [Worker(number, own, faults) for number in range(WORKERS)]
             for worker in workers:
                 worker.start()
             for worker in workers:
                 worker.join()
             proxy.honest()
-            left = json.loads(subprocess.run([mcds, "array", "fetch", "queue"], env=direct, check=True, capture_output=True).stdout)["values"]
+            left = json.loads(run(servers.list, "array", "fetch", "queue", check=True).stdout)["values"]
         finally:
             proxy.close()
-            server.kill()
-            server.wait()
     told = collections.Counter(value for worker in workers for value in worker.told)
     statuses = sum((worker.statuses for worker in workers), collections.Counter())
     doubtful = set().union(*(worker.unanswered for worker in workers))
@@ -91,7 +86,6 @@ def race(where, faults):
 
 
 if __name__ == "__main__":
-    mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
     race("in peace", False)
     race("under kills and lost replies", True)
     finish()

@@ -6,14 +6,13 @@ Usage: before_1_0_test.py BUILD_DIR
 """
 import base64
 import os
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish  # noqa: E402
+from program import run  # noqa: E402
 from real_servers import connected, dumped, Servers  # noqa: E402
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../vectors")
 SERVERS = "abc"
 VERBS = {
@@ -77,8 +76,7 @@ def every_verb(paths, name, structure, kept):
     for words in VERBS[structure]:
         for copies in (1, 2, 3) if structure in IN_COPIES else (1,):
             restore(paths, items)
-            done = subprocess.run([MCDS, *(["--copies", str(copies)] if copies > 1 else []), structure, words[0], kept, *words[1:]],
-                                  capture_output=True, text=True, check=False, timeout=60, env={"MCDS_SERVERS": servers})
+            done = run(servers, *(["--copies", str(copies)] if copies > 1 else []), structure, words[0], kept, *words[1:])
             what = f"{name}: {structure} {words[0]} {kept}, {copies} copies: {done}"
             check(done.returncode in (0, 1, 2, 64, 65), what)
             check(done.returncode == 0 or not changed(paths, items), f"refused, and yet changed: {what}")

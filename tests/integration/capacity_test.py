@@ -5,19 +5,16 @@ Usage: capacity_test.py BUILD_DIR
 """
 import bisect
 import itertools
-import json
 import os
 import random
-import subprocess
 import sys
-import tempfile
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, start_memcached
+from program import answers, run
+from real_servers import Servers, connected
 
-mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 KEYS, SIZE, BATCH = 20000, 700, 20
 SUMS = list(itertools.accumulate((rank + 1) ** -0.9 for rank in range(KEYS)))
 
@@ -42,16 +39,15 @@ def ask(file):
         file.readline()
 
 
-def capacity(path, *words):
-    done = subprocess.run([mcds, "-s", "unix:" + path, "capacity", *words], capture_output=True, text=True, check=False, timeout=60)
-    return done.returncode, json.loads(done.stdout.splitlines()[0]), done.stderr
+def capacity(servers, *words):
+    status, lines, said = answers(servers, "capacity", *words)
+    return status, lines[0], said
 
 
 def main():
     random.seed(1)
-    with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, "m")
-        process, other = start_memcached(path, "-m", "6"), start_memcached(path + "2", "-m", "6")
+    with Servers(2, "-m", "6") as servers:
+        path = servers.paths[0]
         ended = threading.Event()
 
         def load():
@@ -62,7 +58,7 @@ def main():
         thread.start()
         try:
             for _ in range(5):  # on a busy machine the measured cost is noise, and the limit may end an estimate
-                status, line, said = capacity(f"{path},unix:{path}2", "--for", "5s", "--max-cost", "100%", "--at", "0.5,1,2")
+                status, line, said = capacity(servers.list, "--for", "5s", "--max-cost", "100%", "--at", "0.5,1,2")
                 if not line.get("error", "").startswith("stopped: watching"):
                     break
             ratios = [one["hit_ratio"] for one in line.get("estimate", [])]
@@ -73,22 +69,18 @@ def main():
             check(0 < line.get("coverage", 0) <= 1 and line.get("gets", 0) > 0 and
                   line.get("estimate_if_one_is_lost", {"low": 2})["low"] <= ratios[1], f"{line}")
             for _ in range(5):
-                done = subprocess.run([mcds, "-s", "unix:" + path, "capacity", "--for", "4s", "--max-cost", "100%", "-o", "text"],
-                                      capture_output=True, text=True, check=False, timeout=60)
+                done = run("unix:" + path, "capacity", "--for", "4s", "--max-cost", "100%", "-o", "text")
                 if "stopped: watching" not in " ".join(done.stdout.split()):
                     break
             bars = [text.split()[-1] for text in done.stdout.splitlines() if text.endswith("█") or text.endswith(tuple("▏▎▍▌▋▊▉"))]
             check(len(bars) >= 4 and all(1 <= len(text) <= 30 for text in bars), f"no curve as text: {done}")
-            status, line, said = capacity(path, "--for", "4s", "--max-cost", "0")
+            status, line, said = capacity("unix:" + path, "--for", "4s", "--max-cost", "0")
             stopped = line.get("error", "").startswith("stopped: ") or "estimate" in line
             check(stopped and (status == 2) == ("error" in line), f"--max-cost 0: exit {status}: {line} {said}")
             check("estimate" not in line or line.get("cost", 1) <= 0, f"goes on at a cost of {line.get('cost')}: {line}")
         finally:
             ended.set()
             thread.join()
-            for server in (process, other):
-                server.kill()
-                server.wait()
 
 
 if __name__ == "__main__":

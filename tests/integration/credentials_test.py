@@ -17,6 +17,7 @@ for room in ("../support", "."):
 import private_network
 from certificates import Authority
 from checks import check, finish
+from program import clean_environment
 from servers_from_test import NameServer, preloaded, service
 from stub import Stub
 
@@ -66,8 +67,7 @@ class Recorder(Stub):
 
 
 def run(*arguments, **environment):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_", "MEMCACHIER_"))}
-    return subprocess.run([mcds, *arguments], env={**clean, "HOME": "/nowhere", **environment}, capture_output=True, text=True,
+    return subprocess.run([mcds, *arguments], env=clean_environment(**{"HOME": "/nowhere", **environment}), capture_output=True, text=True,
                           timeout=60, check=False, stdin=subprocess.DEVNULL)
 
 

@@ -4,29 +4,52 @@ network and with a resolv.conf of its own.
 
 Usage: deadline_test.py BUILD_DIR
 """
+import contextlib
+import ctypes
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 
-for room in ("../support", "."):
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), room))
-import name_server_test
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import private_network
 from checks import check, finish
+from program import MCDS, clean_environment
 from real_servers import Servers
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 BOUND_S = 4  # the C library alone would wait for 5 or 10; a pipe for ever
+
+MS_BIND = 4096
+ALONE_S = 10  # of the C library's own, with two attempts
+
+
+def use_resolver_settings(path):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(path.encode(), os.path.realpath("/etc/resolv.conf").encode(), None, MS_BIND, None) != 0:
+        raise OSError(ctypes.get_errno(), "bind mount of resolv.conf")
+
+
+@contextlib.contextmanager
+def silent_name_server():
+    """In a network of its own: a name server that never answers, and a memcached."""
+    private_network.enter(MCDS, "10.0.0.1")
+    with Servers() as servers, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 53))
+        settings = os.path.join(servers.directory, "resolv.conf")
+        with open(settings, "w", encoding="ascii") as file:
+            file.write("nameserver 127.0.0.1\n")
+        use_resolver_settings(settings)
+        yield servers
 
 
 def run(words, server, stdin=subprocess.DEVNULL, deadline="300ms"):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
     started = time.monotonic()
     done = subprocess.run([MCDS, "--deadline", deadline, *words], stdin=stdin, capture_output=True, text=True, check=False, timeout=60,
-                          env={**environment, "MCDS_SERVERS": server, "HOME": "/nowhere"})
+                          env=clean_environment(MCDS_SERVERS=server, HOME="/nowhere"))
     return done, time.monotonic() - started
 
 
@@ -153,7 +176,18 @@ def lines_in_doubt():
         check(done.returncode == 75 and '"unfinished":true' in done.stdout, f"a removal that is not finished says what it removed: {done}")
 
 
-def silent_name_server(server):
+def costs_the_connect_timeout_once(server):
+    """A name server that never answers, where no deadline ends it."""
+    done, seconds = run(["-s", "cache1.example", "--connect-timeout", "300ms", "counter", "incr", "c"], server, deadline="60s")
+    check(done.returncode == 69 and "name server" in done.stderr, f"one server behind a silent name server: {done}")
+    check(seconds < ALONE_S / 2, f"one server behind a silent name server takes {seconds:.1f} s")
+    servers = ",".join([server, "cache1.example", "cache2.example"])
+    done, seconds = run(["-s", servers, "--connect-timeout", "300ms", "servers"], server, deadline="60s")
+    check(done.returncode == 2 and '"up":true' in done.stdout, f"the servers with an address are shown: {done}")
+    check(seconds < ALONE_S / 2, f"two names of three servers take {seconds:.1f} s")
+
+
+def names_end_by_the_deadline(server):
     for words in (["--servers-from", "dns:cache.example", "where", "k"], ["--servers-from", "dnssrv:_mc._tcp.example", "where", "k"],
                   ["-s", "cache.example", "--connect-timeout", "30s", "counter", "incr", "c"],
                   ["-s", "10.0.0.9,cache.example", "--as", "spymemcached", "where", "k"],
@@ -165,12 +199,13 @@ def silent_name_server(server):
 
 
 def main():
-    with name_server_test.silent_name_server() as servers:
+    with silent_name_server() as servers:
         silent_pipes(servers.directory, servers.list)
         every_file_option(servers.directory, servers.list)
         readers_that_pause(servers.list)
         lines_in_doubt()
-        silent_name_server(servers.list)
+        costs_the_connect_timeout_once(servers.list)
+        names_end_by_the_deadline(servers.list)
     finish()
 
 

@@ -14,15 +14,11 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
-from real_servers import connected, running, Servers
+from program import MCDS, environment, run
+from real_servers import connected, flush, running, Servers
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 KEYS = 5000
 HANGS_S = 60
-
-
-def environment():
-    return {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
 
 
 def start(words, **more):
@@ -39,9 +35,7 @@ def fill(path, prefix):
 
 
 def count(server, prefix):
-    done = subprocess.run([MCDS, "-s", server, "item", "list", "--prefix", prefix, "-o", "value"], capture_output=True, text=True, check=True,
-                          env=environment())
-    return len(done.stdout.split())
+    return len(run(server, "item", "list", "--prefix", prefix, "-o", "value", check=True).stdout.split())
 
 
 def wait_until_begun(process, begun):
@@ -86,22 +80,16 @@ def removals(paths):
             on_its_way = 0 if kind == "selection" else 100  # a move writes the next batch while it reads what became of the last
             check(process.returncode == status and summary.get("unfinished") is True and told <= done <= told + on_its_way and 0 < done < KEYS,
                   f"{kind} ended by {name}: {process.returncode}, {done} done, {summary}, {errors}")
-            with connected(paths[1]) as file:
-                file.write(b"flush_all\r\n")
-                file.flush()
-                file.readline()
+            flush(paths[1])
 
 
 def loads(paths, directory):
     server = "unix:" + paths[0]
     fill(paths[0], "p:")
     saved = os.path.join(directory, "saved")
-    subprocess.run([MCDS, "-s", server, "item", "save", saved, "-q"], check=True, env=environment())
+    run(server, "item", "save", saved, check=True)
     for name, options, number, status in by_what_ends():
-        with connected(paths[0]) as file:
-            file.write(b"flush_all\r\n")
-            file.flush()
-            file.readline()
+        flush(paths[0])
         process = start([*options, "-s", server, "item", "load", saved, "--rate", "1000/s"])
         wait_until_begun(process, lambda: count(server, "p:"))
         if number:
@@ -119,12 +107,12 @@ def lines(paths):
     reads = {"eventlog": ["eventlog", "fetch", "log", "-o", "value"], "array": ["array", "fetch", "log", "-o", "value"]}
     for kind, words, field in (("eventlog", ["eventlog", "put", "log", "-"], "events"), ("array", ["array", "add", "log", "-"], "adds")):
         for name, options, number, status in by_what_ends():
-            subprocess.run([MCDS, "-s", server, kind, "drop", "log", "-q"], check=False, env=environment())
+            run(server, kind, "drop", "log")
             reading, writing = os.pipe()
             process = start([*options, "-s", server, *words], stdin=reading)
             os.close(reading)
             os.write(writing, b"a\nb\nc\n")
-            read = lambda: subprocess.run([MCDS, "-s", server, *reads[kind]], capture_output=True, check=False, env=environment()).stdout.split()
+            read = lambda: run(server, *reads[kind]).stdout.split()
             wait_until_begun(process, lambda: len(read()) == 3)
             if number:
                 process.send_signal(number)

@@ -11,9 +11,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, Servers
+import program
+from program import MCDS, wait_for
+from real_servers import Servers, ask, connected
 
-MCDS = os.path.abspath(os.path.join(sys.argv[1], "tools", "mcds"))
 
 
 class Pool(Servers):
@@ -28,8 +29,7 @@ class Pool(Servers):
 
     def run(self, *words, lines=None, options=()):
         text = None if lines is None else "".join(line + "\n" for line in lines)
-        return subprocess.run([MCDS, "-s", f"unix:{self.path}", *options, *words], input=text, capture_output=True, text=True,
-                              check=False, timeout=300)
+        return program.run(self.list, *options, *words, input=text)
 
     def fill(self, size, bytes_of_all):
         """An application's items of one size, in so many bytes."""
@@ -43,10 +43,7 @@ class Pool(Servers):
                 pass
 
     def remove(self, key):
-        with connected(self.path) as file:
-            file.write(b"delete " + key + b"\r\n")
-            file.flush()
-            file.readline()
+        ask(self.path, b"delete " + key)
 
 
 def objects(done):
@@ -62,8 +59,8 @@ def is_refused(write):
 
 
 def check_write(what, write):
-    check(f"{what}: exit {write.returncode} has its words: {write.stderr[:200]}",
-          write.returncode == 0 or is_said(write) or is_refused(write))
+    check(write.returncode == 0 or is_said(write) or is_refused(write),
+          f"{what}: exit {write.returncode} has its words: {write.stderr[:200]}")
 
 
 def array(pool, what, name, size, count):
@@ -73,9 +70,9 @@ def array(pool, what, name, size, count):
     answer = objects(read)[0] if read.stdout else {}
     added = objects(write)[0]["adds"]
     lost = '"lost_or_dropped":true' in write.stdout or answer.get("complete") is False or read.returncode == 1
-    check(f"{what}: {added} values of an array are acknowledged, {answer.get('count')} are there, and a loss is said",
-          answer.get("count", 0) >= added or lost)
-    check(f"{what}: an array that is not whole is no success", answer.get("complete") is not False or read.returncode == 2)
+    check(answer.get("count", 0) >= added or lost,
+          f"{what}: {added} values of an array are acknowledged, {answer.get('count')} are there, and a loss is said")
+    check(answer.get("complete") is not False or read.returncode == 2, f"{what}: an array that is not whole is no success")
 
 
 def eventlog(pool, what, name, size, count):
@@ -85,7 +82,7 @@ def eventlog(pool, what, name, size, count):
     put = objects(write)[0]["events"]
     events = [line for line in objects(read) if "id" in line]
     lost = '"lost_or_dropped":true' in write.stdout or '"gap":true' in read.stdout or read.returncode == 1
-    check(f"{what}: {put} events are acknowledged, {len(events)} are there, and a loss is said", len(events) >= put or lost)
+    check(len(events) >= put or lost, f"{what}: {put} events are acknowledged, {len(events)} are there, and a loss is said")
 
 
 def elements(pool, what, structure, name, size, count):
@@ -97,11 +94,11 @@ def elements(pool, what, structure, name, size, count):
     read, state = pool.run(structure, "fetch", name), objects(pool.run(structure, "check", name))[0]
     there = sum("complete" not in line for line in objects(read))
     lost = '"lost_or_dropped":true' in write.stdout or not state["complete"] or '"found":false' in read.stderr
-    check(f"{what}: {acknowledged} of a {structure} are acknowledged, {there} are there, {state['missing']} are missing, and more is said",
-          there + state["missing"] >= acknowledged or lost)
-    check(f"{what}: {structure} check adds up: {state}", state["count"] + state["missing"] == state["listed"])
-    check(f"{what}: a fetch says in one line what is missing: {read.stderr[:200]}",
-          state["missing"] == 0 or read.stderr.count("no longer exist, because they were removed, expired or evicted") == 1)
+    check(there + state["missing"] >= acknowledged or lost,
+          f"{what}: {acknowledged} of a {structure} are acknowledged, {there} are there, {state['missing']} are missing, and more is said")
+    check(state["count"] + state["missing"] == state["listed"], f"{what}: {structure} check adds up: {state}")
+    check(state["missing"] == 0 or read.stderr.count("no longer exist, because they were removed, expired or evicted") == 1,
+          f"{what}: a fetch says in one line what is missing: {read.stderr[:200]}")
 
 
 def counters(pool, what, count):
@@ -109,19 +106,19 @@ def counters(pool, what, count):
     names = [line["counter"] for line in objects(write)]
     read = pool.run("counter", "get", "-", lines=names)
     found = sum(line["found"] for line in objects(read))
-    check(f"{what}: {len(names)} counters are acknowledged, {found} are there, and exit {read.returncode} tells them apart",
-          found == len(names) or read.returncode == 1)
+    check(found == len(names) or read.returncode == 1,
+          f"{what}: {len(names)} counters are acknowledged, {found} are there, and exit {read.returncode} tells them apart")
 
 
 def others(pool, what):
     lock = pool.run("lock", "acquire", "nightly", "--ttl", "1m")
     shown = pool.run("lock", "show", "nightly")
-    check(f"{what}: a lock is held, or not said to be", lock.returncode != 0 or shown.returncode == 0)
+    check(lock.returncode != 0 or shown.returncode == 0, f"{what}: a lock is held, or not said to be")
     run = pool.run("cache", "run", "--ttl", "1m", "--", "echo", "built")
-    check(f"{what}: a command in the cache gives its output: {run.stdout!r}", run.stdout == "built\n" and run.returncode == 0)
+    check(run.stdout == "built\n" and run.returncode == 0, f"{what}: a command in the cache gives its output: {run.stdout!r}")
     hit = pool.run("visitors", "hit", "site")
     value = pool.run("visitors", "value", "site", "--current")
-    check(f"{what}: a visit is counted, or not said to be", hit.returncode != 0 or objects(value)[0]["value"] >= 1)
+    check(hit.returncode != 0 or objects(value)[0]["value"] >= 1, f"{what}: a visit is counted, or not said to be")
 
 
 def every(pool, what):
@@ -139,10 +136,10 @@ def on_a_full_server_that_evicts():
         pool.fill(150, 80 << 20)
         every(pool, "full, evicting")
         seen = pool.run("doctor", "--live", "--for", "1s")
-        found = {line["finding"]: line for line in objects(seen) if "finding" in line}
-        check(f"doctor tells what was evicted before it looked: {sorted(found)}", "evicted_before" in found)
-        check("doctor names our structures among what was hit", found.get("evicted_before", {}).get("structures"))
-        check("doctor tells of classes with one page", found.get("one_page", {}).get("names"))
+        found = {line["finding"]: line["evidence"] for line in objects(seen) if "finding" in line}
+        check("evicted_before" in found, f"doctor tells what was evicted before it looked: {sorted(found)}")
+        check(found.get("evicted_before", {}).get("structures"), "doctor names our structures among what was hit")
+        check(found.get("one_page", {}).get("names"), "doctor tells of classes with one page")
 
 
 def on_a_full_server_that_refuses():
@@ -158,8 +155,8 @@ def one_after_the_other_in_an_empty_server():
         eventlog(pool, "empty", "l", 100, 60000)
         array(pool, "empty", "a", 100, 60000)
         again = objects(pool.run("table", "check", "t"))[0]
-        check(f"empty: what a table lost to the others is said: {again}",
-              again["count"] == 60000 or again["missing"] > 0 or not again["complete"])
+        check(again["count"] == 60000 or again["missing"] > 0 or not again["complete"],
+              f"empty: what a table lost to the others is said: {again}")
 
 
 def a_refusal_ends_the_window():
@@ -170,8 +167,8 @@ def a_refusal_ends_the_window():
                 pool.fill(size, 40 << 20)
             done = pool.run("array", "add", "a", "-", lines=[f"v{i} " + "z" * 100 for i in range(30000)], options=("-v",))
             sent = sum(" array:a" in line for line in done.stderr.splitlines())
-            check(f"{flags}: 30,000 lines that are refused take {sent} requests (exit {done.returncode})",
-                  sent < 3000 and done.returncode == 76)
+            check(sent < 3000 and done.returncode == 76,
+                  f"{flags}: 30,000 lines that are refused take {sent} requests (exit {done.returncode})")
 
 
 def a_second_creation_is_a_loss():
@@ -182,22 +179,12 @@ def a_second_creation_is_a_loss():
             with subprocess.Popen([MCDS, "-s", f"unix:{pool.path}", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, bufsize=1) as program:
                 program.stdin.write("x\n")
-                until_there(pool, key)
+                wait_for(lambda: ask(pool.path, b"get " + key).startswith(b"VALUE"), f"{key}")  # noqa: B023
                 pool.remove(key)
                 program.stdin.write("x\n")
                 out, err = program.communicate(timeout=60)
-            check(f"{structure}: created twice is exit 2, and said: {out} {err}",
-                  program.returncode == 2 and out.count('"lost_or_dropped":true') == 1 and err.count("was lost or dropped") == 1)
-
-
-def until_there(pool, key):
-    with connected(pool.path) as file:
-        while True:
-            file.write(b"get " + key + b"\r\n")
-            file.flush()
-            if file.readline().startswith(b"VALUE"):
-                return
-            # The value and END, if any came between, belong to the closed connection.
+            check(program.returncode == 2 and out.count('"lost_or_dropped":true') == 1 and err.count("was lost or dropped") == 1,
+                  f"{structure}: created twice is exit 2, and said: {out} {err}")
 
 
 def a_table_counts_what_it_cannot_know():
@@ -206,14 +193,14 @@ def a_table_counts_what_it_cannot_know():
         for member in (b"a", b"b", b"c"):
             pool.remove(b"table:t:v:" + member)
         state = pool.run("table", "check", "t")
-        check(f"a table without its members is whole, and misses three: {state.stdout}",
-              state.returncode == 0 and '"count":0,"listed":3,"missing":3' in state.stdout and '"lost"' not in state.stdout)
+        check(state.returncode == 0 and '"count":0,"listed":3,"missing":3' in state.stdout and '"lost"' not in state.stdout,
+              f"a table without its members is whole, and misses three: {state.stdout}")
         count = pool.run("table", "count", "t")
-        check(f"count tells it too: {count.stdout}",
-              count.returncode == 0 and '"count":0,"listed":3,"missing":3' in count.stdout and "lost" not in count.stdout)
+        check(count.returncode == 0 and '"count":0,"listed":3,"missing":3' in count.stdout and "lost" not in count.stdout,
+              f"count tells it too: {count.stdout}")
         fetch = pool.run("table", "fetch", "t")
-        check(f"fetch says it on standard error alone: {fetch.stderr}",
-              fetch.returncode == 0 and fetch.stdout == "" and fetch.stderr.count("\n") == 1 and "3 of 3 listed members" in fetch.stderr)
+        check(fetch.returncode == 0 and fetch.stdout == "" and fetch.stderr.count("\n") == 1 and "3 of 3 listed members" in fetch.stderr,
+              f"fetch says it on standard error alone: {fetch.stderr}")
 
 
 a_table_counts_what_it_cannot_know()

@@ -3,18 +3,16 @@
 
 Usage: gate_test.py BUILD_DIR
 """
-import json
 import os
 import random
-import subprocess
 import sys
 from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, items, Servers
+from program import answers
+from real_servers import Servers, connected, flush, items
 
-mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 WRITER, OTHER = "pymemcache", "gomemcache"
 
 
@@ -28,8 +26,7 @@ class Pool:
         self.file = os.path.join(self.directory, "saved")
 
     def run(self, servers, *words, stdin=None):
-        done = subprocess.run([mcds, "-s", servers, *words], capture_output=True, text=True, input=stdin, check=False, timeout=60)
-        return done.returncode, [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")], done.stderr
+        return answers(servers, *words, input=stdin)
 
     def put(self, places, value="x"):
         """Keys by number of the server."""
@@ -53,11 +50,7 @@ class Pool:
         return sum(number == len(self.paths) - 1 for number, _ in items(self.paths))
 
     def empty(self):
-        for path in self.paths:
-            with connected(path) as file:
-                file.write(b"flush_all\r\n")
-                file.flush()
-                file.readline()
+        flush(*self.paths)
 
 
 def names(count, start=0):

@@ -11,9 +11,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
+import program
+from program import environment
 from real_servers import Servers
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 EVENTS = [f"e{number}" for number in range(8)]
 # Records each event that it is given; fails at `poison`.
 CONSUMER = 'while read -r line; do echo "$line" >> "$SEEN"; test "$line" != "$POISON" || exit 9; done'
@@ -41,11 +42,6 @@ LAST(int, fsync, (int fd), (fd))
 """
 
 
-def environment(**more):
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
-    return {**kept, **more}
-
-
 class Log:
     def __init__(self, directory, server, name, poison="none"):
         self.server, self.name = server, name
@@ -54,13 +50,11 @@ class Log:
         self.mcds("eventlog", "put", name, "-", "-q", input="\n".join(EVENTS))
 
     def mcds(self, *words, **more):
-        return subprocess.run([MCDS, "-s", self.server, *words], capture_output=True, text=True, check=False, timeout=60, env=environment(),
-                              **more)
+        return program.run(self.server, *words, **more)
 
     def fetch(self, *options, command=("sh", "-c", CONSUMER), **more):
-        return subprocess.run([MCDS, "-s", self.server, "eventlog", "fetch", self.name, "--cursor", self.cursor, "-o", "value", *options, "--",
-                               *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
-                              env=environment(SEEN=self.seen, POISON=self.poison, **more))
+        return program.run(self.server, "eventlog", "fetch", self.name, "--cursor", self.cursor, "-o", "value", *options, "--", *command,
+                           env=environment(SEEN=self.seen, POISON=self.poison, **more))
 
     def delivered(self):
         with open(self.seen, encoding="utf-8") as file:

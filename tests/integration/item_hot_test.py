@@ -13,19 +13,18 @@ from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, Servers
+from program import MCDS, environment
+from real_servers import Servers, connected, statistics
 
-mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 KEYS = [f"page:{number}" for number in range(300)]
 # As often as key n is read in a round: Zipf's law, so that each is asked for clearly more often than the next.
 ROUND = [key for number, key in enumerate(KEYS) for _ in range(1 + 300 // (number + 1))]
 EVENTS = 20000
 
 
-def statistic(file, name):
-    file.write(b"stats\r\n")
-    file.flush()
-    return int(dict(line.split()[1:3] for line in iter(file.readline, b"END\r\n"))[name])
+def told(paths):
+    """How many events the servers have told watchers of."""
+    return sum(int(statistics(path)["log_watcher_sent"]) for path in paths)
 
 
 def ask(file, text):
@@ -42,12 +41,12 @@ def servers(stack, count, *flags):
     return paths, [stack.enter_context(connected(path)) for path in paths]
 
 
-def watched(paths, options, load, files):
+def watched(paths, options, load):
     """The lines of item hot while `load` runs, interrupted when the servers have told it of enough events."""
-    command = [mcds, "-s", ",".join("unix:" + path for path in paths), "item", "hot", "--for", "1h", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    before = sum(statistic(file, b"log_watcher_sent") for file in files)
-    while sum(statistic(file, b"log_watcher_sent") for file in files) - before < EVENTS and process.poll() is None:
+    command = [MCDS, "-s", ",".join("unix:" + path for path in paths), "item", "hot", "--for", "1h", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    before = told(paths)
+    while told(paths) - before < EVENTS and process.poll() is None:
         load()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
@@ -66,7 +65,7 @@ def test_hottest_in_order():
             for key in chance.sample(ROUND, len(ROUND)):
                 ask(files[int(key.split(":")[1]) % 2], f"get {key}\r\n".encode())
 
-        lines = watched(paths, ["-n", "5", "--prefix", "page:"], load, files)
+        lines = watched(paths, ["-n", "5", "--prefix", "page:"], load)
         check([line["key"] for line in lines[:5]] == KEYS[:5], f"the hottest: {lines}")
         for number, line in enumerate(lines[:5]):
             check(line["server"] == "unix:" + paths[number % 2] and line["size_bytes"] == 5, f"where and how large: {line}")
@@ -85,7 +84,7 @@ def test_misses_and_stores():
                 ask(files[0], b"set stored 0 0 1\r\n1\r\n")
                 ask(files[0], b"get missed\r\n")
 
-        lines = {line.get("key", "server"): line for line in watched(paths, [], load, files)}
+        lines = {line.get("key", "server"): line for line in watched(paths, [], load)}
         # The watch may begin between the look and the store of one set.
         check(lines["stored"]["gets_per_s"] * 20 <= lines["stored"]["stores_per_s"] > 0, f"stored: {lines}")
         check(lines["missed"]["misses_per_s"] == lines["missed"]["gets_per_s"] > 0, f"missed: {lines}")
@@ -100,7 +99,7 @@ def test_evictions():
             for number in range(2000):
                 ask(files[0], b"set big:%d 0 0 5000\r\n%s\r\n" % (number, value))
 
-        lines = watched(paths, ["--sort", "evictions", "-n", "3"], load, files)
+        lines = watched(paths, ["--sort", "evictions", "-n", "3"], load)
         check(len(lines) == 4 and all(line["evictions_per_s"] > 0 for line in lines), f"evictions: {lines}")
 
 

@@ -23,9 +23,10 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import FULL, check, finish  # noqa: E402
-from real_servers import connected, start_memcached  # noqa: E402
+import real_servers  # noqa: E402
+from program import MCDS, environment, wait_for  # noqa: E402
+from real_servers import ask, connected, end, start_memcached, statistics  # noqa: E402
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 KILLS = 30 if FULL else 10
 SEED = int(os.environ.get("MCDS_TEST_SEED", "0")) or None
 RANDOM = random.Random(SEED)
@@ -48,16 +49,10 @@ class World:
         return paths
 
     def stop(self, path):
-        self.running[path].kill()
-        self.running[path].wait()
-
-    def end(self):
-        for process in self.running.values():
-            process.kill()
-            process.wait()
+        end(self.running[path])
 
     def environment(self, paths):
-        return {**os.environ, "MCDS_SERVERS": ",".join(f"unix:{path}" for path in paths), "XDG_STATE_HOME": self.directory + "/state"}
+        return environment(MCDS_SERVERS=",".join(f"unix:{path}" for path in paths), XDG_STATE_HOME=self.directory + "/state")
 
     def run(self, paths, *words, text=b"", **options):
         return subprocess.run([MCDS, *words], input=text, capture_output=True, timeout=120, check=False, env=self.environment(paths),
@@ -141,11 +136,7 @@ def keys_in(file):
 
 
 def flush(*paths):
-    for path in paths:
-        with connected(path) as file:
-            file.write(b"flush_all\r\n")
-            file.flush()
-            file.readline()
+    real_servers.flush(*paths)
     time.sleep(1.1)  # what is stored in the second of a flush_all may go with it
 
 
@@ -208,10 +199,7 @@ def fed(world, file, items):
     check(set(answer.split()) <= {b"STORED", b"HD", b"MN"}, f"a server answers the file: {set(answer.split())}")
     found = stored(path, items)
     check(all(key in found and same(items[key], found[key]) for key in items), "a server that is fed the file has other items")
-    with connected(path) as plain:
-        plain.write(b"get " + keys_in(file)[0] + b"\r\n")
-        plain.flush()
-        check(plain.readline() == b"END\r\n", "the record about the file stays on a server")
+    check(ask(path, b"get " + keys_in(file)[0]) == b"END", "the record about the file stays on a server")
 
 
 def tool(world, items):
@@ -373,14 +361,16 @@ def forbidden(world, paths):
     check(done.returncode == 0, f"drop: {done}")
 
 
+def by_itself(code):
+    """The words of a program that runs this with the functions of this file."""
+    return [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}; sys.argv = {sys.argv[:2]!r}\nimport item_save_test as test\n{code}"]
+
+
 def restarted_with(world, path, *commands):
     """For `item keep`: the server comes back empty, and clients write to it before anything is loaded."""
     script = world.file("gap.sh")
-    words = [" ".join(shlex.quote(word) for word in (MCDS, *command)) for command in commands]
     with open(script, "w", encoding="ascii") as file:
-        file.write("\n".join(["#!/bin/sh", f"{shlex.quote(sys.executable)} -c " + shlex.quote(
-            f"import sys; sys.path[:0] = {sys.path!r}; sys.argv = {sys.argv[:2]!r}\nimport item_save_test as test\ntest.flush({path!r})"),
-                              *(f"{line} >&2" for line in words), ""]))
+        file.write("\n".join(["#!/bin/sh", shlex.join(by_itself(f"test.flush({path!r})")), *(f"{shlex.join((MCDS, *words))} >&2" for words in commands), ""]))
     return ["--on", f"unix:{path}", "--", "sh", script]
 
 
@@ -480,8 +470,7 @@ def structures_outlive_the_bound(world):
     check(run("item", "load", file, "--max-ttl", "1s").returncode == 0, "load with a bound")
     for words in (("array", "add", "a", "2"), ("table", "add", "t", "n"), ("hash", "set", "h", "g", "w")):
         check(run(*words).returncode == 0, f"{words} after the load")
-    while b'"found":true' in run("item", "get", "i").stdout:
-        time.sleep(0.1)
+    wait_for(lambda: b'"found":false' in run("item", "get", "i").stdout, "an item ends")
     check(json.loads(run("array", "fetch", "a").stdout)["values"] == ["1", "2"], "an array ended with the bound")
     for words, lines in ((("table", "fetch", "t"), {b"m", b"n"}), (("hash", "fetch", "h"), {b"f\tv", b"g\tw"})):
         done = run(*words, "-o", "value")
@@ -681,8 +670,9 @@ def into_a_small_server(world):
     flush(small)
     done = world.run([small], "item", "load", file, "--dry-run")
     check(done.returncode == 0 and done.stderr == b"", f"load --dry-run: {done}")
+    before = count(large, "cmd_set")
     slow = world.start_mcds([large], "item", "load", file, "--overwrite", "--rate", "2000/s")
-    time.sleep(0.5)
+    wait_for(lambda: count(large, "cmd_set") > before, "a load has begun")
     flush(large)
     said = slow.communicate(timeout=120)[1]
     check(slow.returncode == 2 and b"was flushed" in said, f"flushed during a load: {slow.returncode} {said}")
@@ -731,8 +721,10 @@ def ends_midway(world):
 
     def begin(paths, *words):
         """Till the middle of `words`, then the other server ends or stops, and how that ends."""
-        process = world.start_mcds(paths, "item", *words, "--rate", "12000/s", "--timeout", "500ms")
-        time.sleep(0.4)
+        what = "cmd_get" if words[0] == "save" else "cmd_set"
+        before = count(other, what)
+        process = world.start_mcds(paths, "item", *words, "--rate", "12000/s", "--timeout", "1s")
+        wait_for(lambda: count(other, what) > before, f"{words} has begun")
         (world.stop if how == "dies" else lambda path: world.running[path].send_signal(signal.SIGSTOP))(other)
         out, err = process.communicate(timeout=60)
         if how == "dies":
@@ -883,11 +875,8 @@ def kept_while_there_is_room(world):
     items = {b"key:%d" % i: (value, 0, 0) for i in range(1200)}
     store(path, items)
     new = {b"new:%d" % i: (value, 0, 0) for i in range(600)}
-    script = world.file("restart.py")
-    with open(script, "w", encoding="ascii") as file:
-        file.write(f"import sys\nsys.path[:0] = {sys.path!r}\nsys.argv = {sys.argv[:2]!r}\nimport item_save_test as test\n"
-                   f"test.flush({path!r})\ntest.store({path!r}, {{b'new:%d' % i: (b'x' * 10000, 0, 0) for i in range(600)}})\n")
-    done = world.run([path], "item", "keep", "--on", f"unix:{path}", "--", sys.executable, script)
+    gap = by_itself(f"test.flush({path!r})\ntest.store({path!r}, {{b'new:%d' % i: (b'x' * 10000, 0, 0) for i in range(600)}})")
+    done = world.run([path], "item", "keep", "--on", f"unix:{path}", "--", *gap)
     line, found = summary(done), stored(path, new)
     check(done.returncode == 0 and line["no_room"] > 0 and line["loaded"] + line["no_room"] == line["saved"] == len(items), f"keep, full: {done}")
     check(os.path.exists(line.get("file", "")) and f"{line['no_room']} items had no room; they are in {line['file']}".encode() in done.stderr,
@@ -909,8 +898,7 @@ def interrupted_keep(world, path, on, command, items):
     store(path, items)
     file = world.file("interrupted")
     process = world.start_mcds([path], "item", "keep", *on, "--rate", "500/s", "--file", file, "--", *command())
-    while process.poll() is None and not (os.path.exists(file) and answers(path) and 0 < held_by(path) < len(items)):
-        time.sleep(0.02)
+    wait_for(lambda: process.poll() is not None or os.path.exists(file) and answers(path) and 0 < held_by(path) < len(items))
     process.terminate()
     out, err = process.communicate()
     message = json.loads(err.splitlines()[-1])["error"]["message"]
@@ -920,17 +908,15 @@ def interrupted_keep(world, path, on, command, items):
     check(done.returncode == 0 and set(stored(path, items)) == set(items), f"what an interrupted keep says: {words} {done}")
 
 
+def count(path, name):
+    return int(statistics(path)[name])
+
+
 def held_by(path):
     """How many items; 0 while it does not answer."""
     try:
-        with connected(path) as file:
-            file.write(b"stats\r\n")
-            file.flush()
-            while line := file.readline():
-                if line.startswith(b"STAT curr_items "):
-                    return int(line.split()[2])
-            return 0
-    except OSError:
+        return count(path, "curr_items")
+    except (OSError, KeyError):
         return 0
 
 
@@ -949,11 +935,7 @@ def killed_keep(world, path, on, command):
         time.sleep(RANDOM.uniform(0, longest))
         process.kill()
         process.communicate()
-        for _ in range(200):
-            if answers(path):
-                break
-            time.sleep(0.05)
-        check(answers(path), "a server stays down because keep was killed")
+        wait_for(lambda: answers(path), "a server is back although keep was killed")  # else it stays down
         files = os.listdir(state)
         check(len(files) <= count + 1, f"a killed keep left {files}")
         for name in files:
@@ -963,10 +945,7 @@ def killed_keep(world, path, on, command):
 
 def answers(path):
     try:
-        with connected(path) as file:
-            file.write(b"version\r\n")
-            file.flush()
-            return file.readline().startswith(b"VERSION")
+        return ask(path, "version").startswith(b"VERSION")
     except OSError:
         return False
 
@@ -979,7 +958,7 @@ def main():
             try:
                 part(world)
             finally:
-                world.end()
+                end(*world.running.values())
                 pid = os.path.join(directory, "pid")
                 if os.path.exists(pid):
                     subprocess.run(["kill", open(pid, encoding="ascii").read().strip()], check=False)

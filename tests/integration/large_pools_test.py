@@ -6,14 +6,13 @@ Usage: large_pools_test.py BUILD_DIR
 import json
 import os
 import resource
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
+import program
 from real_servers import Servers
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 SERVERS, FEW = 90, 50
 
 
@@ -21,8 +20,7 @@ def run(servers, *arguments, given="", hard=None):
     def limit():
         resource.setrlimit(resource.RLIMIT_NOFILE, (FEW, hard or resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
-    return subprocess.run([MCDS, "-s", servers, *arguments], input=given, capture_output=True, text=True, timeout=120,
-                          check=False, preexec_fn=limit)
+    return program.run(servers, *arguments, input=given, preexec_fn=limit)
 
 
 def verbs_reach_every_server(servers):

@@ -10,25 +10,21 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from real_servers import start_memcached
+from checks import check, finish
+from program import MCDS, clean_environment
+from real_servers import Servers
 
 CLIENTS = 64
 HOLD = 'echo $MCDS_LOCK_FENCE >> "$LOG"; sleep 0.01'
 
 
-def start_server(directory):
-    path = os.path.join(directory, "m1.sock")
-    return start_memcached(path, "-m", "16", "-t", "2"), f"m1=unix:{path}"
-
-
 def contend(directory, servers, seconds, choice):
     log = os.path.join(directory, "log")
-    environment = {**os.environ, "MCDS_SERVERS": servers, "LOG": log}
-    command = [mcds, "lock", "run", "contended", "--ttl", "3s", "--grace", "500ms", "-w", "inf", "--",
+    environment = clean_environment(MCDS_SERVERS=servers, LOG=log)
+    command = [MCDS, "lock", "run", "contended", "--ttl", "3s", "--grace", "500ms", "-w", "inf", "--",
                "flock", "-n", "-E", "99", os.path.join(directory, "resource"), "sh", "-c", HOLD]
 
     def client():
@@ -67,23 +63,17 @@ def contend(directory, servers, seconds, choice):
 def main():
     seed = int(os.environ.get("MCDS_TEST_SEED", random.randrange(2**32)))
     seconds = float(os.environ.get("MCDS_TEST_SECONDS", "20"))
-    with tempfile.TemporaryDirectory(prefix="mcds-lock-") as directory:
-        server, servers = start_server(directory)
-        try:
-            killed, finished, violations, errors, fences = contend(directory, servers, seconds, random.Random(seed))
-        finally:
-            server.kill()
-            server.wait()
+    with Servers(1, "-m", "16", "-t", "2") as servers:
+        killed, finished, violations, errors, fences = contend(servers.directory, servers.list, seconds, random.Random(seed))
     growing = all(earlier < later for earlier, later in zip(fences, fences[1:]))
     print(f"seed {seed}: {CLIENTS} clients for {seconds:g} s: {finished} runs, {len(fences)} tenures, {killed} clients killed, "
           f"{violations} times two holders, fences {'grow' if growing else 'DO NOT grow'}")
-    for error in errors[:5]:
-        print("unexpected:", error)
-    checks = [violations == 0, growing, not errors, finished > 0, killed > 0]
-    print(f"{sum(checks)} passed, {len(checks) - sum(checks)} failed")
-    sys.exit(not all(checks))
+    check(violations == 0, f"{violations} times two holders")
+    check(growing, "fences do not grow")
+    check(not errors, f"unexpected: {errors[:5]}")
+    check(finished > 0 and killed > 0, f"{finished} finished, {killed} were killed")
+    finish()
 
 
 if __name__ == "__main__":
-    mcds = os.path.abspath(os.path.join(sys.argv[1], "tools", "mcds"))
     main()

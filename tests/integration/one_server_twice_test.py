@@ -4,43 +4,22 @@ one was the only one.
 
 Usage: one_server_twice_test.py BUILD_DIR
 """
-import json
 import os
 import socket
-import subprocess
 import sys
-import tempfile
 import time
 from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from sockets import own_address
-from real_servers import connected, items, listens, start_memcached
+from program import answers
+from real_servers import Servers, connected, end, items, start_at, start_twemproxy
 
-mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 ITEMS = 300
-
-
-def end(process):
-    process.kill()
-    process.wait()
-
-
-def start(stack, directory, names):
-    paths = [os.path.join(directory, name) for name in names]
-    for path in paths:
-        stack.callback(end, start_memcached(path))
-    return paths
 
 
 def list_of(paths):
     return ",".join("unix:" + path for path in paths)
-
-
-def run(*arguments, stdin=""):
-    done = subprocess.run([mcds, *arguments], capture_output=True, text=True, input=stdin, check=False)
-    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
 def store(path, keys):
@@ -53,25 +32,25 @@ def store(path, keys):
 
 def spelled_otherwise():
     """From a list to the same servers by other names: nothing moves, and nothing goes."""
-    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
-        paths = start(stack, directory, ("m1", "m2", "m3"))
+    with Servers(3) as servers:
+        paths = servers.paths
         others = [path + "-again" for path in paths]
         for path, other in zip(paths, others):
             os.symlink(path, other)
         profile = ["--as", "gomemcache"]
         elements = "".join(f'"{"x" * 100}{number}"\n' for number in range(30000))  # more than one item holds
-        check(run("-s", list_of(paths), *profile, "array", "add", "jobs", "-", stdin=elements)[0] == 0, "no array")
+        check(answers(list_of(paths), *profile, "array", "add", "jobs", "-", input=elements)[0] == 0, "no array")
         keys = [f"key{number}" for number in range(ITEMS)]
-        places = run("-s", list_of(paths), *profile, "where", "-", stdin="\n".join(keys))[1]
+        places = answers(list_of(paths), *profile, "where", "-", input="\n".join(keys))[1]
         for path in paths:
             store(path, [line["key"].encode() for line in places if line["server"] == "unix:" + path])
         before = items(paths)
         check(any(b":s:" in key for _, key in before), "the array has no segments")
-        status, lines, _ = run("-s", list_of(paths), *profile, "ring", "move", "--to", list_of(others))
+        status, lines, _ = answers(list_of(paths), *profile, "ring", "move", "--to", list_of(others))
         check(status == 0 and lines[-1]["copied"] == 0, f"moved: {lines[-1]}")
-        prune = ["-s", list_of(others), *profile, "where", "--prune", "--live", "--moved-from", list_of(paths)]
+        prune = [list_of(others), *profile, "where", "--prune", "--live", "--moved-from", list_of(paths)]
         for how in ("--dry-run", "--yes"):
-            status, lines, error = run(*prune, how)
+            status, lines, error = answers(*prune, how)
             removed = lines[-1].get("removed", lines[-1].get("would_remove"))
             check(status == 2 and removed == 0 and lines[-1]["failed"] + lines[-1]["differs"] == len(before), f"{how}: {status} {lines[-1]} {error}")
             check(lines[0]["left"] == "same", f"{how}: {lines[0]}")
@@ -80,41 +59,31 @@ def spelled_otherwise():
 
 def listed_twice():
     """One name too many in a pool: a key's own server and the one that holds a stray copy are the same."""
-    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
-        paths = start(stack, directory, ("m1", "m2", "m3", "m4"))
+    with Servers(4) as servers:
+        paths = servers.paths
         os.symlink(paths[0], paths[0] + "-again")
-        pool = ["-s", list_of([*paths, paths[0] + "-again"]), "--as", "gomemcache"]
-        places = run(*pool, "where", "-", stdin="\n".join(f"key{number}" for number in range(ITEMS)))[1]
+        pool = [list_of([*paths, paths[0] + "-again"]), "--as", "gomemcache"]
+        places = answers(*pool, "where", "-", input="\n".join(f"key{number}" for number in range(ITEMS)))[1]
         for path in [*paths, paths[0] + "-again"]:
             store(path, [line["key"].encode() for line in places if line["server"] == "unix:" + path])
         before = items(paths)
-        status, lines, error = run(*pool, "where", "--prune", "--live", "--yes", "--even-replicas")
+        status, lines, error = answers(*pool, "where", "--prune", "--live", "--yes", "--even-replicas")
         check(items(paths) == before, f"removed the only copies: {status} {lines[-1:]} {error}")
         check(status == 2 and lines[-1]["removed"] == 0, f"one server under two names: {status} {lines[-1:]} {error}")
 
 
 def behind_a_proxy():
     """The new list is a proxy, behind which the old server is too: what the proxy sends back to it stays."""
-    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
-        paths = start(stack, directory, ("old", "new"))
-        proxy, configuration = (os.path.join(directory, name) for name in ("proxy", "proxy.yml"))
-        with open(configuration, "w", encoding="utf-8") as file:
-            file.write(f"alpha:\n  listen: {proxy} 0600\n  hash: fnv1a_64\n  distribution: ketama\n  timeout: 5000\n  servers:\n")
-            file.writelines(f"  - {path}:1 {os.path.basename(path)}\n" for path in paths)
-        # Its statistics, for which there is no switch to turn them off.
-        address = own_address()
-        process = subprocess.Popen(["nutcracker", "-c", configuration, "-a", address], stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        stack.callback(end, process)
-        while not listens(proxy) and process.poll() is None:
-            time.sleep(0.002)
+    with Servers(["old", "new"]) as servers, ExitStack() as stack:
+        paths, proxy = servers.paths, os.path.join(servers.directory, "proxy")
+        stack.callback(end, start_twemproxy(proxy, dict(zip(servers.names, paths)), "hash: fnv1a_64", "timeout: 5000"))
         keys = [b"key%d" % number for number in range(ITEMS)]
         store(paths[0], keys)
         pools = "unix:" + paths[0], "unix:" + proxy
-        status, lines, error = run("-s", pools[0], "ring", "move", "--to", pools[1])
+        status, lines, error = answers(pools[0], "ring", "move", "--to", pools[1])
         moved = lines[-1]["copied"]
         check(status == 0 and 0 < moved < ITEMS, f"to a proxy: {status} {lines[-1]} {error}")
-        status, lines, error = run("-s", pools[1], "where", "--prune", "--live", "--moved-from", pools[0], "--yes")
+        status, lines, error = answers(pools[1], "where", "--prune", "--live", "--moved-from", pools[0], "--yes")
         check(lines[-1]["removed"] == moved, f"{moved} were copied: {status} {lines[-1]} {error}")
         with connected(proxy) as file:
             for key in keys:
@@ -133,24 +102,24 @@ COPIES = [["hash", "set", "h", "f", "v"], ["hash", "get", "h", "f"], ["table", "
 def check_copies(names, *options):
     """Each verb says that two of the names are one server."""
     for words in COPIES:
-        status, _, error = run("-s", ",".join(names), *options, *words)
+        status, _, error = answers(",".join(names), *options, *words)
         told = [name.removeprefix("unix:") for name in names if name.removeprefix("unix:") in error]
         check(status == 78 and len(told) == 2 and "are one server" in error, f"{names} {words}: {status} {error}")
 
 
 def in_two_copies():
     """Copies under two names of one server were one copy: three increments made 6, and a loss of it was the loss of all."""
-    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
-        path, other = start(stack, directory, ("m1", "m2"))
+    with Servers(2) as servers:
+        path, other = servers.paths
         os.symlink(path, path + "-again")
         twice = ["unix:" + path, "unix:" + path + "-again"]
         check_copies(twice, "--copies", "2")
-        with open(os.path.join(directory, "mcds.conf"), "w", encoding="utf-8") as file:
+        with open(os.path.join(servers.directory, "mcds.conf"), "w", encoding="utf-8") as file:
             file.write("copies = 2\n")
         check_copies(twice, "--config", file.name)
-        status, lines, error = run("-s", ",".join(twice), "--copies", "1", "hash", "set", "h", "f", "v")
+        status, lines, error = answers(",".join(twice), "--copies", "1", "hash", "set", "h", "f", "v")
         check(status == 0, f"one copy: {status} {error}")
-        done = run("-s", list_of((path, other)), "--copies", "2", "hash", "set", "g", "f", "v")
+        done = answers(servers.list, "--copies", "2", "hash", "set", "g", "f", "v")
         check(done[0] == 0, f"two servers: {done}")
 
 
@@ -159,11 +128,11 @@ def by_two_addresses():
     with ExitStack() as stack:
         port = free_port()
         # All addresses of this machine are in 127.0.0.0/8.
-        stack.callback(end, listening(port, "127.0.0.1,127.0.0.2"))
-        stack.callback(end, listening(port, "127.0.0.3"))
+        stack.callback(end, start_at("127.0.0.1,127.0.0.2", port))
+        stack.callback(end, start_at("127.0.0.3", port))
         for names in (["localhost", "127.0.0.1"], ["127.0.0.1", "127.0.0.2"]):
             check_copies([f"{name}:{port}" for name in names], "--copies", "2")
-        status, _, error = run("-s", f"127.0.0.1:{port},127.0.0.3:{port}", "--copies", "2", "counter", "incr", "c")
+        status, _, error = answers(f"127.0.0.1:{port},127.0.0.3:{port}", "--copies", "2", "counter", "incr", "c")
         check(status == 0, f"two processes: {status} {error}")
 
 
@@ -174,16 +143,15 @@ def twins_in_containers():
         addresses = [f"127.0.0.{number}" for number in (1, 2, 3)]
         user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
         command = ["unshare", *user, "--pid", "--fork", "--kill-child"]
-        started = [listening(port, address, *command) for address in addresses]
-        for process in started:
-            stack.callback(end, process)
+        for address in addresses:
+            stack.callback(end, start_at(address, port, within=command))
         names = ",".join(f"{address}:{port}" for address in addresses)
         lives = {(line["pid"], round(time.time() - line["uptime_s"])) for line in statistics(port, addresses)}
         check({pid for pid, _ in lives} == {"1"}, f"not as in containers: {lives}")
         for words in COPIES:
-            status, _, error = run("-s", names, "--copies", "3", *words)
+            status, _, error = answers(names, "--copies", "3", *words)
             check("are one server" not in error and status != 78, f"three servers {words}: {status} {error}")
-        status, lines, error = run("-s", names, "doctor", "--for", "1s", "--only", "same_server")
+        status, lines, error = answers(names, "doctor", "--for", "1s", "--only", "same_server")
         check(status == 0 and lines[-1]["problems"] == 0, f"doctor: {status} {lines} {error}")
 
 
@@ -200,16 +168,6 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def listening(port, addresses, *within):
-    user = ["-u", "root"] if os.geteuid() == 0 or within else []
-    process = subprocess.Popen([*within, "memcached", "-l", addresses, "-p", str(port), "-U", "0", "-t", "1", *user], stdin=subprocess.DEVNULL)
-    for address in addresses.split(","):
-        while socket.socket().connect_ex((address, port)) != 0:
-            assert process.poll() is None, f"memcached -l {addresses} does not start"
-            time.sleep(0.002)
-    return process
 
 
 if __name__ == "__main__":

@@ -13,27 +13,21 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-import real_servers
 from checks import FULL, check, finish
+from program import Workplace, environment, wait_for
+from real_servers import Servers
 
 RECIPES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recipes")
 
 
-class World:
+class World(Workplace):
     def __init__(self, directory):
-        self.directory = directory
-        self.paths = [os.path.join(directory, f"m{number}") for number in range(3)]
-        self.servers = [real_servers.start_memcached(path) for path in self.paths]
-        self.started = []
-        self.environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "XDG_"))}
-        self.environment.update(PATH=f"{os.path.dirname(mcds)}:{RECIPES}:{os.environ['PATH']}", HOME=directory,
-                                MCDS_SERVERS=",".join(f"unix:{path}" for path in self.paths))
+        self.servers = Servers(3).__enter__()
+        super().__init__(directory, environment(HOME=directory, MCDS_SERVERS=self.servers.list))
+        self.environment["PATH"] = f"{RECIPES}:{self.environment['PATH']}"
 
-    def start(self, *words, **options):
-        process = subprocess.Popen(words, cwd=self.directory, env={**self.environment, **options.pop("env", {})}, text=True,
-                                   start_new_session=True, **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, **options})
-        self.started.append(process)
-        return process
+    def start(self, *words, env=(), **options):
+        return super().start(*words, env={**self.environment, **dict(env)}, start_new_session=True, **{"stderr": None, **options})
 
     def run(self, *words, text="", status=0, **options):
         process = self.start(*words, stdin=subprocess.PIPE, **options)
@@ -42,37 +36,22 @@ class World:
         return output
 
     def read(self, name):
-        try:
-            with open(os.path.join(self.directory, name), encoding="utf-8") as file:
-                return file.read()
-        except FileNotFoundError:
-            return None
-
-    def wait_for(self, what, condition):
-        deadline = time.monotonic() + 60
-        while not condition():
-            if time.monotonic() > deadline:
-                return check(False, f"{what}: not within a minute")
-            time.sleep(0.02)
+        with contextlib.suppress(FileNotFoundError):
+            return super().read(name)
         return None
 
-    def close(self):
+    def end(self):
         for process in self.started:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            for stream in (process.stdin, process.stdout):
-                if stream:
-                    stream.close()
-        for server in self.servers:
-            server.kill()
-            server.wait()
+        super().end()
+        self.servers.__exit__()
 
 
 def leader(world):
     os.mkfifo(os.path.join(world.directory, "go"))
     first = world.start("leader", "sh", "-c", "echo first >>led; read x <go; echo $x >>led")
-    world.wait_for("the first leads", lambda: world.read("led") == "first\n")
+    wait_for(lambda: world.read("led") == "first\n", "the first leads")
     for _ in range(3):
         world.run("leader", "sh", "-c", "echo another >>led")
     check(world.read("led") == "first\n", f"two lead: {world.read('led')}")
@@ -158,19 +137,19 @@ def flags(world):
     os.mkdir(os.path.join(world.directory, "run"))
     world.run("mcds", "hash", "set", "flags", "beta", "on", "../evil", "x")
     world.start("flags", "run")
-    world.wait_for("a flag that was there", lambda: world.read("run/beta") == "on")
+    wait_for(lambda: world.read("run/beta") == "on", "a flag that was there")
     world.run("mcds", "hash", "set", "flags", "beta", "off", "dark", "a b")
-    world.wait_for("flags that changed", lambda: world.read("run/beta") == "off" and world.read("run/dark") == "a b")
+    wait_for(lambda: world.read("run/beta") == "off" and world.read("run/dark") == "a b", "flags that changed")
     world.run("mcds", "hash", "remove", "flags", "beta")
-    world.wait_for("a flag that was removed", lambda: world.read("run/beta") is None)
+    wait_for(lambda: world.read("run/beta") is None, "a flag that was removed")
     check(world.read("evil") is None, "a file outside of the directory")
     # What is no single line is not taken for other flags, and the file of one name is not that of another.
     world.run("mcds", "hash", "set", "flags", "gamma", "on", "x.new", "1", ".new", "2")
-    world.wait_for("a name that ends in .new", lambda: world.read("run/x.new") == "1" and world.read("run/gamma") == "on")
+    wait_for(lambda: world.read("run/x.new") == "1" and world.read("run/gamma") == "on", "a name that ends in .new")
     world.run("mcds", "hash", "set", "flags", "banner", "hello\ngamma\ndark\t", "dark\tgamma", "3", "x", "2")
-    world.wait_for("a name beside", lambda: world.read("run/x") == "2")
+    wait_for(lambda: world.read("run/x") == "2", "a name beside")
     world.run("mcds", "hash", "set", "flags", "last", "1")
-    world.wait_for("the next look", lambda: world.read("run/last") == "1")
+    wait_for(lambda: world.read("run/last") == "1", "the next look")
     found = {name: world.read(f"run/{name}") for name in os.listdir(os.path.join(world.directory, "run"))}
     check(found == {"dark": "a b", "gamma": "on", "x.new": "1", "x": "2", "last": "1"}, f"flags: {found}")
 
@@ -207,11 +186,10 @@ def main():
             try:
                 recipe(world)
             finally:
-                world.close()
+                world.end()
     finish()
 
 
 if __name__ == "__main__":
-    mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
     main()

@@ -7,17 +7,15 @@ Usage: refusals_test.py BUILD_DIR
 import json
 import os
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, listens, start_memcached
-from sockets import own_address
+from program import answers
+from real_servers import Servers, connected, end, start_twemproxy
+from stub import Stub
 
-mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 
 NO_LIST = "the server's keys cannot be listed: listing keys is switched off; start the server without -X, or give a file of keys instead"
 NO_WATCH = "the server's keys cannot be watched: watching is switched off; start the server without -W"
@@ -38,27 +36,21 @@ ANSWERED = [["item", "show", "app:1", "app:2"], ["servers", "--every", "100ms", 
 
 
 def run(pool, words):
-    done = subprocess.run([mcds, "-s", pool, "--as", "gomemcache" if words[:2] != ["ring", "move"] else "ketama", *words],
-                          capture_output=True, text=True, check=False)
-    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+    return answers(pool, "--as", "gomemcache" if words[:2] != ["ring", "move"] else "ketama", *words)
 
 
-def without_cas(directory, servers):
+def without_cas():
     """Three copies of an exact counter: what was refused is named, where it was reported as servers out of memory."""
-    paths = [os.path.join(directory, f"-C{number}") for number in range(3)]
-    servers += [start_memcached(path, "-C") for path in paths]
-    pool = ",".join("unix:" + path for path in paths)
-    for copies in ("1", "3"):
-        status, lines, errors = run(pool, ["counter", "incr", "n", "--exact", "--copies", copies])
-        check(status == 76 and not lines and "does not support cas" in errors, f"{copies} copies on -C: {status} {lines} {errors}")
+    with Servers(3, "-C") as servers:
+        for copies in ("1", "3"):
+            status, lines, errors = run(servers.list, ["counter", "incr", "n", "--exact", "--copies", copies])
+            check(status == 76 and not lines and "does not support cas" in errors, f"{copies} copies on -C: {status} {lines} {errors}")
 
 
-def a_full_server_keeps_the_older_value(directory, servers):
+def a_full_server_keeps_the_older_value(servers):
     """memcached's `set` removes it when there is no memory for the new one."""
-    paths = [os.path.join(directory, name) for name in ("full", "roomy")]
-    servers += [start_memcached(path, *flags) for path, flags in zip(paths, (["-M", "-m", "2"], []))]
-    full, roomy = ("unix:" + path for path in paths)
-    large, saved = os.path.join(directory, "large"), os.path.join(directory, "saved")
+    full, roomy = "unix:" + servers.start("-M", "-m", "2"), "unix:" + servers.start()
+    large, saved = os.path.join(servers.directory, "large"), os.path.join(servers.directory, "saved")
     with open(large, "w", encoding="ascii") as file:
         file.write("x" * 400_000)
     for pool, key, value in ((full, "k", "older"), (full, "small", "1"), (roomy, "k", "@" + large)):
@@ -77,9 +69,8 @@ def a_full_server_keeps_the_older_value(directory, servers):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        paths = {name: os.path.join(directory, name) for name in ("plain", "-X", "-W")}
-        servers = [start_memcached(path, *([name] if name.startswith("-") else [])) for name, path in paths.items()]
+    with Servers(0) as servers:
+        paths = {"plain": servers.start(), "-X": servers.start("-X"), "-W": servers.start("-W")}
         for path in paths.values():
             with connected(path) as file:
                 for number in range(20):
@@ -99,26 +90,18 @@ def main():
             for words in ANSWERED:
                 status, lines, errors = run(f"{addresses['plain']},{addresses[refuser]}", words)
                 check(status == 0 and len(lines) >= 2 and errors == "", f"{words} on {refuser}: {status} {lines} {errors}")
-        without_cas(directory, servers)
-        a_full_server_keeps_the_older_value(directory, servers)
-        for server in servers:
-            server.kill()
-            server.wait()
+        a_full_server_keeps_the_older_value(servers)
+    without_cas()
 
 
 def late_behind_a_proxy():
     """twemproxy gives up on a server that stands still, which carries the change out when it goes on: that is no refusal."""
     changes = [["visitors", "hit", "v"], ["hash", "set", "h", "f", "new"], ["item", "set", "i", "x"], ["item", "remove", "i"], ["lock", "acquire", "l"],
                ["eventlog", "put", "e", "two"], ["array", "add", "a", "w"], ["table", "remove", "t", "m"]]
-    with tempfile.TemporaryDirectory() as directory:
-        path, proxy, configuration = (os.path.join(directory, name) for name in ("m", "proxy", "proxy.yml"))
-        with open(configuration, "w", encoding="utf-8") as file:
-            file.write(f"alpha:\n  listen: {proxy} 0600\n  hash: fnv1a_64\n  distribution: ketama\n  timeout: 300\n  servers:\n  - {path}:1 m\n")
-        server = start_memcached(path)
-        process = subprocess.Popen(["nutcracker", "-c", configuration, "-a", own_address()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL)
-        while not listens(proxy) and process.poll() is None:
-            time.sleep(0.002)
+    with Servers() as servers:
+        server, = servers.processes
+        proxy = os.path.join(servers.directory, "proxy")
+        process = start_twemproxy(proxy, {"m": servers.paths[0]}, "hash: fnv1a_64", "timeout: 500")
         for words in (["visitors", "hit", "v"], ["hash", "set", "h", "f", "v"], ["eventlog", "put", "e", "one"], ["array", "add", "a", "v"],
                       ["table", "add", "t", "m"]):
             check(run("unix:" + proxy, words)[0] == 0, f"{words} through a proxy")
@@ -127,12 +110,43 @@ def late_behind_a_proxy():
             status, _, errors = run("unix:" + proxy, words)
             server.send_signal(signal.SIGCONT)
             check(status == 80 and '"code":"unknown_outcome"' in errors, f"{words} while the server stands still: {status} {errors}")
-        for one in (process, server):
-            one.kill()
-            one.wait()
+        end(process)
+
+
+def slow_to_say_that_it_is_busy():
+    """It is busy with another dump, and is asked again: it was taken for one without keys, and a move left them."""
+    dumps = []
+
+    def serve(connection):
+        with connection.makefile("rwb") as file:
+            for line in file:
+                word = line.strip()
+                if word.startswith(b"lru_crawler metadump"):
+                    dumps.append(word)
+                    if len(dumps) == 1:
+                        check(file.readline().strip() == b"version", "after a silence the end is asked for")
+                        file.write(b"BUSY currently processing crawler request\r\nVERSION 1.6.18\r\n")
+                    else:
+                        file.write(b"key=k exp=-1 la=1 cas=2 fetch=no cls=1 size=69\nEND\r\n")
+                elif word == b"mn":
+                    file.write(b"MN\r\n")
+                elif word == b"version":
+                    file.write(b"VERSION 1.6.18\r\n")
+                elif word == b"stats":
+                    file.write(b"STAT time 1\r\nEND\r\n")
+                else:
+                    check(False, f"unexpected: {line}")
+                file.flush()
+
+    with Stub(serve) as server:
+        status, lines, error = answers(f"127.0.0.1:{server.port}", "item", "list", "--timeout", "2s")
+        check(status == 0 and error == "", f"ends with {status}: {error}")
+        check([line["key"] for line in lines] == ["k"], f"its key is listed: {lines}")
+        check(len(dumps) == 2, f"it is asked twice: {dumps}")
 
 
 if __name__ == "__main__":
     main()
+    slow_to_say_that_it_is_busy()
     late_behind_a_proxy()
     finish()

@@ -3,18 +3,16 @@
 
 Usage: removing_test.py BUILD_DIR
 """
-import json
 import os
 import signal
-import subprocess
 import sys
 from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, items, Servers
+from program import answers
+from real_servers import Servers, ask, flush, items, store
 
-mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 ITEMS = 60
 
 
@@ -28,18 +26,13 @@ class Pools:
         self.journal = os.path.join(started.directory, "journal")
 
     def run(self, servers, *arguments, stdin=""):
-        done = subprocess.run([mcds, "-s", servers, "--as", "gomemcache", *arguments], capture_output=True, text=True,
-                              input=stdin, check=False)
-        return done.returncode, [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")], done.stderr
+        return answers(servers, "--as", "gomemcache", *arguments, input=stdin)
 
     def store(self, servers, value):
         """As an application does: each key on its server."""
         keys = "\n".join(f"app:{number}" for number in range(ITEMS))
         for line in self.run(servers, "where", "-", stdin=keys)[1]:
-            with connected(line["server"].removeprefix("unix:")) as file:
-                file.write(f"set {line['key']} 0 0 {len(value)}\r\n{value}\r\n".encode())
-                file.flush()
-                check(file.readline() == b"STORED\r\n", "not stored")
+            store(line["server"].removeprefix("unix:"), line["key"], value)
 
     def count(self, value):
         return sum(found.startswith(value.encode()) for _, found in items(self.paths).values())
@@ -78,11 +71,7 @@ def journal_of_a_former_life():
         pools = Pools(stack)
         pools.store(pools.old, "first")
         pools.move("--journal", pools.journal)
-        for path in pools.paths[:2]:
-            with connected(path) as file:
-                file.write(b"flush_all\r\n")
-                file.flush()
-                check(file.readline() == b"OK\r\n", "not flushed")
+        flush(*pools.paths[:2])
         pools.store(pools.new, "second")
         pools.store(pools.old, "newest")
         status, lines, error = pools.prune("--journal", pools.journal)
@@ -152,11 +141,10 @@ class Cell:
     def set(self, letters):
         """A letter is a value, a capital the same bytes with other flags, "-" nothing."""
         for path, letter in zip(self.places, letters):
-            with connected(path) as file:
-                file.write(f"delete {self.key}\r\n".encode() if letter == "-" else
-                           f"set {self.key} {int(letter.isupper())} 0 1\r\n{letter.lower()}\r\n".encode())
-                file.flush()
-                file.readline()
+            if letter == "-":
+                ask(path, f"delete {self.key}")
+            else:
+                store(path, self.key, letter.lower(), int(letter.isupper()))
 
     def read(self):
         found = items(self.pools.paths)

@@ -19,9 +19,9 @@ from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import FULL, check, failures, finish
-from real_servers import connected, Servers
+from program import MCDS
+from real_servers import Servers, connected, statistics
 
-mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 ITEMS = int(sys.argv[2]) if len(sys.argv) > 2 else 200000 if FULL else 4000
 KILLS = 10 if FULL else 4
 TTL_TOLERANCE_S = 2
@@ -42,7 +42,7 @@ class Pool:
         self.options = ["-s", ",".join(f"{name}=unix:{path}" for name, path in zip(names, self.paths)), "--as", profile, "--timeout", "10s"]
 
     def command(self, *words):
-        return [mcds, *self.options, *words]
+        return [MCDS, *self.options, *words]
 
     def run(self, *words, status=0, text=None):
         done = subprocess.run(self.command(*words), input=text, capture_output=True, text=True, check=False)
@@ -259,11 +259,8 @@ def change(old, new, journal, where):
     verdicts = new.lines("where", "--probe", "--live")[-1]["verdicts"]
     check(set(verdicts) == {"ok"}, f"{where}: after the prune: {verdicts}")
     for path in set(old.paths) - set(new.paths):
-        with connected(path) as file:
-            file.write(b"stats\r\n")
-            file.flush()
-            stats = dict(line.split()[1:3] for line in iter(file.readline, b"END\r\n"))
-            check(int(stats[b"curr_items"]) <= 1, f"{where}: {path} still has {stats[b'curr_items']} items")
+        there = statistics(path)["curr_items"]
+        check(int(there) <= 1, f"{where}: {path} still has {there} items")
     application.verify(where, places)
     structures.verify(where, new)
 

@@ -15,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
+from program import clean_environment
 from stub import Stub
 
 A, CNAME, AAAA, SRV = 1, 5, 28, 33
@@ -24,8 +25,7 @@ SOURCES = os.path.dirname(os.path.abspath(__file__))
 
 
 def run(*arguments, **environment):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
-    return subprocess.run([mcds, *arguments], env={**clean, **environment}, capture_output=True, text=True, timeout=60, check=False,
+    return subprocess.run([mcds, *arguments], env=clean_environment(**environment), capture_output=True, text=True, timeout=60, check=False,
                           stdin=subprocess.DEVNULL)
 
 
@@ -40,41 +40,20 @@ def fails(what, done, status, *words):
     check(all(word in done.stderr for word in words), f"{what}: said {done.stderr!r}")
 
 
-class Endpoint:
+class Endpoint(Stub):
     """Answers every connection with `pieces`, one by one, after a request came; then closes, or waits if told so."""
 
     def __init__(self, *pieces, silent=False):
-        self.pieces = pieces
-        self.silent = silent
-        self.asked = []
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self.socket.getsockname()[1]
-        self.thread = threading.Thread(target=self.serve, daemon=True)
-        self.thread.start()
+        self.pieces, self.silent, self.asked = pieces, silent, []
+        super().__init__(self.talk)
 
-    def serve(self):
-        while True:
-            try:
-                connection, _ = self.socket.accept()
-            except OSError:
-                return
-            with connection:
-                self.asked.append(connection.recv(1000))
-                try:
-                    for piece in self.pieces:
-                        connection.sendall(piece)
-                        time.sleep(0.01)
-                    while self.silent and connection.recv(1000):
-                        pass
-                except OSError:
-                    continue
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.close()
+    def talk(self, connection):
+        self.asked.append(connection.recv(1000))
+        for piece in self.pieces:
+            connection.sendall(piece)
+            time.sleep(0.01)
+        while self.silent and connection.recv(1000):
+            pass
 
 
 def config(text):

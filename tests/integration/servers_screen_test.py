@@ -4,6 +4,7 @@
 Usage: servers_screen_test.py BUILD_DIR
 """
 import fcntl
+import json
 import os
 import pathlib
 import pty
@@ -13,18 +14,17 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, start_memcached
+from program import MCDS, clean_environment, run
+from real_servers import Servers, connected, end
 
-mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 WIDTHS = (60, 80, 100, 132, 200)
 HOME = b"\x1b[H"
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 # A session's leader, as a shell: a program in the foreground whose leader lives can be stopped.
@@ -45,14 +45,14 @@ class Terminal:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         self.before = termios.tcgetattr(slave)
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_", "NO_COLOR"))}
-        environment["TERM"] = "xterm"
+        environment = clean_environment(TERM="xterm")
+        environment.pop("NO_COLOR", None)
 
         def session():
             os.setsid()
             fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
         self.slave = slave
-        self.process = subprocess.Popen([*leader, mcds, *command], stdin=slave, stdout=slave, stderr=slave, env=environment, preexec_fn=session)
+        self.process = subprocess.Popen([*leader, MCDS, *command], stdin=slave, stdout=slave, stderr=slave, env=environment, preexec_fn=session)
         self.seen = b""
 
     def frames(self):
@@ -111,9 +111,9 @@ def screen_at(width, servers, names, load, *words):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        paths = [os.path.join(directory, f"m{number}.sock") for number in range(1, 4)]
-        processes = [start_memcached(path, *flags) for path, flags in zip(paths, ((), (), ("-I", "2m")))]
+    with Servers(2) as started:
+        started.start("-I", "2m")
+        paths, processes = started.paths, started.processes
         servers = ",".join(f"m{number}=unix:{path}" for number, path in enumerate(paths, 1))
         with connected(paths[0]) as file:
             def load():
@@ -135,8 +135,7 @@ def main():
                   "no hot keys:\n" + "\n".join(frame))
             check(any("drift m3" in line for line in frame), "nothing is found:\n" + "\n".join(frame))
             # A server that dies is said to be down, with its reason, on the same screen.
-            processes[2].kill()
-            processes[2].wait()
+            end(processes[2])
             frame = screen_at_dead(servers, load)
             check(any(line.startswith("m3") and "down: " in line for line in frame), "dead:\n" + "\n".join(frame))
             keys_change_it(servers, load)
@@ -146,12 +145,8 @@ def main():
             for number in (signal.SIGTSTP, signal.SIGSTOP):
                 is_stopped_by(number, servers)
             # A pipe has lines, as before.
-            done = subprocess.run([mcds, "-s", servers, "servers", "--every", "100ms", "-n", "1", "--hot", "--find"], capture_output=True, text=True,
-                                  check=False, timeout=PATIENCE_S)
+            done = run(servers, "servers", "--every", "100ms", "-n", "1", "--hot", "--find")
             check(done.stdout.startswith('{"server":') and '"finding":"down"' in done.stdout and "\x1b" not in done.stdout, f"a pipe: {done}")
-        for process in processes[:2]:
-            process.kill()
-            process.wait()
 
 
 def screen_at_dead(servers, load):
@@ -256,6 +251,54 @@ def is_stopped_by(number, servers):
     check(status == 2 and restored, f"{number!r}: q means nothing: {status}, {restored}")
 
 
+def until(lines, what, wanted, load=lambda: None):
+    """The first line that is wanted, under a load."""
+    for _ in range(200):
+        load()
+        line = json.loads(lines.readline())
+        if wanted(line):
+            return line
+    check(False, f"never: {what}")
+    return {}
+
+
+def lines_follow_the_servers():
+    """Without a terminal: one that is restarted, one that dies, and the end when it is told to."""
+    with Servers(2) as servers:
+        first = servers.list.split(",")[0]
+        command = [MCDS, "-s", servers.list, "servers", "--every", "100ms"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with connected(servers.paths[0]) as file:
+            def load():
+                file.write(b"set k 0 0 1\r\n1\r\nget k\r\nget nope\r\n")
+                file.flush()
+                for _ in range(5):
+                    file.readline()
+
+            line = until(process.stdout, "rates", lambda line: line["server"] == first and line.get("gets_per_s", 0) > 0, load)
+            check(0 < line.get("hit_ratio", -1) < 1 and line["sets_per_s"] > 0 and line["items"] == 1, f"rates: {line}")
+        end(servers.processes[0])
+        line = until(process.stdout, "it is down", lambda line: line["server"] == first and not line["up"])
+        check("error" in line and "gets_per_s" not in line, f"down: {line}")
+        line = until(process.stdout, "the pool", lambda line: line["server"] == "*" and line["servers_up"] == 1)
+        check(line["servers"] == 2 and line["up"], f"the pool: {line}")
+        servers.restart(0)
+        line = until(process.stdout, "it is back", lambda line: line["server"] == first and line.get("items") == 0)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate()
+        check(process.returncode == 0 and err == "", f"ends with {process.returncode}: {err}")
+        check(out == "" or out.endswith("\n"), f"whole lines: {out[-200:]}")
+        # No server: the code of the last look.
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        until(process.stdout, "it began", lambda line: line["server"] == "*")
+        end(*servers.processes)
+        until(process.stdout, "all are down", lambda line: line["server"] == "*" and line["servers_up"] == 0)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+        check(process.returncode == 69, f"all are down: ends with {process.returncode}")
+
+
 if __name__ == "__main__":
+    lines_follow_the_servers()
     main()
     finish()

@@ -14,10 +14,10 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import FULL, check, finish
+from program import MCDS, environment
 from real_servers import Servers
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-HANGS_S = 30
+HANGS_S = 120
 AT_ONCE = 6
 ALL = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 # A sandbox takes a third of a second of the processor: the other signals are for full runs.
@@ -54,10 +54,9 @@ def start(words, server, numbers=(), how="ignored", **more):
         if how == "blocked":
             signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
 
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
     return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             preexec_fn=prepare, restore_signals=False, start_new_session=True, cwd=directory_of(server),
-                            env={**environment, "MCDS_SERVERS": server, "HOME": "/nowhere", **more})
+                            env=environment(MCDS_SERVERS=server, HOME="/nowhere", **more))
 
 
 def end_of(process):

@@ -7,15 +7,13 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import start_memcached
+import program
+from real_servers import Servers
 
-DEADLINE_S = 120
 REFUSED = 76
-mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 
 
 def largest_chunk(kib):
@@ -25,20 +23,9 @@ def largest_chunk(kib):
     return f"slab_chunk_max={kib}" if refused else option
 
 
-class Servers:
-    def __init__(self, directory, kib):
-        paths = [os.path.join(directory, name) for name in "abc"]
-        self.processes = [start_memcached(path, "-I", f"{kib}k", "-o", largest_chunk(kib)) for path in paths]
-        self.names = ",".join(f"unix:{path}" for path in paths)
-
-    def end(self):
-        for process in self.processes:
-            process.kill()
-            process.wait()
-
+class Pool(Servers):
     def run(self, copies, *arguments, given=None):
-        done = subprocess.run([mcds, "-s", self.names, "--copies", str(copies), *arguments], input=given, capture_output=True, text=True,
-                              timeout=DEADLINE_S, check=False)
+        done = program.run(self.list, "--copies", str(copies), *arguments, input=given)
         return done.returncode, done.stdout, done.stderr.strip()
 
     def done(self, copies, *arguments, given=None):
@@ -96,15 +83,11 @@ def eventlog(servers, full):
 
 def main():
     for kib, numbers in ((8, (1, 2, 3)), (64, (2,))):
-        with tempfile.TemporaryDirectory() as directory:
-            servers = Servers(directory, kib)
-            try:
-                array(servers)
-                elements(servers, "table", "add", "", numbers)
-                elements(servers, "hash", "set", "\tvalue", numbers)
-                eventlog(servers, full=kib == 8)
-            finally:
-                servers.end()
+        with Pool(3, "-I", f"{kib}k", "-o", largest_chunk(kib)) as servers:
+            array(servers)
+            elements(servers, "table", "add", "", numbers)
+            elements(servers, "hash", "set", "\tvalue", numbers)
+            eventlog(servers, full=kib == 8)
     finish()
 
 

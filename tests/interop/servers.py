@@ -1,12 +1,11 @@
 """Real memcached servers on loopback: on ports the kernel chooses, on the default port, on unix sockets."""
 import os
 import socket
-import subprocess
 import sys
-import time
 from dataclasses import dataclass
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from real_servers import end, start_at, start_memcached, start_on_port
 from sockets import own_address
 
 DEADLINE_S = 20
@@ -68,22 +67,6 @@ class Asker:
             raise RuntimeError(f"set {key!r}: {answer!r}")
 
 
-def wait_until(ready, process, what):
-    deadline = time.monotonic() + DEADLINE_S
-    while not ready():
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"{what} does not start")
-        time.sleep(0.002)
-
-
-def accepts(server):
-    try:
-        server.connect().close()
-    except OSError:
-        return False
-    return True
-
-
 class Memcacheds:
     """Starts servers, all of them ended by close()."""
 
@@ -96,41 +79,26 @@ class Memcacheds:
         return self
 
     def __exit__(self, *_):
-        for process in self.processes:
-            process.kill()
-            process.wait()
-
-    def spawn(self, *arguments, **environment):
-        user = ["-u", "root"] if os.geteuid() == 0 else []
-        self.processes.append(subprocess.Popen(["memcached", "-m", "64", "-t", "1", "-U", "0", *user, *arguments],
-                                               env={**os.environ, **environment}, stdin=subprocess.DEVNULL))
-        return self.processes[-1]
+        end(*self.processes)
 
     def on_kernel_port(self):
-        port_file = os.path.join(self.directory, f"port{len(self.processes)}")
-        process = self.spawn("-l", "127.0.0.1", "-p", "-1", MEMCACHED_PORT_FILENAME=port_file)
-        wait_until(lambda: os.path.exists(port_file), process, "memcached")
-        with open(port_file, encoding="ascii") as file:
-            port = int(file.read().split("TCP INET: ")[1].split()[0])
+        process, port = start_on_port("-m", "64")
+        self.processes.append(process)
         server = Server("127.0.0.1", port)
         self.process_of[server] = process
         return server
 
     def kill(self, server):
         """Nobody listens there any more."""
-        process = self.process_of[server]
-        process.kill()
-        process.wait()
+        end(self.process_of[server])
 
     def on_default_port(self):
         """On 11211 of a loopback address of its own: clients leave the default port out of a server's name, or do not."""
         server = Server(own_address(len(self.processes)), 11211)
-        process = self.spawn("-l", server.host, "-p", str(server.port))
-        wait_until(lambda: accepts(server), process, "memcached")
+        self.processes.append(start_at(server.host, server.port, "-m", "64"))
         return server
 
     def on_socket(self):
         server = Server(path=os.path.join(self.directory, f"m{len(self.processes)}.sock"))
-        process = self.spawn("-s", server.path)
-        wait_until(lambda: accepts(server), process, "memcached")
+        self.processes.append(start_memcached(server.path, "-m", "64"))
         return server

@@ -10,19 +10,19 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", part) for part in ("support", "conformance", "dialects")]
 from checks import check, finish  # noqa: E402
 from engines import refused_by  # noqa: E402
-from real_servers import listens, start_memcached  # noqa: E402
+from program import MCDS, clean_environment  # noqa: E402
+from real_servers import listens, running, start_memcached  # noqa: E402
 from sockets import own_address  # noqa: E402
+from stub import Stub  # noqa: E402
 from suite import Suite  # noqa: E402
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))} | {"HOME": "/nonexistent"}
+CLEAN = clean_environment(HOME="/nonexistent")
 BINARY = ["--protocol", "binary", "--connect-timeout", "5s"]
 PASSWORD = "of-the-app"
 
@@ -63,48 +63,31 @@ def words_of_the_table(server):
 
 def without_cas(directory):
     path = os.path.join(directory, "without-cas")
-    process = start_memcached(path, "-B", "binary", "-C")
-    try:
+    with running(path, "-B", "binary", "-C"):
         answers("a lock on -C", run(f"unix:{path}", "lock", "run", "l", "--", "true"), 76, "does not support cas")
         answers("a counter on -C", run(f"unix:{path}", "counter", "incr", "c"), 0)
-    finally:
-        process.kill()
-        process.wait()
 
 
 def without_memory(directory):
     path = os.path.join(directory, "without-memory")
-    process = start_memcached(path, "-B", "binary", "-M", "-m", "8")
-    try:
+    with running(path, "-B", "binary", "-M", "-m", "8"):
         for number in range(200):
             done = run(f"unix:{path}", "item", "set", f"k{number}", "-", given="x" * 60_000)
             if done.returncode != 0:
                 break
         answers("out of memory", done, 76, "out of memory")
-    finally:
-        process.kill()
-        process.wait()
 
 
-class Counting:
+class Counting(Stub):
     """A server of the binary protocol that answers the two questions of a connection, and to the rest as told. Counts what came."""
 
     def __init__(self, rest):
         self.rest, self.seen = rest, []
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self.socket.getsockname()[1]}"
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__(self.talk)
+        self.address = f"127.0.0.1:{self.port}"
 
-    def accept(self):
-        while True:
-            try:
-                connection, _ = self.socket.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
-
-    def serve(self, connection):
-        with connection, connection.makefile("rb") as requests:
+    def talk(self, connection):
+        with connection.makefile("rb") as requests:
             while len(header := requests.read(24)) == 24:
                 _, opcode, key_size, extras, _, _, size, opaque, _ = struct.unpack(">BBHBBHIIQ", header)
                 body = requests.read(size)
@@ -116,12 +99,6 @@ class Counting:
                     if status is None:
                         return
                 connection.sendall(struct.pack(">BBHBBHIIQ", 0x81, opcode, 0, 0, 0, status, len(value), opaque, 0) + value)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.close()
 
 
 def sent_once():

@@ -4,14 +4,13 @@ import resource
 import select
 import socket
 import subprocess
-import sys
 import tempfile
 import zlib
 
 from checks import check
+from program import MCDS, clean_environment
 from real_servers import dumped, start_memcached
 
-MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 # The sanitizers' own time and memory say nothing of the program's.
 SANITIZED = b"__asan_init" in open(MCDS, "rb").read()
 DOCUMENTED = {0, 1, 2, 64, 65, 66, 69, 70, 71, 73, 74, 75, 76, 78, 79, 80, 124, 126, 127}
@@ -72,9 +71,7 @@ def sealed(body):
 
 
 def plain_environment(**more):
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
-    environment.update(LC_ALL="C.UTF-8", **more)
-    return environment
+    return clean_environment(LC_ALL="C.UTF-8", **more)
 
 
 class Server:
@@ -94,6 +91,14 @@ class Server:
         self.connection.close()
         self.process.kill()
         self.process.wait()
+
+    @classmethod
+    def several(cls, count, directory, stack):
+        """Each in a folder of its own."""
+        folders = [os.path.join(directory, str(number)) for number in range(count)]
+        for folder in folders:
+            os.mkdir(folder)
+        return [stack.enter_context(cls(folder)) for folder in folders]
 
     def command(self, words, value, flags=0, times=1):
         """`set KEY` or `append KEY`, and the value so many times."""

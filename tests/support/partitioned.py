@@ -7,11 +7,12 @@ import time
 
 from history import Op
 from proxy import Proxy
-from real_servers import connected, start_memcached
+from program import clean_environment
+from real_servers import end, flush, start_memcached
 
 PATIENCE = 60  # seconds after which a command hangs
 GROUPS = 12  # of clients with sockets of their own
-USUAL, LONG = "1s", "20s"  # timeouts of a client whose requests arrive or are refused, and of one that is halted
+USUAL, LONG = "5s", "20s"  # timeouts of a client whose requests arrive or are refused, and of one that is halted
 
 
 class World:
@@ -31,15 +32,12 @@ class World:
 
     def __exit__(self, *_):
         self.proxy.close()
-        for process in self.processes:
-            process.kill()
-            process.wait()
+        end(*self.processes)
         self.folder.cleanup()
 
     def begin(self, group, words, timeout=USUAL, copies=None, given=""):
         """A command that runs, with `given` as its standard input; end() waits for it."""
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
-        environment.update(HOME=self.folder.name, MCDS_PLANTED=os.environ.get("MCDS_PLANTED", ""), MCDS_SERVERS=",".join(
+        environment = clean_environment(HOME=self.folder.name, MCDS_PLANTED=os.environ.get("MCDS_PLANTED", ""), MCDS_SERVERS=",".join(
             f"m{i}=unix:{link.path}" for i, link in enumerate(self.links[group])))
         op = Op(group, words, None, time.monotonic())
         with tempfile.TemporaryFile("w+", encoding="utf-8") as stdin:
@@ -88,11 +86,7 @@ class World:
                 self.proxy.set_mode(link, "refuse")
 
     def flush(self):
-        for path in self.paths:
-            with connected(path) as file:
-                file.write(b"flush_all\r\n")
-                file.flush()
-                file.readline()
+        flush(*self.paths)
 
     def reach_all(self, group):
         for link in self.links[group]:
@@ -100,6 +94,5 @@ class World:
 
     def restart(self, server):
         """It comes back empty."""
-        self.processes[server].kill()
-        self.processes[server].wait()
+        end(self.processes[server])
         self.processes[server] = start_memcached(self.paths[server], "-m", "64")

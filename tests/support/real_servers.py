@@ -1,22 +1,75 @@
 """Real memcached servers for test scripts."""
 import contextlib
 import os
+import re
 import socket
 import subprocess
 import tempfile
 import time
 
+from sockets import own_address
 
-def start_memcached(path, *flags):
+
+def start_memcached(path, *flags, program="memcached"):
     """On a unix socket; returns its process once it answers there. What a dead one left at `path` is taken away."""
     if os.path.exists(path):
         os.unlink(path)
     user = ["-u", "root"] if os.geteuid() == 0 else []
-    process = subprocess.Popen(["memcached", "-s", path, "-t", "1", *user, *flags], stdin=subprocess.DEVNULL)
+    process = subprocess.Popen([program, "-s", path, "-t", "1", *user, *flags], stdin=subprocess.DEVNULL)
     while not listens(path):
-        assert process.poll() is None, f"memcached {flags} does not start"
+        assert process.poll() is None, f"{program} {flags} does not start"
         time.sleep(0.002)
     return process
+
+
+def start_at(addresses, port, *flags, within=()):
+    """At this port of one or more addresses, run by the command `within`; returns its process once it listens at all of them."""
+    user = ["-u", "root"] if os.geteuid() == 0 or within else []
+    process = subprocess.Popen([*within, "memcached", "-l", addresses, "-p", str(port), "-U", "0", "-t", "1", *user, *flags], stdin=subprocess.DEVNULL)
+    for address in addresses.split(","):
+        while socket.socket().connect_ex((address, port)) != 0:
+            assert process.poll() is None, f"memcached -l {addresses} does not start"
+            time.sleep(0.002)
+    return process
+
+
+def start_on_port(*flags, **environment):
+    """On a port of 127.0.0.1 that the kernel chooses; returns the process and the port."""
+    user = ["-u", "root"] if os.geteuid() == 0 else []
+    with tempfile.NamedTemporaryFile("r", encoding="ascii") as told:
+        process = subprocess.Popen(["memcached", "-l", "127.0.0.1", "-p", "-1", "-U", "0", "-t", "1", *user, *flags], stdin=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, env={**os.environ, **environment, "MEMCACHED_PORT_FILENAME": told.name})
+        while not (found := re.search(r"INET: (\d+)\n", text_of(told.name))):
+            assert process.poll() is None, f"memcached {flags} does not start"
+            time.sleep(0.002)
+        return process, int(found[1])
+
+
+def text_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def start_twemproxy(path, servers, *settings):
+    """nutcracker on a unix socket before servers by their names; returns its process once it answers there."""
+    configuration = path + ".yml"
+    with open(configuration, "w", encoding="utf-8") as file:
+        file.write("\n  ".join(["alpha:", f"listen: {path} 0600", "distribution: ketama", *settings, "servers:",
+                                *(f"- {server}:1 {name}" for name, server in servers.items())]) + "\n")
+    # Its statistics need a port, for which there is no switch to turn them off.
+    process = subprocess.Popen(["nutcracker", "-c", configuration, "-a", own_address()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    while not listens(path):
+        assert process.poll() is None, "nutcracker does not start"
+        time.sleep(0.002)
+    return process
+
+
+def end(*processes):
+    """Also those that were stopped, or have ended."""
+    for process in processes:
+        process.kill()
+        process.wait()
 
 
 class Servers:
@@ -41,10 +94,19 @@ class Servers:
         return self
 
     def __exit__(self, *_):
-        for process in self.processes:
-            process.kill()
-            process.wait()
+        end(*self.processes)
         self._folder.cleanup()
+
+    def start(self, *flags):
+        """One more; returns its path."""
+        self.paths.append(os.path.join(self.directory, f"more{len(self.paths)}"))
+        self.processes.append(start_memcached(self.paths[-1], *flags))
+        return self.paths[-1]
+
+    def restart(self, number):
+        """It comes back empty."""
+        end(self.processes[number])
+        self.processes[number] = start_memcached(self.paths[number], *self.flags)
 
 
 @contextlib.contextmanager
@@ -54,8 +116,7 @@ def running(path, *flags):
     try:
         yield process
     finally:
-        process.kill()
-        process.wait()
+        end(process)
 
 
 def listens(path):
@@ -73,6 +134,37 @@ def connected(path):
             yield file
 
 
+def ask(path, line):
+    """The first line of the answer to one line, or to a store with its value."""
+    with connected(path) as file:
+        file.write((line if isinstance(line, bytes) else line.encode()) + b"\r\n")
+        file.flush()
+        return file.readline().rstrip()
+
+
+def item(path, key):
+    """Its value, or None."""
+    with connected(path) as file:
+        found = _got(file, key.encode())
+        return found and found[1][:-2]
+
+
+def store(path, key, value, flags=0):
+    assert ask(path, f"set {key} {flags} 0 {len(value)}\r\n{value}") == b"STORED", f"{key} is not stored"
+
+
+def flush(*paths):
+    for path in paths:
+        assert ask(path, "flush_all") == b"OK"
+
+
+def statistics(path, what=""):
+    with connected(path) as file:
+        file.write(f"stats {what}".strip().encode() + b"\r\n")
+        file.flush()
+        return dict(line.decode().rstrip().split(" ", 2)[1:] for line in iter(file.readline, b"END\r\n"))
+
+
 def items(paths):
     """(number, key) to (flags, value) of every item."""
     found = {}
@@ -82,6 +174,11 @@ def items(paths):
                 if (item := _got(file, key)) is not None:
                     found[number, key] = item
     return found
+
+
+def keys(path):
+    with connected(path) as file:
+        return {key.decode() for key in dumped(file)}
 
 
 def dumped(file, by="all"):

@@ -1,4 +1,5 @@
 """A server that says what a test wants it to say."""
+import contextlib
 import socket
 import threading
 
@@ -42,3 +43,18 @@ class Stub:
 
     def __exit__(self, *_):
         self.close()
+
+
+def pass_on(one, other, there=lambda data: data, back=lambda data: data):
+    """All that either says, changed on its way, until one of them has ended."""
+    def go(source, target, change):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(change(data))
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+    other_way = threading.Thread(target=go, args=(other, one, back), daemon=True)
+    other_way.start()
+    go(one, other, there)
+    other_way.join(5)

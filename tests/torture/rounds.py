@@ -14,7 +14,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from history import Op
 from proxy import Proxy
-from real_servers import connected, start_memcached
+from program import clean_environment
+from real_servers import connected, end, start_memcached
 from structure import SKEW
 from structures import KINDS, Lock
 
@@ -42,8 +43,7 @@ class Server:
         os.kill(self.process.pid, signal.SIGCONT)
 
     def kill(self):
-        self.process.kill()
-        self.process.wait()
+        end(self.process)
 
     def start(self):
         self.process = start_memcached(self.path, *self.flags)
@@ -192,8 +192,7 @@ class Round:
                 time.sleep(dice.uniform(0, 0.1))
 
     def execute(self, worker, words, tag, group, kill, skew, timeout=f"{int(TIMEOUT * 1000)}ms"):
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
-        environment.update(LC_ALL="C.UTF-8", HOME=self.directory, MCDS_SERVERS=",".join(
+        environment = clean_environment(LC_ALL="C.UTF-8", HOME=self.directory, MCDS_SERVERS=",".join(
             f"m{i}=unix:{link.path}" for i, link in enumerate(self.links[group])))
         if self.planted:
             environment["MCDS_PLANTED"] = self.planted
