@@ -11,8 +11,6 @@ namespace mcds {
 
 namespace {
 
-using exhaustive::in_copies;
-
 enum class Told { nothing, yes, refused, unknown };
 enum class Looks { twice, once };
 
@@ -63,10 +61,10 @@ std::string prefix(const std::string& structure, std::size_t copies) {
 }
 
 Scenario creators(std::string structure, std::array<std::size_t, 2> numbers, Looks looks = Looks::twice) {
-  return [=](Exploration& run) {
+  return [=](Trial& run) {
     auto reported = std::make_shared<std::array<Told, 2>>();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      run.client([=](Context& honest, ExploredClient& client) {
+      run.client([=](Context& honest, Actor& client) {
         LooksOnce once(honest.cluster, prefix(structure, numbers[1 - i]));
         Cluster& cluster = looks == Looks::once ? static_cast<Cluster&>(once) : honest.cluster;
         const Context context{cluster, honest.clock, honest.random, honest.key_prefix, numbers[i]};

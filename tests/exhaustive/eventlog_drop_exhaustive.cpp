@@ -1,14 +1,11 @@
 // Drops an event log while clients put and read, and may die at every step: no event put after the drop
 // begins to remove is lost, earlier events are gone when it answers, and a second drop leaves nothing.
 #include <functional>
-#include <map>
 #include <set>
 
-#include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
-#include "tests/support/cluster_doubles.hpp"
-#include "tests/support/collecting_sink.hpp"
-#include "tests/support/event_log.hpp"
+#include "tests/models/eventlog_model.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds::eventlog_drop_exhaustive {
 
@@ -16,13 +13,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t never = exhaustive::never;
-const RingShape shape{10, 2};
-
-struct Put {
-  std::size_t begun = never;
-  std::size_t ended = never;  // never: may have been put
-};
+using eventlog_model::Put;
+using models::never;
+const eventlog_model::Setting setting;
+const RingShape& shape = setting.shape;
 
 struct Drop {
   std::size_t begun = never;
@@ -30,15 +24,8 @@ struct Drop {
   bool done = false;
 };
 
-struct Read {
-  std::size_t begun;
-  std::vector<std::string> texts;
-};
-
-struct History {
-  std::map<std::string, Put> puts;
+struct History : eventlog_model::History {
   std::vector<Drop> drops;
-  std::vector<Read> reads;
   bool conf_fails = false;  // its server could not be reached or refused; a put still ends
 };
 
@@ -48,7 +35,7 @@ enum class Mistake { none, conf_first, without_comparing };
 class Watched final : public Decorator {
  public:
   using Cluster::execute;
-  Watched(Cluster& inner, ExploredClient& client, Drop& drop, Mistake mistake)
+  Watched(Cluster& inner, Actor& client, Drop& drop, Mistake mistake)
       : Decorator(inner), client_(client), drop_(drop), mistake_(mistake) {}
   std::vector<Reply> execute(std::span<const Request> batch) override {
     std::vector<Request> requests(batch.begin(), batch.end());
@@ -61,7 +48,7 @@ class Watched final : public Decorator {
   }
 
  private:
-  ExploredClient& client_;
+  Actor& client_;
   Drop& drop_;
   Mistake mistake_;
 };
@@ -90,42 +77,20 @@ struct OnExit {
   ~OnExit() { act(); }
 };
 
-// Runs one client's operations, as letters: p puts an event, b puts an event that fills more than half an
-// item, f fetches, x drops.
+// Runs one client's operations: those of the model, and x, which drops.
 class Party {
  public:
-  Party(Context context, ExploredClient& client, History& history, Mistake mistake)
-      : context_(std::move(context)),
+  Party(const Context& context, Actor& client, History& history, Mistake mistake)
+      : context_(context),
         client_(client),
         history_(history),
         mistake_(mistake),
-        got_reply_(context_.cluster, history),
-        log_({got_reply_, context_.clock, context_.random, context_.key_prefix}, "x", shape) {}
+        got_reply_(context.cluster, history),
+        others_({got_reply_, context.clock, context.random, context.key_prefix}, client, history, setting) {}
 
-  void act(char letter) {
-    if (letter == 'x') return drop();
-    if (letter == 'f') return fetch();
-    const std::string text = std::to_string(client_.index()) + '.' + std::to_string(next_++) +
-                             std::string(letter == 'b' ? 200 : 0, '.');
-    Put& put = history_.puts[text];
-    const bool done = client_.operation("put", [&] {
-      log_.put(text, EventData::text);
-      return text.substr(0, 3);
-    });
-    put.begun = client_.begun();
-    if (done) put.ended = client_.ended();
-  }
+  void act(char letter) { letter == 'x' ? drop() : others_.act(letter); }
 
  private:
-  void fetch() {
-    CollectingSink sink;
-    const bool done = client_.operation("fetch", [&] {
-      log_.fetch({}, sink);
-      return std::to_string(sink.events.size()) + " events";
-    });
-    if (done) history_.reads.push_back({client_.begun(), sink.texts()});
-  }
-
   void drop() {
     const std::size_t number = history_.drops.size();
     history_.drops.emplace_back();
@@ -134,7 +99,8 @@ class Party {
     const Context context{watched, context_.clock, context_.random, context_.key_prefix};
     const OnExit noting{[&] { history_.drops[number] = *drop; }};
     const bool done = client_.operation("drop", [&] {
-      if (mistake_ == Mistake::conf_first) context.cluster.execute(Request::remove(log_.keys().conf()));
+      if (mistake_ == Mistake::conf_first)
+        context.cluster.execute(Request::remove(LogRing(context, "x", shape).keys.conf()));
       return drop_log(context, "x", shape) ? "dropped" : "nothing";
     });
     drop->begun = client_.begun();
@@ -142,12 +108,11 @@ class Party {
   }
 
   Context context_;
-  ExploredClient& client_;
+  Actor& client_;
   History& history_;
   Mistake mistake_;
   Heard got_reply_;
-  EventLog log_;
-  int next_ = 0;
+  eventlog_model::Party others_;
 };
 
 // Returns true if some drop may have removed the event.
@@ -158,7 +123,7 @@ bool may_be_dropped(const History& history, const Put& put) {
 
 // Checks the history. A delayed request may restore removed events.
 std::optional<std::string> violation(const History& history, bool faultless) {
-  for (const Read& read : history.reads) {
+  for (const auto& read : history.reads) {
     const std::set<std::string> found(read.texts.begin(), read.texts.end());
     if (found.size() != read.texts.size()) return "an event comes twice in one read";
     for (const auto& [text, put] : history.puts) {
@@ -180,31 +145,20 @@ bool is_named(const Context& observer) {
   return std::ranges::find(shapes, shape) != shapes.end();
 }
 
-bool is_left(Exploration& run) {
-  for (std::size_t server = 0; server < run.servers().size(); ++server) {
-    std::vector<std::string> keys;
-    for (const auto& [key, item] : run.servers().server(server).items()) keys.push_back(key);
-    for (const std::string& key : keys) {
-      if (run.servers().server(server).peek(key)) return true;
-    }
-  }
-  return false;
-}
-
 // Returns clients of a log with `before` events, each in a chunk of its own except the last two.
 Scenario parties(std::vector<std::string> incarnations, int before, bool faultless,
                  Mistake mistake = Mistake::none) {
-  return [=](Exploration& run) {
+  return [=](Trial& run) {
     auto history = std::make_shared<History>();
     for (int i = 0; i < before; ++i) {
       const std::string text = "old" + std::to_string(i);
       const WallTime now = run.observer().clock.wall();
       EventLog(run.observer(), "x", shape)
           .put(text, EventData::text, now - std::chrono::seconds(10 * std::max(before - 2 - i, 0)));
-      history->puts[text] = {0, 0};
+      history->puts[text] = {now, 0, 0};
     }
     for (const std::string& incarnation : incarnations) {
-      run.client([&incarnation, history, mistake](Context& context, ExploredClient& client) {
+      run.client([&incarnation, history, mistake](Context& context, Actor& client) {
         Party party(context, client, *history, mistake);
         for (const char letter : incarnation) party.act(letter);
       });
@@ -213,7 +167,7 @@ Scenario parties(std::vector<std::string> incarnations, int before, bool faultle
       CollectingSink sink;
       EventLog log(observer, "x", shape);
       log.fetch({}, sink);
-      history->reads.push_back({never, sink.texts()});
+      history->reads.push_back({never, never, sink.texts(), sink.gaps, false, observer.clock.wall()});
       if (const auto wrong = violation(*history, faultless)) return wrong;
       const auto texts = sink.texts();
       const bool any = std::ranges::any_of(
@@ -224,7 +178,7 @@ Scenario parties(std::vector<std::string> incarnations, int before, bool faultle
       log.fetch({}, later);
       if (faultless && !later.gaps.empty()) return "a gap although nothing was lost";
       drop_log(observer, "x", shape);
-      if (is_left(run)) return "something is left of it";
+      if (!test::left_in(run.servers()).empty()) return "something is left of it";
       return std::nullopt;
     });
   };

@@ -18,9 +18,9 @@ using namespace std::chrono_literals;
 using Program = std::vector<std::vector<Request>>;
 
 Scenario programs(std::vector<Program> clients) {
-  return [clients = std::move(clients)](Exploration& run) {
+  return [clients = std::move(clients)](Trial& run) {
     for (const Program& program : clients) {
-      run.client([&program](Context& context, ExploredClient& client) {
+      run.client([&program](Context& context, Actor& client) {
         for (const auto& batch : program) {
           client.operation("batch", [&] {
             std::string reported;
@@ -137,9 +137,9 @@ TEST_CASE("exhaustive: the reduction reaches every final state and every answer 
 }
 
 TEST_CASE("exhaustive: who backs off and goes on late does nothing that it could not have done at any time") {
-  const auto incrementing = [](Exploration& run) {
+  const auto incrementing = [](Trial& run) {
     for (int i = 0; i < 2; ++i) {
-      run.client([](Context& context, ExploredClient& client) {
+      run.client([](Context& context, Actor& client) {
         client.operation("add one by cas", [&] {
           cas_update(
               context, "n",
@@ -165,10 +165,10 @@ TEST_CASE("exhaustive: who backs off and goes on late does nothing that it could
 
 TEST_CASE("exhaustive: a counter-example is the shortest one, told step by step") {
   // Faults could cause the violation, but none are needed.
-  const auto increment = [](Exploration& run) {
+  const auto increment = [](Trial& run) {
     auto acknowledged = std::make_shared<int>(0);
     for (int i = 0; i < 2; ++i) {
-      run.client([=](Context& context, ExploredClient& client) {
+      run.client([=](Context& context, Actor& client) {
         client.operation("add one", [&] {
           const Reply found = context.cluster.execute(Request::get("n"));
           const auto value = parse_u64(found.value).value_or(0);
@@ -204,14 +204,14 @@ TEST_CASE("exhaustive: every kind of fault happens, and time passes") {
          death = false, expired = false, evicted = false;
   };
   Seen seen;
-  const Scenario scenario = [&seen](Exploration& run) {
+  const Scenario scenario = [&seen](Trial& run) {
     struct Told {
       std::optional<Reply> set;
       bool returned = false;
       std::string read;
     };
     auto reported = std::make_shared<Told>();
-    run.client([=](Context& context, ExploredClient& client) {
+    run.client([=](Context& context, Actor& client) {
       client.operation("set", [&] {
         reported->set = context.cluster.execute(Request::set("k", "v", Exptime::after(1s, client.wall())));
         reported->read = context.cluster.execute(Request::get("k")).value;
@@ -248,14 +248,14 @@ TEST_CASE("exhaustive: every kind of fault happens, and time passes") {
 }
 
 TEST_CASE("exhaustive: who never ends, and what a client throws, is reported") {
-  const auto endless = [](Exploration& run) {
-    run.client([](Context& context, ExploredClient&) {
+  const auto endless = [](Trial& run) {
+    run.client([](Context& context, Actor&) {
       while (true) context.cluster.execute(Request::get("n"));
     });
   };
   CHECK(explore(endless, {}).violation.value_or("").find("spins") != std::string::npos);
-  const auto throwing = [](Exploration& run) {
-    run.client([](Context& context, ExploredClient&) {
+  const auto throwing = [](Trial& run) {
+    run.client([](Context& context, Actor&) {
       context.cluster.execute(Request::get("n"));
       throw std::logic_error("oops");
     });

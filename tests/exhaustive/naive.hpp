@@ -3,12 +3,12 @@
 
 #include "common/base/bytes.hpp"
 #include "tests/exhaustive/pairs.hpp"
-#include "tests/exhaustive/tenures.hpp"
+#include "tests/models/tenures.hpp"
 
 namespace mcds::exhaustive {
 
 struct Facts {
-  Tenures held;
+  models::Tenures held;
   std::uint64_t done = 0;   // acknowledged
   std::uint64_t tried = 0;  // acknowledged, and those that may have been done
   std::vector<std::string> reported;
@@ -16,8 +16,7 @@ struct Facts {
 
 class Naive {
  public:
-  Naive(Context& context, ExploredClient& client, Facts& facts)
-      : client(client), facts(facts), context_(context) {}
+  Naive(Context& context, Actor& client, Facts& facts) : client(client), facts(facts), context_(context) {}
 
   Reply ask(const Request& request) { return context_.cluster.execute(request); }
   std::vector<Reply> ask_all(const std::vector<Request>& batch) { return context_.cluster.execute(batch); }
@@ -51,7 +50,7 @@ class Naive {
     facts.done += done ? 1 : 0;
   }
 
-  ExploredClient& client;
+  Actor& client;
   Facts& facts;
 
  private:
@@ -72,12 +71,12 @@ inline void hole(const std::string& name, const std::vector<Deed>& parts, const 
                  const Bounds& bounds, const std::vector<std::pair<std::string, std::string>>& before = {}) {
   caught(
       name,
-      [&](Exploration& run) {
+      [&](Trial& run) {
         auto facts = std::make_shared<Facts>();
         for (const auto& [key, value] : before)
           run.observer().cluster.execute(Request::set(key, value, Exptime::never()));
         for (const Deed& part : parts) {
-          run.client([facts, &part](Context& context, ExploredClient& client) {
+          run.client([facts, &part](Context& context, Actor& client) {
             client.operation("", [&] {
               Naive naive(context, client, *facts);
               part(naive);

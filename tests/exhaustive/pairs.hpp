@@ -21,26 +21,10 @@ inline std::uint64_t max_steps() {
   return steps == nullptr ? 5'000'000 : std::strtoull(steps, nullptr, 10);
 }
 
-// Returns the reply that represents all copies if none succeeded: an unknown outcome before other failures,
-// and a failure before a miss.
-inline const Reply& representative_reply(std::span<const Reply> replies) {
-  for (const auto matches : {&Reply::unknown, &Reply::failed}) {
-    const auto found = std::ranges::find_if(replies, matches);
-    if (found != replies.end()) return *found;
-  }
-  return replies.front();
-}
-
 // Returns true if the name contains MCDS_TEST_PAIR, or if that is not set.
 inline bool chosen(const std::string& name) {
   const char* wanted = std::getenv("MCDS_TEST_PAIR");
   return wanted == nullptr || name.find(wanted) != std::string::npos;
-}
-
-// Returns the context of a client of a structure with several copies.
-inline Context in_copies(Context context, std::size_t copies) {
-  context.copies = copies;
-  return context;
 }
 
 // Checks that the exploration completes within a million schedules without a violation.

@@ -1,14 +1,14 @@
 // A value in several copies is linearizable even if a client misses a copy, or a copy forgets or acts late.
 #include "common/replication/versions.hpp"
-#include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
+#include "tests/models/linearizability.hpp"
 
 namespace mcds::versions_exhaustive {
 
 namespace {
 
 using Value = std::optional<std::string>;
-using Acts = exhaustive::Acts<Value>;
+using Acts = models::Acts<Value>;
 
 enum class Mistake {
   none,
@@ -21,7 +21,7 @@ enum class Mistake {
 
 class User {
  public:
-  User(Context& context, ExploredClient& client, Acts& acts, Mistake mistake)
+  User(Context& context, Actor& client, Acts& acts, Mistake mistake)
       : context_(context), client_(client), acts_(acts), mistake_(mistake), versions_(context_) {}
 
   // Runs an operation: s sets, r removes, g reads.
@@ -92,7 +92,7 @@ class User {
   void remove_wrongly(const VersionedItem& item) {
     std::vector<Request> batch;
     for (const VersionedCopy& copy : item.copies) batch.push_back(Request::remove(key_).on(copy.server));
-    expect(copy_outcome(context_, exhaustive::representative_reply(context_.cluster.execute(batch))).failure);
+    expect(copy_outcome(context_, models::representative_reply(context_.cluster.execute(batch))).failure);
   }
 
   void get() {
@@ -117,7 +117,7 @@ class User {
   }
 
   Context context_;
-  ExploredClient& client_;
+  Actor& client_;
   Acts& acts_;
   Mistake mistake_;
   Versions versions_;
@@ -130,15 +130,11 @@ enum class Before { nothing, value, half_set };
 
 Scenario users(std::vector<std::string> incarnations, std::size_t copies, Mistake mistake = Mistake::none,
                Before before = Before::value) {
-  return [=](Exploration& run) {
+  return [=](Trial& run) {
     auto acts = std::make_shared<Acts>();
-    const auto in_copies = [copies](Context context) {
-      context.copies = copies;
-      return context;
-    };
     const std::string key = "n";
     const auto put = [&](std::uint32_t number, const std::string& value, bool only_first) {
-      const Versions versions(in_copies(run.observer()));
+      const Versions versions(in_copies(run.observer(), copies));
       auto items = versions.read(std::span(&key, 1));
       VersionedWrite write{
           .item = &items.front(), .number = number, .value = value, .only_first = only_first};
@@ -147,14 +143,14 @@ Scenario users(std::vector<std::string> incarnations, std::size_t copies, Mistak
     if (before != Before::nothing) put(1, "before", false);
     if (before == Before::half_set) put(2, "half set", true);
     for (const std::string& incarnation : incarnations) {
-      run.client([=](Context& context, ExploredClient& client) {
-        Context in = in_copies(context);
+      run.client([=](Context& context, Actor& client) {
+        Context in = in_copies(context, copies);
         User user(in, client, *acts, mistake);
         for (const char letter : incarnation) user.act(letter);
       });
     }
     run.check([=](Context& observer) -> std::optional<std::string> {
-      const Versions versions(in_copies(observer));
+      const Versions versions(in_copies(observer, copies));
       const auto items = versions.read(std::span(&key, 1));
       const Value value = items.front().live() ? Value(items.front().newest()->value) : Value();
       if (before == Before::half_set) acts->perhaps([](Value& state) { state = "half set"; });

@@ -143,11 +143,11 @@ bool repair(Context& context) {
                      [&](const CopyOutcome& copy) { return !copy.failure && copy.number == reading.value; });
 }
 
-// A client's view: sometimes cut off from a server, or mistaking failed writes for stored ones.
+// A client's view: sometimes cut off from a server.
 class Sight final : public Decorator {
  public:
   using Cluster::execute;
-  Sight(Cluster& inner, bool believes) : Decorator(inner), believes_(believes) {}
+  using Decorator::Decorator;
   std::optional<std::size_t> away;
   std::vector<Reply> execute(std::span<const Request> batch) override {
     std::vector<Request> sent;
@@ -163,14 +163,9 @@ class Sight final : public Decorator {
         replies.push_back(Reply::failed_with(ReplyFailure::Kind::unreachable, "cut off", server));
       else
         replies.push_back(std::move(*next++));
-      const bool writes = request.op == Op::cas || request.op == Op::add;
-      if (believes_ && writes && replies.back().failed()) replies.back() = Reply::of(Outcome::stored, server);
     }
     return replies;
   }
-
- private:
-  bool believes_;
 };
 
 void count_and_look(Context& context, const Setting& setting, SimulatedClient& client, Sight& sight,
@@ -211,25 +206,23 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
   for (int i = 0; i < 3; ++i) {
     simulation.client([&, i](Context& honest, SimulatedClient& client) {
       test::Spoiled spoiled(honest.cluster, setting.spoil);
-      Sight sight(spoiled, setting.believes);
-      Context context{sight, honest.clock, honest.random, honest.key_prefix, setting.copies};
+      Sight sight(spoiled);
+      test::Believing believing(sight);
+      Cluster& cluster = setting.believes ? static_cast<Cluster&>(believing) : sight;
+      Context context{cluster, honest.clock, honest.random, honest.key_prefix, setting.copies};
       count_and_look(context, setting, client, sight, history, setting.sets && i == 0);
     });
   }
   simulation.client([&](Context& single, SimulatedClient& client) {
-    Context context = single;
-    context.copies = setting.copies;
+    Context context = in_copies(single, setting.copies);
     if (!setting.cuts) lose_servers(context, client, history.writes, 3, [&] { return repair(context); });
   });
   if (setting.sets) {
-    Context before = simulation.observer();
-    before.copies = setting.copies;
-    Counter(before).incr("n", 1);
+    Counter(in_copies(simulation.observer(), setting.copies)).incr("n", 1);
   }
   simulation.run();
   if (history.violation) return history.violation;
-  Context observer = simulation.observer();
-  observer.copies = setting.copies;
+  const Context observer = in_copies(simulation.observer(), setting.copies);
   const auto look = [&] {
     const auto value = test::value_of(test::reading_of(observer, "n"));
     const std::uint64_t counted = value.value_or(0);

@@ -7,7 +7,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/structures/elements/elements.hpp"
-#include "tests/support/simulation.hpp"
+#include "tests/support/server_losses.hpp"
 
 namespace mcds::elements_copies_simulation {
 
@@ -59,8 +59,7 @@ class Writer {
       const Element element{name, value};
       result = choice == 2 ? set_behind_another(element) : elements_.set(std::span(&element, 1)).front();
     }
-    const bool all = std::none_of(result.copies.begin(), result.copies.end(),
-                                  [](const auto& copy) { return copy.failure; });
+    const bool all = all_written(result.copies);
     const bool prompt = client_.simulation().time().elapsed() - begun < 4s;
     // A write that did not reach every copy, or took as long as a read repair waits, may be lost with the
     // next server. A write without a reply may still be executed.
@@ -96,9 +95,7 @@ class Writer {
     const auto expected = history_.settled.find(name);
     if (expected == history_.settled.end()) return;
     const ElementResult got = elements_.get(std::span(&name, 1)).front();
-    const bool all =
-        std::none_of(got.copies.begin(), got.copies.end(), [](const auto& copy) { return copy.failure; });
-    if (!all || got.failure) return;
+    if (!all_written(got.copies) || got.failure) return;
     if (got.yes != expected->second.has_value() || (got.yes && got.value != *expected->second))
       history_.violation = "get of " + name;
   }
@@ -122,7 +119,7 @@ bool repaired(const Elements& elements) {
   }
 }
 
-void lose_servers(Context& context, SimulatedClient& client) {
+void lose_servers(const Context& context, SimulatedClient& client) {
   const Elements elements(context, "hash", "h");
   for (int i = 0; i < 3; ++i) {
     client.sleep_for(std::chrono::milliseconds(context.random.below(8000)));
@@ -143,21 +140,15 @@ std::optional<std::string> schedule(std::uint64_t seed, Mistake mistake) {
   History history;
   for (int i = 0; i < 2; ++i) {
     simulation.client([&](Context& context, SimulatedClient& client) {
-      Context twice = context;
-      twice.copies = 2;
+      Context twice = in_copies(context, 2);
       Writer(twice, client, mistake, history).run();
     });
   }
-  simulation.client([&](Context& context, SimulatedClient& client) {
-    Context twice = context;
-    twice.copies = 2;
-    lose_servers(twice, client);
-  });
+  simulation.client(
+      [&](Context& context, SimulatedClient& client) { lose_servers(in_copies(context, 2), client); });
   simulation.run();
   if (history.violation) return history.violation;
-  Context twice = simulation.observer();
-  twice.copies = 2;
-  const Elements elements(twice, "hash", "h");
+  const Elements elements(in_copies(simulation.observer(), 2), "hash", "h");
   std::map<std::string, std::string> fetched;
   elements.fetch([&](Elements::Found& found) { fetched[found.name] = found.value; });
   for (const auto& [name, value] : history.settled) {

@@ -34,6 +34,21 @@ std::vector<Reply> Spoiled::execute(std::span<const Request> batch) {
   return inner().execute(requests);
 }
 
+std::vector<Reply> Believing::execute(std::span<const Request> batch) {
+  auto replies = inner().execute(batch);
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    const bool writes = batch[i].op == Op::cas || batch[i].op == Op::add;
+    if (writes && replies[i].failed()) replies[i] = Reply::of(Outcome::stored, replies[i].server);
+  }
+  return replies;
+}
+
+void ScriptedFaults::cut_off(std::size_t server, Mishap mishap) {
+  choose([=, this](const Request& request) {
+    return server_of(request) == server ? std::optional(mishap) : std::nullopt;
+  });
+}
+
 void ScriptedFaults::once(Op op, Mishap mishap, std::size_t skip) {
   auto left = std::make_shared<std::optional<std::size_t>>(skip);
   choose([=](const Request& request) -> std::optional<Mishap> {
@@ -77,12 +92,8 @@ std::vector<Reply> ScriptedFaults::execute(std::span<const Request> batch) {
 
 std::vector<Reply> Rival::execute(std::span<const Request> batch) {
   if (always_) always_();
-  const auto found = actions_.find(trips_++);
-  if (found != actions_.end()) {
-    const std::function<void()> action = std::move(found->second);
-    actions_.erase(found);
-    action();
-  }
+  const std::size_t trip = trips_++;
+  while (const auto next = actions_.extract(trip)) next.mapped()();
   return inner().execute(batch);
 }
 

@@ -59,6 +59,14 @@ class Spoiled final : public Decorator {
   Spoil spoil_;
 };
 
+// Treats writes that failed as done.
+class Believing final : public Decorator {
+ public:
+  using Cluster::execute;
+  using Decorator::Decorator;
+  std::vector<Reply> execute(std::span<const Request> batch) override;
+};
+
 enum class Mishap {
   unreachable,   // not executed, and the client knows
   refused,       // not executed: SERVER_ERROR
@@ -75,6 +83,8 @@ class ScriptedFaults final : public Decorator {
 
   // Sets a function that is called for every request until it is replaced.
   void choose(Chooser chooser) { chooser_ = std::move(chooser); }
+  // Fails every request to this server.
+  void cut_off(std::size_t server, Mishap mishap = Mishap::unreachable);
   // Fails one request: the `skip`-th next request with this operation (0: the next one).
   void once(Op op, Mishap mishap, std::size_t skip = 0);
   // Fails every request with this probability, by one of `mishaps`.
@@ -95,14 +105,14 @@ class Rival final : public Decorator {
   using Cluster::execute;
   using Decorator::Decorator;
   // Sets the action before trip `trip` of this decorator, counted from 0.
-  void before(std::size_t trip, std::function<void()> action) { actions_[trip] = std::move(action); }
+  void before(std::size_t trip, std::function<void()> action) { actions_.emplace(trip, std::move(action)); }
   // Sets an action before every trip.
   void always(std::function<void()> action) { always_ = std::move(action); }
   std::size_t trips() const { return trips_; }
   std::vector<Reply> execute(std::span<const Request> batch) override;
 
  private:
-  std::map<std::size_t, std::function<void()>> actions_;
+  std::multimap<std::size_t, std::function<void()>> actions_;
   std::function<void()> always_;
   std::size_t trips_ = 0;
 };

@@ -73,14 +73,14 @@ std::vector<Reply> ExploredWire::execute(std::span<const Request> batch) {
     lane->requests.push_back(i);
   }
   ++client.trip;
-  client.held = std::exchange(client.backs_off, false) && client_.run().inside_->bounds.hasty_attempts;
+  client.held = std::exchange(client.backs_off, false) && client_.run_.inside_->bounds.hasty_attempts;
   client.fiber.pause();
   if (client.dying) throw ExplorationOver{};
   return std::move(client.replies);
 }
 
 ExploredClient::ExploredClient(Exploration& run, std::size_t index,
-                               std::function<void(Context&, ExploredClient&)> body)
+                               std::function<void(Context&, Actor&)> body)
     : run_(run) {
   inside_ = std::make_unique<Inside>(index, [this, body = std::move(body)] {
     try {
@@ -136,6 +136,9 @@ std::size_t ExploredClient::ended() const {
 std::size_t ExploredClient::index() const {
   return inside_->index;
 }
+Trial& ExploredClient::run() {
+  return run_;
+}
 
 WallTime ExploredClient::wall() const {
   return run_.inside_->time.wall() + inside_->skew;
@@ -164,7 +167,7 @@ Exploration::~Exploration() {
   inside_->give_up();
 }
 
-void Exploration::client(std::function<void(Context&, ExploredClient&)> body) {
+void Exploration::client(std::function<void(Context&, Actor&)> body) {
   auto& clients = inside_->clients;
   clients.push_back(
       std::unique_ptr<ExploredClient>(new ExploredClient(*this, clients.size(), std::move(body))));

@@ -12,13 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "common/primitives/context.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/trial.hpp"
 
 namespace mcds {
 
 class Exploration;
-using Scenario = std::function<void(Exploration& run)>;
 
 // The faults that may hit a request or the servers. Each costs one fault of the budget.
 struct Happenings {
@@ -81,18 +79,17 @@ struct Verdict {
 // Runs all schedules until one violates, then finds the shortest: fewest faults and pauses, then preemptions.
 Verdict explore(const Scenario& scenario, const Bounds& bounds);
 
-class ExploredClient final : public Clock {
+class ExploredClient final : public Actor {
  public:
   static constexpr Duration min_sleep = std::chrono::milliseconds(100);
 
   ~ExploredClient() override;
-  // Runs an operation, whose result `act` returns as text. Returns false after a Failure, which is recorded.
-  bool operation(const std::string& name, const std::function<std::string()>& act);
-  // Return the steps at which the current or last operation sent its first request, and at which it ended.
-  std::size_t begun() const;
-  std::size_t ended() const;
-  std::size_t index() const;
-  Exploration& run() { return run_; }
+  bool operation(const std::string& name, const std::function<std::string()>& act) override;
+  // An operation begins with its first request and ends with its last.
+  std::size_t begun() const override;
+  std::size_t ended() const override;
+  std::size_t index() const override;
+  Trial& run() override;
 
   WallTime wall() const override;
   SteadyTime steady() const override;
@@ -102,31 +99,26 @@ class ExploredClient final : public Clock {
   friend class Exploration;
   friend class ExploredWire;
   struct Inside;
-  explicit ExploredClient(Exploration& run, std::size_t index,
-                          std::function<void(Context&, ExploredClient&)> body);
+  explicit ExploredClient(Exploration& run, std::size_t index, std::function<void(Context&, Actor&)> body);
   Exploration& run_;
   std::unique_ptr<Inside> inside_;
 };
 
-class Exploration {
+class Exploration final : public Trial {
  public:
-  ~Exploration();
+  ~Exploration() override;
   Exploration(const Exploration&) = delete;
   Exploration& operator=(const Exploration&) = delete;
 
-  void client(std::function<void(Context&, ExploredClient&)> body);
-  // Sets a function that is called when every client has returned or died and nothing is in flight.
-  void check(std::function<std::optional<std::string>(Context& observer)> check);
-  // Reports a violation before the end of the run.
-  void violated(const std::string& what);
+  void client(std::function<void(Context&, Actor&)> body) override;
+  void check(std::function<std::optional<std::string>(Context& observer)> check) override;
+  void violated(const std::string& what) override;
 
-  MemoryCluster& servers();
-  VirtualTime& time();
-  std::size_t steps() const;
-  // Returns true if items were lost, so that data may be missing.
-  bool lost_data() const;
-  // Returns a context without faults or delays.
-  Context& observer();
+  MemoryCluster& servers() override;
+  VirtualTime& time() override;
+  std::size_t steps() const override;
+  bool lost_data() const override;
+  Context& observer() override;
 
  private:
   friend class ExploredClient;
@@ -139,11 +131,11 @@ class Exploration {
 
 }  // namespace mcds
 
-//   void two_increments(Exploration& run) {                    // builds one run; called for each schedule
+//   void two_increments(Trial& run)       {                    // builds one run; called for each schedule
 //     auto acknowledged = std::make_shared<int>(0);
 //     run.servers().execute(Request::set("n", "5", …));        // the initial contents
 //     for (int i = 0; i < 2; ++i) {
-//       run.client([=](Context& context, ExploredClient& client) {
+//       run.client([=](Context& context, Actor& client) {
 //         client.operation("incr", [&] { increment(context, "n"); ++*acknowledged; return "done"; });
 //       });
 //     }
@@ -160,7 +152,7 @@ class Exploration {
 //   - A run depends on the choices alone: no state outlives it, and each client draws from its own
 //     `context.random`.
 //   - Clients communicate only through the servers. Notes for check() are read there, or in the same client.
-//     To compare times, use the steps at which operations begin and end (ExploredClient::begun, ended): an
+//     To compare times, use the steps at which operations begin and end (Actor::begun, ended): an
 //     operation begins with its first request and ends with its last, so the intervals are tight.
 //   - Sleeping advances the time of all clients. A sleep shorter than `min_sleep`, also in sum since an
 //     operation's last longer one, is a back-off and advances no time.

@@ -236,7 +236,7 @@ Random& Simulation::random() {
 MemoryCluster& Simulation::servers() {
   return inside_->cluster;
 }
-const VirtualTime& Simulation::time() const {
+VirtualTime& Simulation::time() {
   return inside_->time;
 }
 Context& Simulation::observer() {
@@ -245,11 +245,81 @@ Context& Simulation::observer() {
 const FaultCounts& Simulation::happened() const {
   return inside_->counts;
 }
-void Simulation::advance(Duration duration) {
-  inside_->time.advance(duration);
-}
 
 namespace {
+
+// Runs a model. A step is the beginning or the end of an operation.
+class SimulatedTrial final : public Trial {
+ public:
+  SimulatedTrial(std::uint64_t seed, const SimulationOptions& options, Duration pause)
+      : pause_(pause), simulation_(seed, options) {}
+
+  std::optional<std::string> verdict(const Scenario& scenario) {
+    scenario(*this);
+    simulation_.run();
+    if (!violation_) violation_ = check_(observer());
+    return violation_ ? std::optional(*violation_ + story_) : std::nullopt;
+  }
+
+  void client(std::function<void(Context&, Actor&)> body) override {
+    simulation_.client([this, body = std::move(body)](Context& context, SimulatedClient& client) {
+      One one(*this, client);
+      body(context, one);
+    });
+  }
+  void check(std::function<std::optional<std::string>(Context&)> check) override {
+    check_ = std::move(check);
+  }
+  void violated(const std::string& what) override {
+    if (!violation_) violation_ = what;
+  }
+  MemoryCluster& servers() override { return simulation_.servers(); }
+  VirtualTime& time() override { return simulation_.time(); }
+  std::size_t steps() const override { return steps_; }
+  bool lost_data() const override { return simulation_.happened().losses != 0; }
+  Context& observer() override { return simulation_.observer(); }
+
+ private:
+  class One final : public Actor {
+   public:
+    One(SimulatedTrial& all, SimulatedClient& client) : all_(all), client_(client) {}
+    bool operation(const std::string& name, const std::function<std::string()>& act) override {
+      Random& random = all_.simulation_.random();
+      begun_ = all_.steps_;  // if it dies during the pause
+      const auto longest = static_cast<std::uint64_t>(all_.pause_.count());
+      if (longest == 0)
+        client_.step();
+      else
+        client_.sleep_for(Duration(random.below(2) * random.below(longest)));
+      begun_ = ++all_.steps_;
+      const auto done = attempt(act);
+      ended_ = ++all_.steps_;
+      all_.story_ += "\n" + std::to_string(begun_) + "-" + std::to_string(ended_) + ": client " +
+                     std::to_string(index() + 1) + ", " + name + ": " +
+                     (done.failure() ? done.failure()->what() : done.value());
+      return !done.failure();
+    }
+    std::size_t begun() const override { return begun_; }
+    std::size_t ended() const override { return ended_; }
+    std::size_t index() const override { return client_.index(); }
+    Trial& run() override { return all_; }
+    WallTime wall() const override { return client_.wall(); }
+    SteadyTime steady() const override { return client_.steady(); }
+    void sleep_for(Duration duration) override { client_.sleep_for(duration); }
+
+   private:
+    SimulatedTrial& all_;
+    SimulatedClient& client_;
+    std::size_t begun_ = 0, ended_ = 0;
+  };
+
+  Duration pause_;
+  std::function<std::optional<std::string>(Context&)> check_;
+  std::optional<std::string> violation_;
+  std::string story_;
+  std::size_t steps_ = 0;
+  Simulation simulation_;  // unwinds what uses the rest
+};
 
 std::optional<std::string> violation(const Schedule& schedule, std::uint64_t seed) {
   try {
@@ -260,6 +330,23 @@ std::optional<std::string> violation(const Schedule& schedule, std::uint64_t see
 }
 
 }  // namespace
+
+std::optional<std::string> simulate(std::uint64_t seed, const SimulationOptions& options,
+                                    const Scenario& scenario, Duration pause) {
+  return SimulatedTrial(seed, options, pause).verdict(scenario);
+}
+
+std::vector<std::string> random_letters(std::uint64_t seed, const std::vector<std::string>& alphabets,
+                                        std::size_t count) {
+  SeededRandom random(~seed);
+  random.bits();
+  std::vector<std::string> letters;
+  for (const std::string& alphabet : alphabets) {
+    std::string& mine = letters.emplace_back();
+    for (std::size_t i = 0; i < count; ++i) mine += alphabet[random.below(alphabet.size())];
+  }
+  return letters;
+}
 
 void check_schedules(const Schedule& schedule, double share) {
   const std::uint64_t first = environment_number("MCDS_TEST_SEED", 0);

@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "common/primitives/context.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/trial.hpp"
 
 namespace mcds {
 
@@ -101,12 +100,10 @@ class Simulation {
   // Returns the scheduler's random numbers. A test that draws its choices from them is repeated by the seed.
   Random& random();
   MemoryCluster& servers();
-  const VirtualTime& time() const;
+  VirtualTime& time();
   // Returns a context without faults or delays, for reading the result after run().
   Context& observer();
   const FaultCounts& happened() const;
-  // Advances the true time after run().
-  void advance(Duration duration);
 
  private:
   friend class SimulatedClient;
@@ -117,6 +114,13 @@ class Simulation {
 
 // Runs one seed. Returns the violation, if any.
 using Schedule = std::function<std::optional<std::string>(std::uint64_t seed)>;
+
+// Runs a model's scenario with one seed. Between operations a client pauses for up to `pause`, or not at all.
+std::optional<std::string> simulate(std::uint64_t seed, const SimulationOptions& options,
+                                    const Scenario& scenario, Duration pause = {});
+// Draws the operations of each client by the seed: `count` letters of its own alphabet.
+std::vector<std::string> random_letters(std::uint64_t seed, const std::vector<std::string>& alphabets,
+                                        std::size_t count);
 
 // Runs every seed and FAILs with the first bad one, or runs MCDS_TEST_SEED. `share` scales the number.
 void check_schedules(const Schedule& schedule, double share = 1);

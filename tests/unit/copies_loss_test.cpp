@@ -7,16 +7,14 @@
 
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/elements/hash.hpp"
-#include "tests/support/cluster_doubles.hpp"
 #include "tests/support/counters.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds::copies_loss_test {
 
 namespace {
 
 using namespace std::chrono_literals;
-using Names = std::vector<std::string>;
 
 struct Subject {
   std::string name;
@@ -48,33 +46,29 @@ const Subject subjects[] = {
 
 // Writes 0, 1, 2 …; `victim` is lost before trip `trip` of the last write. False: there was no such trip.
 bool check_loss(const Subject& subject, std::size_t victim, std::size_t other, std::size_t trip) {
-  FakeClock clock;
-  SeededRandom random{trip + 1};
-  MemoryCluster memory(clock.time(), 3);
-  Context calm{memory, clock, random, {}, 2};
+  test::World world(3, 2);
+  Context& calm = world.others;
   std::set<std::string> acknowledged;
   for (int i = 0; i < 3; ++i) {
     subject.write(calm, std::to_string(i));
     acknowledged.insert(std::to_string(i));
   }
-  clock.advance(10s);
-  test::Rival rival(memory);
-  rival.before(trip, [&] { memory.restart(victim); });
-  Context context{rival, clock, random, {}, 2};
+  world.clock.advance(10s);
+  world.rival.before(trip, [&] { world.memory.restart(victim); });
   try {
-    subject.write(context, "3");
+    subject.write(world.context, "3");
     acknowledged.insert("3");
   } catch (const Failure&) {
   }
-  const bool hit = rival.trips() > trip;
-  clock.advance(1s);
+  const bool hit = world.rival.trips() > trip;
+  world.clock.advance(1s);
   const auto includes = [&](const std::set<std::string>& found) {
     return std::includes(found.begin(), found.end(), acknowledged.begin(), acknowledged.end());
   };
   CHECK(includes(subject.read(calm)));
-  memory.restart(other);
+  world.memory.restart(other);
   CHECK(includes(subject.read(calm)));
-  memory.restart(victim);
+  world.memory.restart(victim);
   CHECK(includes(subject.read(calm)));
   return hit;
 }
@@ -96,48 +90,19 @@ TEST_CASE("copies: a server lost before any trip of a write costs nothing that w
   }
 }
 
-TEST_CASE(
-    "copies: a server lost and written to again does not hide, when the next one is lost, what it forgot") {
-  for (const Subject& subject : subjects) {
-    for (std::size_t victim = 0; victim < 3; ++victim) {
-      for (std::size_t other = 0; other < 3; ++other) {
-        if (subject.name != "event log" || other == victim) continue;
-        CAPTURE(victim);
-        CAPTURE(other);
-        FakeClock clock;
-        SeededRandom random{victim + 1};
-        MemoryCluster memory(clock.time(), 3);
-        Context context{memory, clock, random, {}, 2};
-        std::set<std::string> written;
-        for (int i = 0; i < 5; ++i) {
-          if (i == 3) memory.restart(victim);
-          subject.write(context, std::to_string(i));
-          written.insert(std::to_string(i));
-          clock.advance(1s);
-        }
-        memory.restart(other);
-        CHECK(subject.read(context) == written);
-      }
-    }
-  }
-}
-
 TEST_CASE("copies: while one server does not answer everything can be begun, written and read") {
   for (const Subject& subject : subjects) {
     for (std::size_t away = 0; away < 3; ++away) {
       CAPTURE(subject.name);
       CAPTURE(away);
-      FakeClock clock;
-      SeededRandom random{away + 1};
-      MemoryCluster memory(clock.time(), 3);
-      memory.kill(away);
-      Context context{memory, clock, random, {}, 2};
+      test::World world(3, 2);
+      world.memory.kill(away);
       std::set<std::string> written;
       for (const std::string text : {"0", "1", "2", "3", "4", "5", "6", "7", "8"}) {
-        CHECK_NOTHROW(subject.write(context, text));
+        CHECK_NOTHROW(subject.write(world.context, text));
         written.insert(text);
       }
-      CHECK(subject.read(context) == written);
+      CHECK(subject.read(world.context) == written);
     }
   }
 }

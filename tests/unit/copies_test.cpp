@@ -15,7 +15,6 @@ struct CopyWorld : test::World {
   std::string stored(const std::string& key, std::size_t copy) {
     return stored_on(copy_servers(context, key)[copy], key);
   }
-  void lose(const std::string& key, std::size_t copy) { memory.restart(copy_servers(context, key)[copy]); }
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ struct Cut {
   Cut(test::World& world, std::vector<std::size_t> servers) : faults(world.memory), away(std::move(servers)) {
     faults.choose([this](const Request& request) -> std::optional<test::Mishap> {
       const bool hit = std::find(away.begin(), away.end(), faults.server_of(request)) != away.end();
-      return hit && cut ? std::optional(test::Mishap::unreachable) : std::nullopt;
+      return hit ? std::optional(test::Mishap::unreachable) : std::nullopt;
     });
   }
   Context in(test::World& world, std::size_t copies) {
@@ -47,16 +47,18 @@ struct Cut {
   }
   test::ScriptedFaults faults;
   std::vector<std::size_t> away;
-  bool cut = true;
 };
+
+// Returns the servers of the counter's copies but one.
+std::vector<std::size_t> servers_but(test::World& world, std::size_t copies, std::size_t one) {
+  auto servers = copy_servers(world.with(copies), key_in(copies));
+  std::erase(servers, one);
+  return servers;
+}
 
 // Sets the counter as a client that reaches one server only.
 void set_alone(test::World& world, std::size_t copies, std::uint64_t value, std::size_t reached) {
-  std::vector<std::size_t> away;
-  for (const std::size_t server : copy_servers(world.with(copies), key_in(copies))) {
-    if (server != reached) away.push_back(server);
-  }
-  Cut cut(world, away);
+  Cut cut(world, servers_but(world, copies, reached));
   Counter(cut.in(world, copies)).set("c", value, std::nullopt, false);
 }
 
@@ -135,10 +137,7 @@ TEST_CASE("counter copies: everybody reads what a client did that misses one ser
         Counter counter(world.context);
         counter.incr("c", 100);
         const auto misses = [&](const std::function<void()>& work) {
-          world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
-            if (world.memory.server_of(request) == away) return mishap;
-            return std::nullopt;
-          });
+          world.faults.cut_off(away, mishap);
           const Code code = code_of(work);
           world.faults.choose(nullptr);
           return code;
@@ -164,11 +163,7 @@ TEST_CASE("counter copies: a change that was refused for want of a majority leav
   counter.set("c", 5, std::nullopt, false);
   const auto servers = copy_servers(world.context, key_in(3));
   for (const std::size_t reached : servers) {
-    std::vector<std::size_t> away;
-    for (const std::size_t server : servers) {
-      if (server != reached) away.push_back(server);
-    }
-    Cut cut(world, away);
+    Cut cut(world, servers_but(world, 3, reached));
     Counter alone(cut.in(world, 3));
     CHECK(code_of([&] { alone.set("c", 500, std::nullopt, false); }) == ErrorCode::unavailable);
     CHECK(code_of([&] { alone.incr("c", 500); }) == ErrorCode::unavailable);

@@ -44,65 +44,6 @@ struct Shape {
 
 }  // namespace
 
-TEST_CASE(
-    "drop: an array whose drop ends at any trip loses nothing that comes later, and a second drop ends it") {
-  for (const std::size_t size : {3U, 300U}) {  // without segments, and with many
-    for (const bool killed : {true, false}) {
-      for (int trips = 0; trips < 12; ++trips) {
-        CAPTURE(size);
-        CAPTURE(killed);
-        CAPTURE(trips);
-        test::World world(5);
-        fill_array(world.others, "a", size);
-        CHECK(Array(world.others, "a", small).keys().size() == (size > 3 ? 26 : 1));
-        int left = killed ? trips : test::never_killed;
-        test::Killing dying(world.memory, left);
-        test::ScriptedFaults silent(dying);
-        int seen = 0;
-        silent.choose([&](const Request&) {
-          return !killed && seen++ == trips ? std::optional(test::Mishap::lost_reply) : std::nullopt;
-        });
-        bool dropped = false;
-        try {
-          dropped = Array(Context{silent, world.clock, world.random, {}}, "a", small).drop();
-        } catch (const test::Killed&) {
-        } catch (const Failure&) {
-        }
-        const auto before = Array(world.others, "a", small).fetch();
-        CHECK(before.complete());
-        CHECK((before.elements.empty() || before.elements.size() == size));
-        if (dropped) CHECK(!before.found);
-        const std::vector<std::string> one{quote_bytes("z")};
-        CHECK(Array(world.others, "a", small).change(one, {}).found);
-        const auto now = Array(world.others, "a", small).fetch();
-        CHECK(now.complete());
-        CHECK(now.elements.size() == before.elements.size() + 1);
-        CHECK(Array(world.others, "a", small).drop());
-        CHECK(joined(test::left_in(world.memory)) == "");
-      }
-    }
-  }
-}
-
-TEST_CASE("drop: what others add to an array while it is dropped stays, and the drop says that it is done") {
-  for (std::size_t trip = 0; trip < 8; ++trip) {
-    CAPTURE(trip);
-    test::World world(5);
-    fill_array(world.others, "a", 300);
-    const std::vector<std::string> one{quote_bytes("z")};
-    bool added = false;
-    world.rival.before(trip, [&] { added = Array(world.others, "a", small).change(one, {}).found; });
-    CHECK(Array(world.context, "a", small).drop());
-    const auto now = Array(world.others, "a", small).fetch();
-    CHECK(now.complete());
-    // Before the third trip, the drop has not read the final contents, so it may drop the addition too.
-    if (added && trip > 3) CHECK(now.elements == one);
-    if (!now.elements.empty()) CHECK(now.elements == one);
-    CHECK(Array(world.others, "a", small).drop() == now.found);
-    CHECK(joined(test::left_in(world.memory)) == "");
-  }
-}
-
 TEST_CASE("drop: an array that others read, and so compact, while it is dropped leaves nothing") {
   for (std::size_t trip = 0; trip < 8; ++trip) {
     CAPTURE(trip);

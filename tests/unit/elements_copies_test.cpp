@@ -110,10 +110,7 @@ TEST_CASE(
   for (const std::size_t away : {0U, 1U, 2U}) {
     for (const bool compacts : {false, true}) {
       World world;
-      world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
-        if (request.server == away) return test::Mishap::unreachable;
-        return std::nullopt;
-      });
+      world.faults.cut_off(away);
       const Map fields = numbered(100);
       world.set(fields);
       CHECK(world.fetched() == fields);
@@ -241,10 +238,7 @@ TEST_CASE(
       changed[name + "new"] = "1";
     }
     REQUIRE(!changed.empty());
-    world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
-      if (request.server == away) return test::Mishap::unreachable;
-      return std::nullopt;
-    });
+    world.faults.cut_off(away);
     for (const bool created : world.set(changed)) CHECK(created);
     world.faults.none();
     for (const auto& [name, value] : changed) CHECK(world.get(name).value == value);
@@ -330,10 +324,7 @@ TEST_CASE(
         set("back" + std::to_string(i), "old");
         remove("back" + std::to_string(i));
       }
-      world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
-        if (request.server == away) return test::Mishap::unreachable;
-        return std::nullopt;
-      });
+      world.faults.cut_off(away);
       for (int i = 0; i < 12; ++i) {
         set("over" + std::to_string(i), "new");
         remove("gone" + std::to_string(i));
@@ -387,9 +378,7 @@ TEST_CASE(
           if (there) world.set({{"f", "old"}});
           const std::size_t away = copy_servers(world.context, "hash2:cfg:v:f")[step % 2];
           test::ScriptedFaults cut(world.memory);
-          cut.choose([&](const Request& request) {
-            return cut.server_of(request) == away ? std::optional(test::Mishap::unreachable) : std::nullopt;
-          });
+          cut.cut_off(away);
           Hash others({cut, world.clock, world.random, {}, 2}, "cfg");
           const std::string name = "f";
           const Element element{name, "theirs"};

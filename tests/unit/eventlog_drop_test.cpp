@@ -12,7 +12,7 @@
 #include "common/structures/eventlog/format.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/event_log.hpp"
-#include "tests/support/world.hpp"
+#include "tests/support/move_world.hpp"
 
 namespace mcds::eventlog_drop_test {
 
@@ -51,29 +51,13 @@ bool has(const Context& context, const std::string& text) {
   return std::ranges::find(texts, text) != texts.end();
 }
 
-struct Killed {};
-
-// Kills its client at a trip.
-class Killing final : public Decorator {
- public:
-  using Cluster::execute;
-  Killing(Cluster& inner, int trips_left) : Decorator(inner), trips_left_(trips_left) {}
-  std::vector<Reply> execute(std::span<const Request> batch) override {
-    if (trips_left_-- == 0) throw Killed();
-    return inner().execute(batch);
-  }
-
- private:
-  int trips_left_;
-};
-
 // Drops the log. Returns false if the client was killed first.
 bool drop_killed_at(test::World& world, int trips) {
-  Killing dying(world.memory, trips);
+  test::Killing dying(world.memory, trips);
   try {
     drop_log(Context{dying, world.clock, world.random, {}}, "x");
     return true;
-  } catch (const Killed&) {
+  } catch (const test::Killed&) {
     return false;
   }
 }

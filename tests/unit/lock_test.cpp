@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <deque>
 #include <functional>
 
 #include "common/base/bytes.hpp"
@@ -14,57 +13,16 @@ namespace mcds::lock_test {
 
 namespace {
 
+constexpr auto lost_reply = test::Mishap::lost_reply;
+constexpr auto lost_request = test::Mishap::lost_request;
+
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-// Counts trips, loses replies or requests on demand, and lets a concurrent writer act before a trip.
-class ScriptedCluster final : public Cluster {
- public:
-  enum class Loss { none, request, reply };
-  explicit ScriptedCluster(Cluster& inner) : inner_(inner) {}
-  std::vector<Reply> execute(std::span<const Request> batch) override {
-    ++trips;
-    this->batch = batch;
-    if (const auto act = next(before)) act();
-    const Loss loss = next_loss();
-    std::vector<Reply> replies;
-    if (loss != Loss::request) replies = inner_.execute(batch);
-    if (loss == Loss::none) return replies;
-    replies.assign(batch.size(), Reply::failed_with(ReplyFailure::Kind::unknown, "no reply in time", 0));
-    return replies;
-  }
-  using Cluster::execute;
-  const Placement& placement() const override { return inner_.placement(); }
-
-  int trips = 0;
-  std::span<const Request> batch;  // in flight
-  std::deque<std::function<void()>> before;
-  std::deque<Loss> losses;
-
- private:
-  static std::function<void()> next(std::deque<std::function<void()>>& queue) {
-    if (queue.empty()) return {};
-    auto front = std::move(queue.front());
-    queue.pop_front();
-    return front;
-  }
-  Loss next_loss() {
-    if (losses.empty()) return Loss::none;
-    const Loss front = losses.front();
-    losses.pop_front();
-    return front;
-  }
-  Cluster& inner_;
-};
-
-using Loss = ScriptedCluster::Loss;
 
 struct World : test::World {
   World() : test::World(1) {}
 
-  ScriptedCluster cluster{memory};
-  Context scripted{cluster, clock, random, ""};
-  Lock lock{scripted, "nightly"};
+  Lock lock{context, "nightly"};
 
   MemoryServer& server() { return memory.server(0); }
   Lock::AcquireOptions acquire_options(Duration ttl, bool fence = true) {
@@ -77,10 +35,16 @@ struct World : test::World {
     REQUIRE(answer.lease);
     return *answer.lease;
   }
-  int trips_of(const std::function<void()>& act) {
-    cluster.trips = 0;
-    act();
-    return cluster.trips;
+  std::size_t trips_of(const std::function<void()>& act) { return trips.trips_of(act); }
+  // Sets an action before a trip, counted from the next one.
+  void before(std::size_t trip, std::function<void()> act) {
+    rival.before(rival.trips() + trip, std::move(act));
+  }
+  // Loses the next trips, one each.
+  void lose(const std::vector<test::Mishap>& losses) {
+    for (std::size_t i = 0; i < losses.size(); ++i)
+      before(i, [this, loss = losses[i]] { faults.choose([loss](const Request&) { return loss; }); });
+    before(losses.size(), [this] { faults.none(); });
   }
 };
 
@@ -175,11 +139,11 @@ TEST_CASE("lock: a rival between the read and the compare-and-delete keeps his l
   World world;
   Lease mine = world.take(seconds(1));
   mine.copies.front().cas.reset();
-  world.cluster.before = {{}, [&] {
-                            world.clock.advance(seconds(5));
-                            Lock rival(Context{world.memory, world.clock, world.random, ""}, "nightly");
-                            REQUIRE(rival.acquire(world.acquire_options(seconds(60))).lease);
-                          }};
+  world.before(1, [&] {
+    world.clock.advance(seconds(5));
+    Lock rival(Context{world.memory, world.clock, world.random, ""}, "nightly");
+    REQUIRE(rival.acquire(world.acquire_options(seconds(60))).lease);
+  });
   const auto freed = world.lock.release(mine);
   CHECK(freed.result == Lock::Freed::Result::not_owner);
   CHECK(world.server().peek("lock:nightly"));
@@ -187,7 +151,7 @@ TEST_CASE("lock: a rival between the read and the compare-and-delete keeps his l
 
 TEST_CASE("lock: an owner whose add lost its reply is not locked out of his own lock") {
   World world;
-  world.cluster.losses = {Loss::reply};
+  world.lose({lost_reply});
   const SteadyTime before = world.clock.steady();
   const Lease lease = world.take();
   CHECK(lease.deadline == before + seconds(30));
@@ -197,44 +161,24 @@ TEST_CASE("lock: an owner whose add lost its reply is not locked out of his own 
 
 TEST_CASE("lock: an add that never arrived is repeated, with another token") {
   World world;
-  world.cluster.losses = {Loss::request};
+  world.lose({lost_request});
   const Lease lease = world.take();
   CHECK(LockValue::parse(world.server().peek("lock:nightly")->value).token == lease.token);
 }
 
-// Two adds have the same token. The delayed first one was applied after the lapse and another holder.
-TEST_CASE("lock: a renewal after the lapse never takes an add that came late for the lease") {
-  for (const bool by_token : {false, true}) {
-    World world;
-    std::optional<Request> late;
-    world.cluster.before = {[&] { late = world.cluster.batch.front(); }};
-    world.cluster.losses = {Loss::request};
-    Lease mine = world.take(seconds(1));
-    REQUIRE(late);
-    world.clock.advance(seconds(4));
-    const Lease other = world.take(seconds(1));
-    CHECK(*other.fence > *mine.fence);
-    world.clock.advance(seconds(4));
-    CHECK(world.memory.execute(*late).outcome == Outcome::stored);
-    const auto renewed =
-        by_token ? world.lock.renew(mine.token, seconds(1)).renewal : world.lock.renew(mine, seconds(1));
-    CHECK(renewed == Lock::Renewal::not_owner);
-  }
-}
-
 TEST_CASE("lock: what stays unknown is said") {
   World world;
-  world.cluster.losses = {Loss::reply, Loss::reply};
+  world.lose({lost_reply, lost_reply});
   CHECK_THROWS_AS(world.lock.acquire(world.acquire_options(seconds(30))), UnknownOutcome);
 }
 
 TEST_CASE("lock: a single copy with an unknown outcome is not tried again") {
   World world;
-  world.cluster.losses = {Loss::reply, Loss::reply};
+  world.lose({lost_reply, lost_reply});
   CHECK(world.trips_of([&] {
     CHECK_THROWS_AS(world.lock.acquire(world.acquire_options(seconds(30))), UnknownOutcome);
   }) == 2);
-  world.cluster.losses = {Loss::request};
+  world.lose({lost_request});
   CHECK(world.trips_of([&] { CHECK_FALSE(world.lock.acquire(world.acquire_options(seconds(30))).lease); }) ==
         2);
 }
@@ -243,7 +187,7 @@ TEST_CASE("lock: a holder who leaves between the add and the look is followed at
   World world;
   const Lease other = world.take();
   const SteadyTime start = world.clock.steady();
-  world.cluster.before = {{}, [&] { Lock(world.context, "nightly").release(other); }};
+  world.before(1, [&] { Lock(world.others, "nightly").release(other); });
   CHECK(world.trips_of([&] { CHECK(world.lock.acquire(world.acquire_options(seconds(30))).lease); }) == 3);
   CHECK(world.clock.steady() == start);
 }
@@ -252,8 +196,8 @@ TEST_CASE("lock: a found token of an earlier attempt counts from its renewal, no
   World world;
   auto acquire_options = world.acquire_options(seconds(5));
   acquire_options.wait = seconds(20);
-  world.cluster.losses = {Loss::reply, Loss::reply};
-  world.cluster.before = {{}, {}, [&] { world.clock.advance(seconds(4)); }};
+  world.lose({lost_reply, lost_reply});
+  world.before(2, [&] { world.clock.advance(seconds(4)); });
   const auto answer = world.lock.acquire(acquire_options);
   REQUIRE(answer.lease);
   world.clock.advance(answer.lease->deadline - world.clock.steady());
@@ -263,18 +207,18 @@ TEST_CASE("lock: a found token of an earlier attempt counts from its renewal, no
 TEST_CASE("lock: lost replies of renewals and releases are settled by reading") {
   World world;
   Lease lease = world.take();
-  world.cluster.losses = {Loss::reply};
+  world.lose({lost_reply});
   CHECK(world.lock.renew(lease, seconds(30)) == Lock::Renewal::renewed);
-  world.cluster.losses = {Loss::request};
+  world.lose({lost_request});
   CHECK(world.lock.renew(lease, seconds(30)) == Lock::Renewal::renewed);
-  world.cluster.losses = {Loss::reply};
+  world.lose({lost_reply});
   CHECK(world.lock.release(lease).result == Lock::Freed::Result::released);
   CHECK_FALSE(world.server().peek("lock:nightly"));
 }
 
 TEST_CASE("lock: a lease that ended before its reply came is no lease") {
   World world;
-  world.cluster.before = {[&] { world.clock.advance(seconds(40)); }};
+  world.before(0, [&] { world.clock.advance(seconds(40)); });
   CHECK_THROWS_AS(world.lock.acquire(world.acquire_options(seconds(30))), NotApplied);
   CHECK_FALSE(world.server().peek("lock:nightly"));
 }
@@ -338,7 +282,7 @@ TEST_CASE("lock: waiting outlasts a server that is down") {
   CHECK_THROWS_AS(world.lock.acquire(world.acquire_options(seconds(5))), NotApplied);
   auto acquire_options = world.acquire_options(seconds(5));
   acquire_options.wait = seconds(60);
-  world.cluster.before = {{}, {}, {}, [&] { world.memory.restart(0); }};
+  world.before(3, [&] { world.memory.restart(0); });
   CHECK(world.lock.acquire(acquire_options).lease);
 }
 
@@ -399,7 +343,7 @@ TEST_CASE("lock: show answers many names in one trip") {
   world.take();
   const std::vector<std::string> names{"nightly", "other"};
   std::vector<Lock::Shown> shown;
-  CHECK(world.trips_of([&] { shown = Lock::show(world.scripted, names); }) == 1);
+  CHECK(world.trips_of([&] { shown = Lock::show(world.context, names); }) == 1);
   CHECK(shown[0].held);
   CHECK(shown[0].holder.starts_with(R"({"host":"web3")"));
   CHECK_FALSE(shown[1].held);
@@ -421,7 +365,7 @@ TEST_CASE("lock: a ttl of zero and an endless note are refused before anything i
   auto acquire_options = world.acquire_options(seconds(5));
   acquire_options.holder.note = std::string(2000, 'x');
   CHECK_THROWS_AS(world.lock.acquire(acquire_options), InvalidInput);
-  CHECK(world.cluster.trips == 0);
+  CHECK(world.trips.trips() == 0);
 }
 
 }  // namespace mcds::lock_test
