@@ -414,14 +414,6 @@ TEST_CASE("exhaustive holes: caches") {
         return left(context, "entry").empty() && !left(context, "lock").empty();
       },
       one_kind(&Happenings::deaths));
-  hole("cache: another's lock given back",
-       {[](Naive& my) {
-          if (!my.acquire()) return;
-          my.let_go();
-          my.remove("lock");
-        },
-        acquires, acquires},
-       two_holders, two_seconds);
   hole(
       "cache: the stale value ends while it is rebuilt", {[](Naive& my) {
         my.ask(Request::set("entry", "1", Exptime::after(1s, WallTime{})));

@@ -113,7 +113,7 @@ TEST_CASE("exhaustive lock: caught when broken") {
   caught("lock, broken: release without comparing",
          incarnations({"aF", "a", "a"}, {.spoil = test::release_without_comparing}), two_lapses);
   caught("lock, broken: renew without comparing",
-         incarnations({"at", "a"}, {.spoil = test::renew_without_comparing}), two_lapses);
+         incarnations({"at", "a"}, {.spoil = test::write_without_comparing}), two_lapses);
 }
 
 }  // namespace mcds::lock_exhaustive

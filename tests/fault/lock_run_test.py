@@ -16,17 +16,11 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from checks import passes
+from checks import cases, passes, tested
 from program import MCDS, Workplace, alive, clean_environment, wait_for
 from real_servers import end, item, start_memcached
 
 PATIENCE_S = 60
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
 
 
 class World(Workplace):
@@ -61,7 +55,7 @@ def wait_for_file(world, name):
 FAMILY = 'sleep 100 & echo $$ $! > pids.new; mv pids.new pids; wait'
 
 
-@test
+@tested
 def exit_codes_pass_through(world):
     for code in (0, 1, 3, 64, 75, 79, 255):
         assert world.run("lock", "run", "l", "--", "sh", "-c", f"exit {code}")[0] == code
@@ -72,7 +66,7 @@ def exit_codes_pass_through(world):
     assert not world.held()
 
 
-@test
+@tested
 def the_child_stops_before_the_lock_ends_when_the_server_is_frozen(world):
     start = time.monotonic()
     process = world.start("lock", "run", "l", "--ttl", "4s", "--grace", "500ms", "--", "sh", "-c",
@@ -85,7 +79,7 @@ def the_child_stops_before_the_lock_ends_when_the_server_is_frozen(world):
     assert '"lock_lost"' in process.stderr.read()
 
 
-@test
+@tested
 def a_renewal_that_blocks_longer_than_the_lease_does_not_delay_the_stop(world):
     start = time.monotonic()
     process = world.start("--timeout", "8s", "lock", "run", "l", "--ttl", "4s", "--grace", "500ms", "--", "sh", "-c",
@@ -97,7 +91,7 @@ def a_renewal_that_blocks_longer_than_the_lease_does_not_delay_the_stop(world):
     assert process.wait(PATIENCE_S) == 79
 
 
-@test
+@tested
 def a_frozen_mcds_is_stopped_by_its_guardian_in_time(world):
     start = time.monotonic()
     process = world.start("lock", "run", "l", "--ttl", "3s", "--", "sh", "-c", FAMILY)
@@ -109,7 +103,7 @@ def a_frozen_mcds_is_stopped_by_its_guardian_in_time(world):
     assert process.wait(PATIENCE_S) == 79
 
 
-@test
+@tested
 def a_lock_lost_to_a_restart_stops_the_child(world):
     process = world.start("lock", "run", "l", "--ttl", "3s", "--", "sh", "-c", FAMILY)
     pids = world.written("pids").split()
@@ -118,7 +112,7 @@ def a_lock_lost_to_a_restart_stops_the_child(world):
     assert not any(alive(pid) for pid in pids)
 
 
-@test
+@tested
 def a_server_that_is_back_in_time_with_another_holder_is_a_loss(world):
     process = world.start("lock", "run", "l", "--ttl", "3s", "--", "sh", "-c", FAMILY)
     world.written("pids")
@@ -128,7 +122,7 @@ def a_server_that_is_back_in_time_with_another_holder_is_a_loss(world):
     assert world.held(), "the rival's lock was removed"
 
 
-@test
+@tested
 def on_lost_warn_lets_the_child_finish(world):
     process = world.start("lock", "run", "l", "--ttl", "3s", "--on-lost", "warn", "--", "sh", "-c",
                           "echo > pids; sleep 3.5; exit 5")
@@ -138,7 +132,7 @@ def on_lost_warn_lets_the_child_finish(world):
     assert "the lock was lost" in process.stderr.read()
 
 
-@test
+@tested
 def a_short_outage_is_survived(world):
     process = world.start("lock", "run", "l", "--ttl", "6s", "--grace", "500ms", "--", "sleep", "5")
     wait_for(world.held)
@@ -150,7 +144,7 @@ def a_short_outage_is_survived(world):
     assert not world.held()
 
 
-@test
+@tested
 def a_killed_mcds_leaves_no_orphan(world):
     process = world.start("lock", "run", "l", "--", "sh", "-c", "trap '' TERM HUP; " + FAMILY)
     pids = world.written("pids").split()
@@ -158,7 +152,7 @@ def a_killed_mcds_leaves_no_orphan(world):
     wait_for(lambda: not any(alive(pid) for pid in pids))
 
 
-@test
+@tested
 def a_termed_mcds_ends_the_child_and_frees_the_lock(world):
     process = world.start("lock", "run", "l", "--", "sh", "-c",
                           "trap 'echo got > term; exit 7' TERM; echo > ready; while :; do sleep 0.05; done")
@@ -169,7 +163,7 @@ def a_termed_mcds_ends_the_child_and_frees_the_lock(world):
     assert not world.held()
 
 
-@test
+@tested
 def signals_reach_the_whole_group(world):
     process = world.start("lock", "run", "l", "--", "sh", "-c",
                           "for s in HUP INT QUIT USR1 USR2 WINCH; do trap \"echo $s >> got\" $s; done;"
@@ -182,7 +176,7 @@ def signals_reach_the_whole_group(world):
     assert process.wait(PATIENCE_S) == 9
 
 
-@test
+@tested
 def a_hangup_ignored_by_nohup_stays_ignored(world):
     process = world.start("lock", "run", "l", "--", "sh", "-c", "echo > ready; sleep 0.3; exit 4",
                           preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
@@ -191,7 +185,7 @@ def a_hangup_ignored_by_nohup_stays_ignored(world):
     assert process.wait(PATIENCE_S) == 4
 
 
-@test
+@tested
 def max_run_kills_a_child_that_ignores_term(world):
     start = time.monotonic()
     process = world.start("lock", "run", "l", "--max-run", "1s", "--grace", "300ms", "--", "sh", "-c",
@@ -203,7 +197,7 @@ def max_run_kills_a_child_that_ignores_term(world):
     assert not world.held()
 
 
-@test
+@tested
 def leftovers_of_the_group_are_ended_before_the_lock_is_given_back(world):
     status, _, _ = world.run("lock", "run", "l", "--grace", "300ms", "--", "sh", "-c",
                              "(trap '' TERM; sleep 100) & echo $! > pid; sleep 0.1; exit 6")
@@ -212,7 +206,7 @@ def leftovers_of_the_group_are_ended_before_the_lock_is_given_back(world):
     assert not world.held()
 
 
-@test
+@tested
 def the_output_is_the_childs_alone(world):
     assert world.run("lock", "run", "l", "--", "echo", "-n", "$HOME  *")[1:] == ("$HOME  *", "")
     # No process of ours keeps the pipe open.
@@ -221,7 +215,7 @@ def the_output_is_the_childs_alone(world):
     assert done.stdout == b"a\0b"
 
 
-@test
+@tested
 def the_child_knows_its_lock(world):
     _, out, _ = world.run("lock", "run", "l", "--", "sh", "-c", "echo $MCDS_LOCK_NAME $MCDS_LOCK_TOKEN $MCDS_LOCK_FENCE")
     assert re.fullmatch(r"l [a-f][0-9a-f]{15} \d{16}\n", out), out
@@ -229,7 +223,7 @@ def the_child_knows_its_lock(world):
     assert int(world.run("lock", "run", "l", "--", "sh", "-c", "echo $MCDS_LOCK_FENCE")[1]) > last
 
 
-@test
+@tested
 def nothing_runs_while_another_holds_the_lock(world):
     assert world.run("lock", "acquire", "l")[0] == 0
     status, out, error = world.run("lock", "run", "l", "--", "touch", world.path("ran"))
@@ -238,7 +232,7 @@ def nothing_runs_while_another_holds_the_lock(world):
     assert not os.path.exists(world.path("ran"))
 
 
-@test
+@tested
 def if_down_run_runs_without_the_lock(world):
     end(world.server)
     assert world.run("lock", "run", "l", "--", "true")[0] == 69
@@ -246,7 +240,7 @@ def if_down_run_runs_without_the_lock(world):
     assert (status, out) == (3, "\n") and "without the lock" in error
 
 
-@test
+@tested
 def a_system_without_descriptors_leaves_no_lock(world):
     statuses = set()
     for limit in range(4, 24):
@@ -258,7 +252,7 @@ def a_system_without_descriptors_leaves_no_lock(world):
     assert statuses <= {0, 69, 71, 78, 126, 127} and {0, 71} <= statuses, statuses
 
 
-@test
+@tested
 def once_per_and_min_hold_keep_the_lock(world):
     assert world.run("lock", "run", "l", "--once-per", "1h", "--", "false")[0] == 1
     assert not world.held(), "kept after a failure"
@@ -270,7 +264,7 @@ def once_per_and_min_hold_keep_the_lock(world):
     assert 3590 < shown["ttl_s"] <= 3603 and "finished_at" in shown["holder"]
 
 
-@test
+@tested
 def a_server_that_stands_still_as_the_command_ends_costs_no_hold(world):
     """The hold was given up after two timeouts, and the job ran again when the ttl was over."""
     for option in ("--once-per", "--min-hold"):
@@ -288,7 +282,7 @@ def a_server_that_stands_still_as_the_command_ends_costs_no_hold(world):
         assert json.loads(world.read("report"))["outcome"] == "kept", world.read("report")
         assert json.loads(world.run("lock", "show", name)[1])["ttl_s"] > 3500
 
-@test
+@tested
 def two_at_once_run_one_after_the_other(world):
     script = "test ! -e in && touch in && sleep 0.05 && rm in"
     processes = [world.start("lock", "run", "l", "-w", "inf", "--", "sh", "-c", script) for _ in range(8)]
@@ -339,7 +333,7 @@ def on_terminal(function):
         finally:
             terminal.close()
     run.__name__ = function.__name__
-    tests.append(run)
+    cases.append(run)
     return run
 
 
@@ -484,7 +478,7 @@ def an_interactive_shell_as_the_child(world, terminal):
     terminal.line("echo code $?", "code 3")
 
 
-@test
+@tested
 def a_child_stopped_where_nobody_could_continue_it_is_continued(world):
     """mcds as the leader of a session: the system ignores a stop from the terminal, as it would for the child alone."""
     pid, master = pty.fork()
@@ -533,7 +527,7 @@ time.sleep(0.1 + random.random() / 10)
 """
 
 
-@test
+@tested
 def slots_never_have_more_holders_whoever_is_killed(world):
     with open(world.path("counted.py"), "w", encoding="utf-8") as file:
         file.write(COUNTED)
@@ -571,7 +565,7 @@ def nothing_left(directory, pids):
     return not os.path.exists(directory) and not any(alive(pid) for pid in pids)
 
 
-@test
+@tested
 def a_sandbox_leaves_nothing_behind_when_its_command_ends(world):
     process, directory, pids = sandbox_facts(world, "exit 5")
     assert process.wait(PATIENCE_S) == 5
@@ -579,7 +573,7 @@ def a_sandbox_leaves_nothing_behind_when_its_command_ends(world):
     assert nothing_left(directory, pids)
 
 
-@test
+@tested
 def a_sandbox_leaves_nothing_behind_when_it_is_terminated(world):
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL):
         process, directory, pids = sandbox_facts(world, "exec sleep 100")
@@ -591,7 +585,7 @@ def a_sandbox_leaves_nothing_behind_when_it_is_terminated(world):
         os.unlink(world.path("facts"))
 
 
-@test
+@tested
 def a_sandbox_says_on_a_terminal_that_one_is_inside_and_how_to_leave(world):
     for words, said in (([], True), (["--", "true"], False)):
         pid, master = pty.fork()
@@ -607,7 +601,7 @@ def a_sandbox_says_on_a_terminal_that_one_is_inside_and_how_to_leave(world):
         assert seen.count(b"\n") == said, seen
 
 
-@test
+@tested
 def a_sandbox_outlives_one_of_its_servers(world):
     process, directory, pids = sandbox_facts(world, "kill -9 ${MCDS_SANDBOX_PIDS##*,}; sleep 0.1; exit 2")
     assert process.wait(PATIENCE_S) == 2
@@ -615,14 +609,14 @@ def a_sandbox_outlives_one_of_its_servers(world):
 
 
 def run_number(number):
-    return passes(tests[number], World)
+    return passes(cases[number], World)
 
 
 if __name__ == "__main__":
     wanted = sys.argv[2:]
-    chosen = [function for function in tests if not wanted or function.__name__ in wanted]
+    chosen = [function for function in cases if not wanted or function.__name__ in wanted]
     # They mostly wait.
     with concurrent.futures.ProcessPoolExecutor(4) as pool:
-        results = list(pool.map(run_number, map(tests.index, chosen)))
+        results = list(pool.map(run_number, map(cases.index, chosen)))
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     sys.exit(not all(results))

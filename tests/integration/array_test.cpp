@@ -9,10 +9,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
-#include "tests/support/children.hpp"
-#include "tests/support/fault_proxy.hpp"
-#include "tests/support/memcached_process.hpp"
-#include "tests/support/real_client.hpp"
+#include "tests/support/lossy_pair.hpp"
 
 namespace mcds::array_test {
 
@@ -22,7 +19,7 @@ using namespace std::chrono_literals;
 using Protocol = ConnectOptions::Protocol;
 using Elements = std::vector<std::string>;
 
-constexpr std::size_t processes = 64;
+using test::processes;
 constexpr std::size_t max_steps = 20000;
 
 using Client = test::RealClient;
@@ -140,14 +137,8 @@ Violations check(const Elements& elements, const Snapshot& before, const Snapsho
 
 void check_many_processes(const Load& load) {
   const auto duration = std::chrono::seconds(test::amount("MCDS_TEST_SECONDS", 3));
-  test::MemcachedProcess first({"-m", "512"});
-  test::MemcachedProcess second({"-m", "512"});
-  test::FaultProxy first_proxy(first.server(), 1);
-  test::FaultProxy second_proxy(second.server(), 2);
-  for (test::FaultProxy* proxy : {&first_proxy, &second_proxy}) {
-    proxy->randomly(0.01, {test::Fault::lose_reply, test::Fault::lose_request, test::Fault::hang_up});
-  }
-  const Pool pool = test::pool_of({first_proxy.server(), second_proxy.server()});
+  test::LossyPair servers(0.01);
+  const Pool pool = servers.lossy();
   test::Shared<Steps> steps;
   test::Children children;
   const SteadyTime end = SystemClock().steady() + duration;
@@ -156,7 +147,7 @@ void check_many_processes(const Load& load) {
   }
   if (load.encoding == ArrayEncoding::journal)
     children.spawn([&] { compact_meanwhile(pool, load, end, *steps); });
-  Client reader(test::pool_of({first.server(), second.server()}), Protocol::automatic, 5s);
+  Client reader(servers.honest(), Protocol::automatic, 5s);
   Array array(reader.context(), "x");
   int violations = 0;
   int looks = 0;
@@ -182,8 +173,8 @@ void check_many_processes(const Load& load) {
   MESSAGE("changes acknowledged ", steps->acknowledged.load(), ", unknown ", steps->unknown.load(),
           ", not applied ", steps->refused.load(), ", compactions ", steps->compactions.load(),
           ", fetches checked ", looks, ", violations ", violations, ", elements ", contents.elements.size(),
-          " in ", array.keys().size(), " items, faults ", first_proxy.faults() + second_proxy.faults());
-  CHECK(first_proxy.faults() + second_proxy.faults() > 0);
+          " in ", array.keys().size(), " items, faults ", servers.faults());
+  CHECK(servers.faults() > 0);
   CHECK(steps->acknowledged > processes);
   if (load.encoding == ArrayEncoding::json) return;
   CHECK(steps->compactions > 0);

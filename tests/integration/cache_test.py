@@ -15,19 +15,13 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from checks import check, finish, passes
+from checks import cases, check, finish, passes, tested
 from program import MCDS, Workplace, alive, environment, wait_for
 from real_servers import ask, end, start_memcached
 
 CALLERS = 64
 SECONDS = float(os.environ.get("MCDS_TEST_SECONDS", "5"))
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
 
 
 class World(Workplace):
@@ -74,7 +68,7 @@ def runs(world):
     return []
 
 
-@test
+@tested
 def expired_entry_is_rebuilt_once_and_nobody_waits_longer(world):
     assert world.run("run", "k", "--", "echo", "old")[0] == 0
     assert world.run("expire", "k")[0] == 0
@@ -94,7 +88,7 @@ def expired_entry_is_rebuilt_once_and_nobody_waits_longer(world):
     return f"{CALLERS - 1} served stale within {waited:.2f} s of the start of {CALLERS} processes"
 
 
-@test
+@tested
 def each_expired_tag_costs_a_herd_one_rebuild(world):
     """Tags expire under 80 callers: each time one of them rebuilds, and all get what was begun after the last of it."""
     tags = ("--tag", "T", "--tag", "U")
@@ -114,7 +108,7 @@ def each_expired_tag_costs_a_herd_one_rebuild(world):
     assert world.run("run", "k", *tags, "--", "echo", "never")[1] == "new\n"
 
 
-@test
+@tested
 def cold_entry_is_built_once_and_all_get_it(world):
     os.mkfifo(world.path("go"))
     callers = [world.start("run", "k", "--wait", "inf", "--", "sh", "-c", BLOCKED) for _ in range(CALLERS)]
@@ -125,7 +119,7 @@ def cold_entry_is_built_once_and_all_get_it(world):
     assert len(runs(world)) == 1, runs(world)
 
 
-@test
+@tested
 def killed_rebuilder_is_replaced_within_the_rebuild_ttl(world):
     rebuilder = blocked_rebuild(world, "--rebuild-ttl", "4s")
     child = int(runs(world)[0])
@@ -146,7 +140,7 @@ def killed_rebuilder_is_replaced_within_the_rebuild_ttl(world):
     return f"next rebuild {after:.2f} s after the kill (rebuild ttl 4 s)"
 
 
-@test
+@tested
 def long_rebuild_keeps_its_lock_and_its_placeholder(world):
     rebuilder = blocked_rebuild(world, "--rebuild-ttl", "4s")
     time.sleep(7)
@@ -156,7 +150,7 @@ def long_rebuild_keeps_its_lock_and_its_placeholder(world):
     assert world.run("run", "k", "--", "echo", "never")[1] == "slow\n"
 
 
-@test
+@tested
 def failing_output_is_never_stored_nor_hammered(world):
     assert world.run("run", "k", "--", "echo", "old")[0] == 0
     assert world.run("expire", "k")[0] == 0
@@ -172,7 +166,7 @@ def failing_output_is_never_stored_nor_hammered(world):
     return f"{len(failed)} of {CALLERS} callers saw the failure, the others the stale output"
 
 
-@test
+@tested
 def server_that_dies_or_freezes_meanwhile_costs_only_the_cache(world):
     rebuilder = blocked_rebuild(world)
     end(world.server)
@@ -185,7 +179,7 @@ def server_that_dies_or_freezes_meanwhile_costs_only_the_cache(world):
     assert (code, output) == (4, "open\n") and "without the cache" in errors, (code, output, errors)
 
 
-@test
+@tested
 def signals_reach_the_command_while_a_reader_holds_it_up(world):
     # Nobody reads the pipe: the command is held up, the lock is renewed, and signals still arrive.
     rebuilder = world.start("run", "k", "--rebuild-ttl", "4s", "--", "sh", "-c", "echo $$ >>runs; exec yes")
@@ -199,7 +193,7 @@ def signals_reach_the_command_while_a_reader_holds_it_up(world):
     assert rebuilder.returncode == 128 + signal.SIGTERM, rebuilder.returncode
 
 
-@test
+@tested
 def ctrl_c_on_a_terminal_goes_to_the_command(world):
     pid, master = pty.fork()
     if pid == 0:
@@ -217,7 +211,7 @@ def ctrl_c_on_a_terminal_goes_to_the_command(world):
     assert b"stopped" in shown, shown
 
 
-@test
+@tested
 def invalidations_are_never_undone(world):
     """A source that changes; each change is followed by expire or remove. Once that has answered, nobody may get less."""
     choice = random.Random(SEED)
@@ -255,6 +249,6 @@ def invalidations_are_never_undone(world):
 
 
 if __name__ == "__main__":
-    for case in tests:
+    for case in cases:
         check(passes(case, World), case.__name__)
     finish()

@@ -5,10 +5,7 @@
 
 #include <atomic>
 
-#include "tests/support/children.hpp"
-#include "tests/support/fault_proxy.hpp"
-#include "tests/support/memcached_process.hpp"
-#include "tests/support/real_client.hpp"
+#include "tests/support/lossy_pair.hpp"
 
 namespace mcds::counter_test {
 
@@ -17,25 +14,14 @@ namespace {
 using namespace std::chrono_literals;
 using Protocol = ConnectOptions::Protocol;
 
-constexpr std::size_t processes = 64;
-
-struct Tally {
-  std::atomic<std::uint64_t> acknowledged, unknown, refused;
-};
+using test::processes;
 
 void bump(const Server& server, Protocol protocol, const IncrOptions& options, std::size_t times,
-          Tally& tally, Duration timeout = 100ms) {
+          test::Tally& tally, Duration timeout = 100ms) {
   test::RealClient client(test::pool_of({server}), protocol, timeout);
   Counter counter(client.context());
   for (std::size_t i = 0; i < times; ++i) {
-    try {
-      counter.incr("hits", 1, options);
-      ++tally.acknowledged;
-    } catch (const UnknownOutcome&) {
-      ++tally.unknown;
-    } catch (const Failure&) {
-      ++tally.refused;
-    }
+    tally.count([&] { counter.incr("hits", 1, options); });
   }
 }
 
@@ -49,7 +35,7 @@ void check_many_processes(Protocol protocol, const IncrOptions& options, std::si
   test::MemcachedProcess memcached;
   test::FaultProxy proxy(memcached.server());
   proxy.randomly(0.01, {test::Fault::lose_reply});
-  test::Shared<Tally> tally;
+  test::Shared<test::Tally> tally;
   test::Children children;
   for (std::size_t i = 0; i < processes; ++i) {
     children.spawn([&] { bump(proxy.server(), protocol, options, times, *tally); });
@@ -81,7 +67,7 @@ TEST_CASE("counter: 64 processes, 1 % of the replies lost: acknowledged <= value
 
 TEST_CASE("counter: takes by rivals lose no increment and answer none twice") {
   test::MemcachedProcess memcached;
-  test::Shared<Tally> added;
+  test::Shared<test::Tally> added;
   test::Shared<std::atomic<std::uint64_t>> taken;
   test::Children children;
   const std::size_t times = test::amount("MCDS_TEST_INCREMENTS", 200);

@@ -8,10 +8,7 @@
 #include <map>
 
 #include "common/base/errors.hpp"
-#include "tests/support/children.hpp"
-#include "tests/support/fault_proxy.hpp"
-#include "tests/support/memcached_process.hpp"
-#include "tests/support/real_client.hpp"
+#include "tests/support/lossy_pair.hpp"
 
 namespace mcds::elements_test {
 
@@ -20,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using Protocol = ConnectOptions::Protocol;
 
-constexpr std::size_t processes = 64;
+using test::processes;
 constexpr std::size_t names_each = 200;
 
 // Time goes by faster, so that the grace of the index is over within seconds.
@@ -86,14 +83,8 @@ void compact(Context context, SteadyTime end, Ledger& ledger) {
 }
 
 void check_many_processes(Protocol protocol) {
-  test::MemcachedProcess first({"-m", "512"});
-  test::MemcachedProcess second({"-m", "512"});
-  test::FaultProxy first_proxy(first.server(), 1);
-  test::FaultProxy second_proxy(second.server(), 2);
-  for (test::FaultProxy* proxy : {&first_proxy, &second_proxy}) {
-    proxy->randomly(0.005, {test::Fault::lose_reply, test::Fault::lose_request, test::Fault::hang_up});
-  }
-  const Pool lossy = test::pool_of({first_proxy.server(), second_proxy.server()});
+  test::LossyPair servers(0.005);
+  const Pool lossy = servers.lossy();
   const FastClock clock;
   const SteadyTime end =
       clock.steady() + std::chrono::seconds(test::amount("MCDS_TEST_SECONDS", 4)) * FastClock::factor;
@@ -107,13 +98,13 @@ void check_many_processes(Protocol protocol) {
     });
   }
   children.spawn([&] {
-    test::RealClient client(test::pool_of({first.server(), second.server()}), protocol, 2s);
+    test::RealClient client(servers.honest(), protocol, 2s);
     FastClock fast;
     compact({*client.cluster, fast, client.random, {}}, end, *ledger);
   });
   CHECK(children.wait_all() == 0);
 
-  test::RealClient reader(test::pool_of({first.server(), second.server()}), Protocol::automatic, 2s);
+  test::RealClient reader(servers.honest(), Protocol::automatic, 2s);
   Elements elements(reader.context(), "hash", "h");
   std::map<std::string, std::string> fetched;
   const auto listing =
@@ -130,11 +121,10 @@ void check_many_processes(Protocol protocol) {
   }
   MESSAGE("done ", ledger->done.load(), ", unknown ", ledger->unknown.load(), ", not applied ",
           ledger->not_applied.load(), ", compactions ", ledger->compactions.load(), ", index lines ",
-          listing.lines, ", present ", fetched.size(), ", faults ",
-          first_proxy.faults() + second_proxy.faults());
+          listing.lines, ", present ", fetched.size(), ", faults ", servers.faults());
   CHECK(wrong == 0);
   CHECK(present > 0);
-  CHECK(first_proxy.faults() + second_proxy.faults() > 0);
+  CHECK(servers.faults() > 0);
   CHECK(ledger->done > processes * 10);
 }
 

@@ -6,12 +6,9 @@
 #include <map>
 
 #include "common/structures/visitors/visitors.hpp"
-#include "tests/support/children.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/event_log.hpp"
-#include "tests/support/fault_proxy.hpp"
-#include "tests/support/memcached_process.hpp"
-#include "tests/support/real_client.hpp"
+#include "tests/support/lossy_pair.hpp"
 
 namespace mcds::eventlog_test {
 
@@ -20,18 +17,14 @@ namespace {
 using namespace std::chrono_literals;
 using Protocol = ConnectOptions::Protocol;
 
-constexpr std::size_t processes = 64;
-
-struct Tally {
-  std::atomic<std::uint64_t> acknowledged, unknown, refused;
-};
+using test::processes;
 
 // Which events were acknowledged: a bit for each process and event.
 struct Acknowledged {
   std::atomic<bool> flags[processes][4096];
 };
 
-void write(const Pool& pool, Protocol protocol, std::size_t process, std::size_t times, Tally& tally,
+void write(const Pool& pool, Protocol protocol, std::size_t process, std::size_t times, test::Tally& tally,
            Acknowledged& acknowledged) {
   test::RealClient client(pool, protocol, 200ms);
   EventLog log(client.context(), "x", RingShape{2, 300});
@@ -39,15 +32,8 @@ void write(const Pool& pool, Protocol protocol, std::size_t process, std::size_t
     const std::string text = std::to_string(process) + '.' + std::to_string(i);
     // Every eighth is late.
     const auto at = client.clock.wall() - std::chrono::seconds(i % 8 == 7 ? client.random.below(30) : 0);
-    try {
-      log.put(text + std::string(i % 16 == 0 ? 20000 : 20, 'x'), EventData::text, at);
-      ++tally.acknowledged;
-      acknowledged.flags[process][i] = true;
-    } catch (const UnknownOutcome&) {
-      ++tally.unknown;
-    } catch (const Failure&) {
-      ++tally.refused;
-    }
+    acknowledged.flags[process][i] =
+        tally.count([&] { log.put(text + std::string(i % 16 == 0 ? 20000 : 20, 'x'), EventData::text, at); });
   }
 }
 
@@ -57,21 +43,15 @@ std::string name_of(const std::string& text) {
 
 void check_exactly_once(Protocol protocol) {
   const std::size_t times = std::min<std::size_t>(test::amount("MCDS_TEST_EVENTS", 100), 4096);
-  test::MemcachedProcess first({"-m", "512"});
-  test::MemcachedProcess second({"-m", "512"});
-  test::FaultProxy first_proxy(first.server(), 1);
-  test::FaultProxy second_proxy(second.server(), 2);
-  for (test::FaultProxy* proxy : {&first_proxy, &second_proxy}) {
-    proxy->randomly(0.01, {test::Fault::lose_reply, test::Fault::lose_request, test::Fault::hang_up});
-  }
-  const Pool pool = test::pool_of({first_proxy.server(), second_proxy.server()});
-  test::Shared<Tally> tally;
+  test::LossyPair servers(0.01);
+  const Pool pool = servers.lossy();
+  test::Shared<test::Tally> tally;
   test::Shared<Acknowledged> acknowledged;
   test::Children children;
   for (std::size_t process = 0; process < processes; ++process) {
     children.spawn([&, process] { write(pool, protocol, process, times, *tally, *acknowledged); });
   }
-  test::RealClient reader(test::pool_of({first.server(), second.server()}), Protocol::automatic, 2s);
+  test::RealClient reader(servers.honest(), Protocol::automatic, 2s);
   EventLog log(reader.context(), "x", RingShape{2, 300});
   CursorState state;
   std::map<std::string, int> delivered;
@@ -102,11 +82,10 @@ void check_exactly_once(Protocol protocol) {
   }
   for (const auto& [name, count] : delivered) repeated += count > 1 ? 1 : 0;
   MESSAGE("acknowledged ", tally->acknowledged.load(), ", unknown ", tally->unknown.load(), ", not applied ",
-          tally->refused.load(), ", delivered ", delivered.size(), ", faults ",
-          first_proxy.faults() + second_proxy.faults());
+          tally->refused.load(), ", delivered ", delivered.size(), ", faults ", servers.faults());
   CHECK(missing == 0);
   CHECK(repeated == 0);
-  CHECK(first_proxy.faults() + second_proxy.faults() > 0);
+  CHECK(servers.faults() > 0);
   CHECK(tally->acknowledged + tally->unknown + tally->refused == processes * times);
   CHECK(tally->acknowledged > processes * times / 2);
 }
@@ -167,7 +146,7 @@ TEST_CASE("visitors: 64 processes, lost replies: acknowledged <= counted <= ackn
   test::MemcachedProcess memcached;
   test::FaultProxy proxy(memcached.server());
   proxy.randomly(0.01, {test::Fault::lose_reply});
-  test::Shared<Tally> tally;
+  test::Shared<test::Tally> tally;
   test::Children children;
   constexpr auto period = 24h * 30;
   for (std::size_t process = 0; process < processes; ++process) {
@@ -175,14 +154,7 @@ TEST_CASE("visitors: 64 processes, lost replies: acknowledged <= counted <= ackn
       test::RealClient client(test::pool_of({proxy.server()}), Protocol::automatic, 200ms);
       Visitors visitors(client.context(), "site", period);
       for (std::size_t i = 0; i < times; ++i) {
-        try {
-          visitors.hit();
-          ++tally->acknowledged;
-        } catch (const UnknownOutcome&) {
-          ++tally->unknown;
-        } catch (const Failure&) {
-          ++tally->refused;
-        }
+        tally->count([&] { visitors.hit(); });
       }
     });
   }

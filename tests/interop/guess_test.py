@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from clients import CLIENTS, PREFIX
 from placement_test import WRITERS, Finding, opened_bench, text_keys
+from servers import empty
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
@@ -24,13 +25,6 @@ def cases():
         if not client.reads and (client.ci or "--all" in sys.argv):
             for configuration in client.configurations[:2]:
                 yield client, configuration
-
-
-def empty(servers):
-    for server in servers:
-        with server.connect() as connection:
-            connection.sendall(b"flush_all\r\n")
-            connection.recv(100)
 
 
 def write(bench, client, configuration, servers, keys):

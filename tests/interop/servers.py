@@ -38,6 +38,13 @@ class Server:
         return socket.create_connection((self.connects_to or self.host, self.port), timeout=DEADLINE_S)
 
 
+def empty(servers):
+    for server in servers:
+        with server.connect() as connection:
+            connection.sendall(b"flush_all\r\n")
+            connection.recv(100)
+
+
 class Asker:
     """The text protocol, as little as asking a server takes."""
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from placement_test import WRITERS, Finding, opened_bench
-from servers import Asker
+from servers import Asker, empty
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
@@ -79,13 +79,6 @@ class Sessions:
                 raise Finding(f"{answer['key']}: mcds says {named}, found {self.holders(answer['key'])}")
         self.mcds("--prune", "--live", "-y")
         self.php("read")
-
-
-def empty(servers):
-    for server in servers:
-        with server.connect() as connection:
-            connection.sendall(b"flush_all\r\n")
-            connection.recv(100)
 
 
 def main():

@@ -1,7 +1,6 @@
 // Arrays: fetch shows some serial order of whole changes, and compaction drops none.
 #pragma once
 
-#include <map>
 #include <set>
 
 #include "common/base/json.hpp"

@@ -2,7 +2,6 @@
 // between: data that all copies acknowledged survives, and removed elements stay removed.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <map>
 
 #include "common/base/errors.hpp"

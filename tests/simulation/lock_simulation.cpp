@@ -65,7 +65,7 @@ TEST_CASE("lock: the simulation finds a holder too many where servers lose data,
 
 TEST_CASE("lock: the simulation finds a holder too many without the two seconds, or without comparing") {
   for (const auto spoil :
-       {test::expire_with_the_ttl, test::release_without_comparing, test::renew_without_comparing}) {
+       {test::expire_with_the_ttl, test::release_without_comparing, test::write_without_comparing}) {
     for (const std::size_t slots : {1U, 2U}) CHECK(caught({}, {.spoil = spoil, .slots = slots}));
   }
 }

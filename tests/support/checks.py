@@ -25,6 +25,14 @@ def finish(most=1000):
     sys.exit(bool(failures))
 
 
+cases = []
+
+
+def tested(function):
+    cases.append(function)
+    return function
+
+
 def passes(case, world):
     """Whether the case raises nothing in a world of its own, made of a fresh directory; what it returns is printed."""
     with tempfile.TemporaryDirectory(prefix="mcds-test-") as directory:

@@ -1,7 +1,6 @@
 // Decorators for tests: count trips, inject failures, let a concurrent writer act between two trips.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>

@@ -81,6 +81,12 @@ class FaultProxy::Loop {
     wake();
   }
 
+  template <typename Value>
+  Value read(const Value& value) const {
+    const std::lock_guard lock(mutex_);
+    return value;
+  }
+
   void refuse(bool on) {
     if (on == (listener_ < 0)) return;
     if (on) {
@@ -375,23 +381,19 @@ void FaultProxy::cut() {
 }
 
 std::size_t FaultProxy::trips() const {
-  const std::lock_guard lock(loop_->mutex_);
-  return loop_->trips_;
+  return loop_->read(loop_->trips_);
 }
 
 std::size_t FaultProxy::connections() const {
-  const std::lock_guard lock(loop_->mutex_);
-  return loop_->connections_;
+  return loop_->read(loop_->connections_);
 }
 
 std::size_t FaultProxy::faults() const {
-  const std::lock_guard lock(loop_->mutex_);
-  return loop_->faults_;
+  return loop_->read(loop_->faults_);
 }
 
 std::string FaultProxy::received() const {
-  const std::lock_guard lock(loop_->mutex_);
-  return loop_->received_;
+  return loop_->read(loop_->received_);
 }
 
 }  // namespace mcds::test

@@ -29,10 +29,6 @@ inline void release_without_comparing(Request& request) {
   if (request.op == Op::remove_if) request.op = Op::remove;
 }
 
-inline void renew_without_comparing(Request& request) {
-  if (request.op == Op::cas) request.op = Op::set;
-}
-
 // Returns true for the entry of the cache `k`.
 inline bool is_entry(const Request& request) {
   return request.key == "cache:k";

@@ -2,7 +2,6 @@
 // showing that the torture sees it. It is a program of its own, linked with `--wrap` around connect(); the
 // one that is installed has none of it.
 #include <cstdlib>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>

@@ -5,7 +5,6 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "common/base/random.hpp"
 

@@ -2,7 +2,6 @@
 // put after the drop has begun to remove.
 #include <doctest/doctest.h>
 
-#include <functional>
 #include <set>
 #include <string>
 #include <vector>

@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <set>
-
 #include "common/base/errors.hpp"
 #include "common/primitives/active_variants.hpp"
 #include "common/primitives/seal.hpp"

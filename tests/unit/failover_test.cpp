@@ -1,8 +1,6 @@
 // The servers that clients use while others are down, computed a second time from the rules' description.
 #include <doctest/doctest.h>
 
-#include <set>
-
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/placement/placement.hpp"

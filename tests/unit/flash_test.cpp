@@ -1,7 +1,6 @@
 // Items on flash: the answers of memcached 1.6.18 with extstore, which flash_test.py checks on a real server.
 #include <doctest/doctest.h>
 
-#include <map>
 #include <set>
 
 #include "common/cluster/decorators.hpp"

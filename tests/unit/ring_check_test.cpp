@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "common/placement/ring/check.hpp"
 
 using namespace mcds;

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <set>
 
 #include "tools/commands/ring/svg.hpp"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <vector>
 
 #include "common/journal/lines.hpp"
 #include "common/operations/not_saveable.hpp"

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <deque>
-#include <vector>
 
 #include "common/base/random.hpp"
 #include "common/primitives/seal.hpp"
