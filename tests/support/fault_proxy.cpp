@@ -82,7 +82,7 @@ class FaultProxy::Loop {
   }
 
   template <typename Value>
-  Value read(const Value& value) const {
+  Value locked(const Value& value) const {
     const std::lock_guard lock(mutex_);
     return value;
   }
@@ -381,19 +381,19 @@ void FaultProxy::cut() {
 }
 
 std::size_t FaultProxy::trips() const {
-  return loop_->read(loop_->trips_);
+  return loop_->locked(loop_->trips_);
 }
 
 std::size_t FaultProxy::connections() const {
-  return loop_->read(loop_->connections_);
+  return loop_->locked(loop_->connections_);
 }
 
 std::size_t FaultProxy::faults() const {
-  return loop_->read(loop_->faults_);
+  return loop_->locked(loop_->faults_);
 }
 
 std::string FaultProxy::received() const {
-  return loop_->read(loop_->received_);
+  return loop_->locked(loop_->received_);
 }
 
 }  // namespace mcds::test
