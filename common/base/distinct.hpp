@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace mcds {
@@ -14,23 +13,23 @@ namespace mcds {
 // Sorting the keys' hashes needs eight bytes for each item, whereas a set would allocate for each.
 template <typename Item, typename KeyOf>
 void keep_first_of_each(std::vector<Item>& items, const KeyOf& key_of) {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> by_hash;  // the second is the index
-  by_hash.reserve(items.size());
-  for (const Item& item : items) {
-    const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(key_of(item)));
-    by_hash.emplace_back(hash, static_cast<std::uint32_t>(by_hash.size()));
-  }
-  std::ranges::sort(by_hash);
+  std::vector<std::uint64_t> order;  // the upper half of a key's hash, then the item's index
+  order.reserve(items.size());
+  for (const Item& item : items)
+    order.push_back((std::hash<std::string_view>()(key_of(item)) >> 32 << 32) + order.size());
+  std::ranges::sort(order);
   std::vector<bool> repeats(items.size());
-  std::vector<std::uint32_t> distinct;  // those of one hash
-  for (std::size_t i = 0; i < by_hash.size(); ++i) {
-    const auto [hash, index] = by_hash[i];
-    if (i == 0 || by_hash[i - 1].first != hash) distinct.clear();
-    const std::string_view key = key_of(items[index]);
-    repeats[index] =
-        std::ranges::any_of(distinct, [&](std::uint32_t one) { return key_of(items[one]) == key; });
-    if (!repeats[index]) distinct.push_back(index);
+  bool any = false;
+  for (std::size_t i = 1, first = 0; i < order.size(); ++i) {
+    if (order[i] >> 32 != order[first] >> 32) first = i;
+    const auto item = [&](std::size_t which) -> const Item& { return items[order[which] & 0xffffffff]; };
+    for (std::size_t one = first; one < i; ++one) {
+      if (key_of(item(one)) != key_of(item(i))) continue;
+      any = repeats[order[i] & 0xffffffff] = true;
+      break;
+    }
   }
+  if (!any) return;
   std::size_t index = 0;
   std::erase_if(items, [&](const Item&) { return repeats[index++]; });
 }

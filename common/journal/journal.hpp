@@ -163,8 +163,8 @@ struct JournalReading {
   // Passes each line, repeated ids included, to `report`, as a view that is valid as long as this reading.
   // Completes `contents`.
   void report_lines(const ReportLine& report);
-  // Returns how often the lines' text has a byte.
-  std::size_t count(char byte) const;
+  // Returns the size of the root and of the segments that were read.
+  std::size_t bytes() const;
   // Returns the lines that count as such views, and completes `contents` except for its lines.
   std::vector<JournalLineView> views();
   // Returns the contents with the lines that count.

@@ -21,6 +21,7 @@ class Comparison:
 
     def __init__(self, stage_, older):
         self.stage, self.binaries, self.rounds = stage_, {"before": older, "now": stage_.mcds}, 3 if stage_.quick else 5
+        self.which = "now"  # the one that runs
 
     def timed(self, run, pool):
         """Seconds, and seconds that clients and servers had a core: the latter are the same on a busy machine."""
@@ -28,13 +29,13 @@ class Comparison:
         seconds = run()
         return (seconds or time.monotonic() - started), work(pool) - used
 
-    def ours(self, binary, words, data, servers, codes):
-        self.stage.mcds = binary
-        return self.stage.run(words, data, servers, codes)
+    def ours(self, which, words, data, servers, codes):
+        self.which, self.stage.mcds = which, self.binaries[which]
+        return self.stage.run(words(), data, servers, codes)
 
     def row(self, name, words, data, servers, limit=None, pool=None, codes=(0,)):
         """`words` are made anew for each run; a limit may return the seconds that count."""
-        runs = {which: lambda binary=binary: self.ours(binary, words(), data, servers, codes) for which, binary in self.binaries.items()}
+        runs = {which: lambda which=which: self.ours(which, words, data, servers, codes) for which in self.binaries}
         if limit:
             runs["limit"] = limit
         taken = {which: [] for which in runs}
@@ -136,10 +137,10 @@ def items(comparison):
     for count in SIZES[1:2] if stage_.quick else SIZES[1:]:
         with stage.Memcacheds(1) as pool, stage.Memcacheds(1) as other:
             pipeline_on(stage_, pool.servers, "set", count)
-            file = f"{stage_.directory}/saved"
-            comparison.row(f"item save, {count} items", lambda: ["item", "save", "--all", file], b"", pool.servers,
+            # The form of the file may differ.
+            comparison.row(f"item save, {count} items", lambda: ["item", "save", "--all", f"{stage_.directory}/{comparison.which}"], b"", pool.servers,
                            lambda: pipeline_on(stage_, pool.servers, "get", count), pool)
-            comparison.row(f"item load, {count} items", lambda: ["item", "load", "--all", "--overwrite", file], b"", other.servers,
+            comparison.row(f"item load, {count} items", lambda: ["item", "load", "--all", "--overwrite", f"{stage_.directory}/{comparison.which}"], b"", other.servers,
                            lambda: pipeline_on(stage_, other.servers, "set", count), other)
 
 

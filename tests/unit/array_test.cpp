@@ -61,12 +61,12 @@ TEST_CASE("array: added, removed, replaced, in the order of the changes") {
 }
 
 TEST_CASE("array: of lines with one id the first counts, also among ids with one hash") {
-  // Two ids whose hashes have the same lower half: about 2^16 tries.
+  // Two ids whose hashes have the same upper half: about 2^16 tries.
   std::unordered_map<std::uint32_t, std::string> ids;
   std::string one, other;
   for (std::size_t n = 0; other.empty(); ++n) {
     std::string id = journal_line_id("a1b2c3d4e5f60718", n);
-    const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(id));
+    const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(id) >> 32);
     const auto [there, added] = ids.emplace(hash, id);
     if (!added) std::tie(one, other) = std::pair(there->second, std::move(id));
   }

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,12 +40,7 @@ class Terminal {
   bool is_ours() const { return descriptor_ >= 0 && tcgetpgrp(descriptor_) == getpgrp(); }
   // Returns true if the child should have it from the start: not if our output goes into a pipe, whose reader
   // is in our process group and may want the terminal (`… | less`). The child then gets it when it asks.
-  bool lend_at_start() const {
-    struct stat output {};
-    const bool into_pipe =
-        fstat(STDOUT_FILENO, &output) == 0 && (S_ISFIFO(output.st_mode) || S_ISSOCK(output.st_mode));
-    return is_ours() && !into_pipe;
-  }
+  bool lend_at_start() const { return is_ours() && !is_output_piped(); }
   void lend(pid_t group) {
     if (descriptor_ >= 0 && tcsetpgrp(descriptor_, group) == 0) lent_ = true;
   }

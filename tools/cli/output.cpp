@@ -139,6 +139,11 @@ void throw_output_failed(int error) {
   throw refused_by_system(ErrorCode::output_failed, "cannot write to standard output", error);
 }
 
+bool is_output_piped() {
+  struct stat output {};
+  return fstat(STDOUT_FILENO, &output) == 0 && (S_ISFIFO(output.st_mode) || S_ISSOCK(output.st_mode));
+}
+
 Output::Output(OutputMode mode) : mode_(mode), table_(terminal_width(), terminal_has_colours()) {}
 
 void Output::buffered(bool on) {
@@ -231,8 +236,11 @@ void Output::give_up() {
 }
 
 bool Output::write_answers(std::string_view bytes) const {
-  if (isatty(STDOUT_FILENO) != 0) hide_progress();
-  if (limits_ == nullptr || !limits_->may_be_cut()) return write_all(STDOUT_FILENO, bytes);
+  const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+  if (is_terminal) hide_progress();
+  // Files and /dev/null take everything at once.
+  const bool may_wait = is_terminal || is_output_piped();
+  if (!may_wait || limits_ == nullptr || !limits_->may_be_cut()) return write_all(STDOUT_FILENO, bytes);
   while (!bytes.empty()) {
     // A descriptor that is ready takes PIPE_BUF bytes without waiting for its reader.
     if (!ready_in_time(STDOUT_FILENO, POLLOUT, *limits_))

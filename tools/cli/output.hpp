@@ -39,6 +39,8 @@ enum class OutputMode { json, value, text, openmetrics };
 struct ClosedPipe {};
 // Throws ClosedPipe or Failure(output_failed) for the errno of a failed write to stdout.
 [[noreturn]] void throw_output_failed(int error);
+// Returns true if standard output is a pipe or a socket, whose reader may let us wait.
+bool is_output_piped();
 
 // Lines of the input, or names of the command line, that failed in the same way.
 struct FailedGroup {

@@ -9,28 +9,30 @@ Settings::Settings(const GlobalOptions& options, const Config& config) {
   if (options.servers && options.servers_from)
     throw InvalidInput("--servers and --servers-from cannot be combined");
   GlobalOptions copy = options;
-  const std::vector<OptionSpec> given = global_options(copy);
+  std::vector<std::pair<OptionSpec, std::string>> given;
+  for (OptionSpec& option : global_options(copy)) {
+    if (Text text = given_value(option.target)) given.emplace_back(std::move(option), std::move(*text));
+  }
   std::string section;  // of the pool that is used
+  auto current = values_.begin();
   const auto add_section = [&](const Setting& setting, const std::string& name, Origin source) {
     if (const Config::Value* found = config.find(name, setting))
-      values_[&setting].push_back(
-          {found->text, source, found->file + (name.empty() ? "" : " [" + name + ']')});
+      current->push_back({found->text, source, found->file + (name.empty() ? "" : " [" + name + ']')});
   };
   for (const Setting& setting : all_settings) {
-    std::vector<Value>& values = values_[&setting];
-    for (const OptionSpec& option : given) {
-      if (const Text text = given_value(option.target); text && option.is_called(setting.option))
-        values.push_back({text, Origin::options, setting.option});
+    for (const auto& [option, text] : given) {
+      if (option.is_called(setting.option)) current->push_back({text, Origin::options, setting.option});
     }
     if (options.pool && !section.empty()) add_section(setting, section, Origin::named_pool);
     for (const std::string_view name : split(setting.variables, ' ')) {
       if (const Text text = environment(std::string(name)))
-        values.push_back({text, Origin::environment, std::string(name)});
+        current->push_back({text, Origin::environment, std::string(name)});
     }
     if (!options.pool && !section.empty()) add_section(setting, section, Origin::configured_pool);
     add_section(setting, "", Origin::defaults);
-    if (setting.name != "pool" || values.empty()) continue;
-    section = "pool " + *values.front().text;
+    const std::vector<Value>& said = *current++;
+    if (setting.name != "pool" || said.empty()) continue;
+    section = "pool " + *said.front().text;
     if (!config.sections.contains(section))
       throw Failure(ErrorCode::configuration, "the configuration file has no [" + section + ']');
   }
@@ -48,9 +50,8 @@ bool Settings::asks_network() const {
 }
 
 Settings::Text Settings::said_by(Origin source, const SettingName& name) const {
-  const std::vector<Value>& values = values_.at(&name.setting);
-  const auto found = std::ranges::find(values, source, &Value::source);
-  return found == values.end() ? std::nullopt : found->text;
+  const auto found = std::ranges::find(values(name.setting), source, &Value::source);
+  return found == values(name.setting).end() ? std::nullopt : found->text;
 }
 
 bool Settings::counts(Origin source, const SettingName& name, Origin list) const {
@@ -80,7 +81,7 @@ bool Settings::counts(Origin source, const SettingName& name, Origin list) const
 }
 
 Settings::Value Settings::value(const SettingName& name, Origin list, Origin without) const {
-  for (const Value& value : values_.at(&name.setting)) {
+  for (const Value& value : values(name.setting)) {
     if (value.source != without && counts(value.source, name, list)) return value;
   }
   // A source of servers may determine these two itself.

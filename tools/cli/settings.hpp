@@ -67,7 +67,12 @@ class Settings {
   bool asks_network() const;
 
  private:
-  std::map<const Setting*, std::vector<Value>> values_;  // of each setting, the most important source first
+  // Returns what the sources say about a setting, the most important one first.
+  const std::vector<Value>& values(const Setting& setting) const {
+    return values_[static_cast<std::size_t>(&setting - all_settings.data())];
+  }
+
+  std::array<std::vector<Value>, all_settings.size()> values_;
   Origin list_ = Origin::builtin;
   Text servers_from_;
 };
