@@ -20,14 +20,16 @@ void keep_first_of_each(std::vector<Item>& items, const KeyOf& key_of) {
   std::ranges::sort(order);
   std::vector<bool> repeats(items.size());
   bool any = false;
-  for (std::size_t i = 1, first = 0; i < order.size(); ++i) {
-    if (order[i] >> 32 != order[first] >> 32) first = i;
-    const auto item = [&](std::size_t which) -> const Item& { return items[order[which] & 0xffffffff]; };
-    for (std::size_t one = first; one < i; ++one) {
-      if (key_of(item(one)) != key_of(item(i))) continue;
-      any = repeats[order[i] & 0xffffffff] = true;
-      break;
-    }
+  std::vector<std::size_t> distinct;  // items whose keys differ, of one hash: mostly one
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || order[i] >> 32 != order[i - 1] >> 32) distinct.clear();
+    const std::size_t item = order[i] & 0xffffffff;
+    repeats[item] = std::ranges::any_of(
+        distinct, [&](std::size_t earlier) { return key_of(items[earlier]) == key_of(items[item]); });
+    if (repeats[item])
+      any = true;
+    else
+      distinct.push_back(item);
   }
   if (!any) return;
   std::size_t index = 0;

@@ -17,6 +17,7 @@ void JournalReading::take_root(const Context& context, Reply reply) {
   complete = true;
   if (reply.outcome != Outcome::hit) return;
   root_value = std::move(reply.value);
+  root_value.reserve(sizeof root_value);  // on the heap, so that views into it are valid when this is moved
   auto decoded = decode_journal_root(root_value);
   if (!decoded)
     throw CorruptData("the value under " + key + " is not a journal; does another program use this name?",

@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "common/base/distinct.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "common/primitives/seal.hpp"
@@ -78,6 +79,25 @@ TEST_CASE("array: of lines with one id the first counts, also among ids with one
   report_journal_lines(text, [&](const JournalLineView& line) { lines.push_back(line); });
   keep_first_of_each(lines);
   CHECK(replay(lines) == World::quoted({"1", "2"}));
+  // Repetitions are compared with the two, not with each other.
+  std::vector<std::string> repeated(10'000, one);
+  repeated.insert(repeated.end(), 10'000, other);
+  std::size_t looks = 0;
+  keep_first_of_each(repeated, [&](const std::string& id) {
+    ++looks;
+    return std::string_view(id);
+  });
+  CHECK(repeated == std::vector<std::string>{one, other});
+  CHECK(looks <= 8 * 20'000);
+}
+
+TEST_CASE("array: a root that is shorter than what a string holds in place is read where it is moved to") {
+  World world;
+  std::string root = seal("J1 ");
+  root += "\nx\n";
+  REQUIRE(root.size() <= 16);
+  world.context.cluster.execute(Request::set("array:jobs", root, Exptime::never()));
+  CHECK(world.jobs.fetch().loss.lines == 1);
 }
 
 TEST_CASE("array: removals before and after the removal of everything") {

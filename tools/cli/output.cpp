@@ -242,7 +242,7 @@ bool Output::write_answers(std::string_view bytes) const {
   const bool may_wait = is_terminal || is_output_piped();
   if (!may_wait || limits_ == nullptr || !limits_->may_be_cut()) return write_all(STDOUT_FILENO, bytes);
   while (!bytes.empty()) {
-    // A descriptor that is ready takes PIPE_BUF bytes without waiting for its reader.
+    // A pipe that is ready takes PIPE_BUF bytes without waiting for its reader. A terminal may wait.
     if (!ready_in_time(STDOUT_FILENO, POLLOUT, *limits_))
       throw Failure(ErrorCode::try_again, limits_->why_over() + ", and standard output is not being read");
     const ssize_t size = write(STDOUT_FILENO, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));

@@ -14,8 +14,13 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t names_per_question = 4096;
+constexpr std::size_t max_repeated_names = std::size_t{1} << 18;  // in memory
 constexpr int max_checks = 4;  // reads of roots that seem to contradict the manifest
 constexpr BackOff poll_interval{std::chrono::milliseconds(5), std::chrono::milliseconds(40)};
+
+void drop_repeated(std::vector<std::string>& names) {
+  keep_first_of_each(names, [](const std::string& name) { return std::string_view(name); });
+}
 
 }  // namespace
 
@@ -163,6 +168,7 @@ std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {
   if (!roots_->reader.failed(shard + 1) && !roots_->reader.found(shard + 1)) return {};
   JournalReading reading = roots_->reader.read_whole(shard + 1);
   std::vector<std::string> names;
+  std::size_t limit = max_repeated_names;
   names.reserve(reading.bytes() / 8);  // few names are shorter; pages that are not used cost nothing
   reading.report_lines([&](const JournalLineView& line) {
     if (line.change() == Change::remove) return;
@@ -173,11 +179,14 @@ std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {
       ++names_[shard].listed;
       if (old) ++names_[shard].old;
       if (auto name = unquote_bytes(quoted)) names.push_back(std::move(*name));
+      if (names.size() < limit) return;
+      drop_repeated(names);
+      limit = std::max(limit, 2 * names.size());
     });
   });
   ++shards_;
   if (reading.contents.loss.any()) states_[shard] = Shard::lost;
-  keep_first_of_each(names, [](const std::string& name) { return std::string_view(name); });
+  drop_repeated(names);
   return names;
 }
 
