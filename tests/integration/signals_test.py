@@ -86,7 +86,7 @@ def run_all(jobs, server):
 
 
 def verbs(directory, server, number):
-    return {"lock run": [MCDS, "lock", "run", f"l{number}", "--ttl", "4s"],
+    return {"lock run": [MCDS, "lock", "run", f"l{number}", "--ttl", "30s"],
             "cache run": [MCDS, "cache", "run", f"k{number}"],
             "eventlog fetch": [MCDS, "eventlog", "fetch", "log"],
             "item keep": [MCDS, "item", "keep", "--on", server, "--file", os.path.join(directory, f"kept{number}")],
