@@ -12,18 +12,18 @@
 
 namespace mcds {
 
-// Returns the lowest hex digits of a number, in lower case: `digits` or 16.
+// Return the lowest hex digits of a number, in lower case: `digits` of them, or 16.
 std::string hex(std::uint64_t value, std::size_t digits);
 std::string hex64(std::uint64_t value);
 std::optional<std::uint64_t> parse_hex64(std::string_view text);
-// Appends two.
+// Appends two hex digits.
 void append_hex(std::string& out, unsigned char byte);
 
 // Returns true for ASCII digits, whatever the locale.
 constexpr bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
-// Returns true for one or more of them.
+// Returns true for one or more ASCII digits.
 bool is_digits(std::string_view text);
 // Parses decimal digits without sign or spaces. Returns nullopt for anything else and beyond 64 bits.
 std::optional<std::uint64_t> parse_u64(std::string_view text);

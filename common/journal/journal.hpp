@@ -108,6 +108,7 @@ class Journal {
 
   // Returns the journal's contents. Throws NotApplied, CorruptData.
   JournalContents read() const;
+  // Does the same and returns the reading, which has the lines as views.
   JournalReading read_whole() const;
 
   // Replaces all lines by those that `rewrite` returns, unless it returns nullopt because that is not
@@ -161,13 +162,13 @@ struct JournalReading {
   // Reads the root again after a segment was missing: if it was compacted away, the root names others now.
   void reread_root(const Context& context);
   // Passes each line, repeated ids included, to `report`, as a view that is valid as long as this reading.
-  // Completes `contents`.
+  // Completes `contents`. Call it once, as the two below, which use it.
   void report_lines(const ReportLine& report);
   // Returns the size of the root and of the segments that were read.
   std::size_t bytes() const;
-  // Returns the lines that count as such views, and completes `contents` except for its lines.
+  // Returns the first line of each id as a view.
   std::vector<JournalLineView> views();
-  // Returns the contents with the lines that count.
+  // Returns the contents with copies of these lines.
   JournalContents finish();
 };
 
@@ -187,7 +188,7 @@ class JournalReader {
   const std::string& incarnation(std::size_t index) const { return readings_.at(index).contents.incarnation; }
   // Returns the journal of keys[index]. Call it once.
   JournalContents take(std::size_t index) { return read_whole(index).finish(); }
-  // Returns the reading of keys[index], whose lines are not kept. Call it once.
+  // Returns the reading of keys[index], which has its lines as views. Call it once.
   JournalReading read_whole(std::size_t index);
 
  private:

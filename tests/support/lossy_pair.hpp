@@ -25,7 +25,7 @@ struct LossyPair {
   FaultProxy first_proxy{first.server(), 1}, second_proxy{second.server(), 2};
 };
 
-// What became of the changes of all processes.
+// Counts of the outcomes of all processes' changes.
 struct Tally {
   // Makes one change and counts its outcome. Returns true if it was acknowledged.
   template <typename Change>

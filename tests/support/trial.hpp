@@ -1,4 +1,4 @@
-// What a model of a structure sees of the driver that runs it: every schedule in turn (exploration.hpp), or
+// Trial and Actor are what a model sees of the driver that runs it: every schedule in turn (exploration.hpp), or
 // random ones with any faults (simulation.hpp).
 #pragma once
 
