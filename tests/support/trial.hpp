@@ -1,5 +1,5 @@
-// Trial and Actor are what a model sees of the driver that runs it: every schedule in turn (exploration.hpp), or
-// random ones with any faults (simulation.hpp).
+// Trial and Actor are what a model sees of the driver that runs it: every schedule in turn
+// (exploration.hpp), or random ones with any faults (simulation.hpp).
 #pragma once
 
 #include <functional>
