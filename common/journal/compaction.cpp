@@ -23,17 +23,17 @@ constexpr std::size_t max_inline_size = 48 * 1024;  // compaction leaves up to t
 // No segment has this id, because ids are random and begin with a letter.
 const std::string claim_id(16, '0');
 
-// Returns the lines that `rewrite` kept, preceded by the ids that it dropped.
-std::vector<JournalLine> with_forgotten(const std::vector<JournalLine>& before,
-                                        std::vector<JournalLine> kept) {
-  std::unordered_set<std::string> present;
+// Returns the last ids of `before` that `kept` does not have, as lines that recognize late repetitions.
+std::vector<JournalLine> forgotten(const std::vector<JournalLine>& before,
+                                   const std::vector<JournalLine>& kept = {},
+                                   std::size_t most = forgotten_ids) {
+  std::unordered_set<std::string_view> present;
   for (const JournalLine& line : kept) present.insert(line.id);
   std::vector<JournalLine> result;
   for (const JournalLine& line : before) {
     if (!present.contains(line.id)) result.push_back({Change::forgotten, line.id, {}});
   }
-  if (result.size() > forgotten_ids) result.erase(result.begin(), result.end() - forgotten_ids);
-  std::move(kept.begin(), kept.end(), std::back_inserter(result));
+  if (result.size() > most) result.erase(result.begin(), result.end() - static_cast<std::ptrdiff_t>(most));
   return result;
 }
 
@@ -44,12 +44,6 @@ bool starts_with(const std::vector<SegmentName>& all, const std::vector<SegmentN
 
 Request new_segment(const std::string& root, const std::string& id, const std::string& lines) {
   return Request::add(segment_key(root, id), lines, Exptime::never()).placed_with(root);
-}
-
-// Returns the last ids of a root's own lines, encoded to recognize late repetitions.
-std::string remembered(std::string_view tail, std::size_t most) {
-  const std::vector<JournalLine> ids = with_forgotten(decode_journal_lines(tail), {});
-  return encode_all(std::span(ids).last(std::min(most, ids.size())));
 }
 
 [[noreturn]] void fail_unknown() {
@@ -214,8 +208,9 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss, std::size_t max
     if (contents.loss.any() && !despite_loss) return false;
     auto left = rewrite(contents.lines);
     if (!left) return true;
-    const std::vector<JournalLine> lines = with_forgotten(contents.lines, *std::move(left));
-    if (swap(old, lines, divided ? std::nullopt : std::optional(reply))) return true;
+    // The ids come last, where a replacement looks for them.
+    std::ranges::move(forgotten(contents.lines, *left), std::back_inserter(*left));
+    if (swap(old, *left, divided ? std::nullopt : std::optional(reply))) return true;
   }
   throw Contention("the journal " + key_ +
                    " could not be compacted because other clients kept changing it; try again");
@@ -223,7 +218,8 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss, std::size_t max
 
 // Puts the lines in place of what was read: of the segments, which are the first that the root names, or of
 // the tail, if the root has no segments. Everything appended or sealed since stays after them. `reply` is the
-// reply to a gets of the root. Returns false if the root has other segments or another tail.
+// reply to a gets of the root. Returns false if the root has other segments or another tail. If another client
+// sealed the tail, the same lines may be the tail again: a late repetition, which must not come first.
 bool Journal::swap(const JournalRoot& old, const std::vector<JournalLine>& lines,
                    std::optional<Reply> reply) const {
   const std::string text = encode_all(lines);
@@ -251,7 +247,8 @@ bool Journal::swap(const JournalRoot& old, const std::vector<JournalLine>& lines
     if (unknown && !added.empty() && starts_with(root.segments, added)) return ended(true);
     std::string tail = without_padding(root.tail);
     if (!reading.contents.found || root.incarnation != old.incarnation ||
-        !starts_with(root.segments, old.segments) || !tail.starts_with(old.tail))
+        !starts_with(root.segments, old.segments) || !tail.starts_with(old.tail) ||
+        (!old.tail.empty() && !root.segments.empty()))
       return ended(false);
     tail.erase(0, old.tail.size());
     const auto since = root.segments.begin() + static_cast<std::ptrdiff_t>(old.segments.size());
@@ -308,10 +305,24 @@ Journal::Appended Journal::replace(std::span<const JournalLine> lines,
   }
 }
 
+// Returns the last ids of a journal, encoded to recognize late repetitions. Reads the segments that have them:
+// a change that got no reply may have been sealed or compacted since.
+std::string Journal::remembered(JournalReading reading, std::size_t most) const {
+  auto& names = reading.root.segments;
+  auto lines = static_cast<std::size_t>(std::ranges::count(reading.root.tail, '\n'));
+  auto first = names.end();
+  while (first != names.begin() && lines < most) lines += (--first)->lines;
+  names.erase(names.begin(), first);
+  reading.segments.assign(names.size(), {});
+  reading.read_segments(context_);
+  return encode_all(forgotten(reading.finish().lines, {}, most));
+}
+
 Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
                                       const std::function<bool()>& may_create) {
   std::optional<CasUnique> unanswered;  // the token of a cas that got no reply
   std::size_t max_ids = forgotten_ids;
+  std::string tail;
   for (int attempt = 0; attempt < max_swaps; ++attempt) {
     back_off(context_, attempt, journal_patience);
     if (attempt != 0 && !unanswered) fill();
@@ -327,14 +338,15 @@ Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
     }
     // Both cas requests carry the same token, so at most one of them is applied.
     if (unanswered && !(*unanswered == reply.cas)) fail_unknown();
-    const std::string tail = remembered(reading.root.tail, max_ids);
     const std::string incarnation = missing ? context_.random.token() : reading.root.incarnation;
+    const std::vector<SegmentName> replaced = reading.root.segments;
+    if (!unanswered) tail = remembered(std::move(reading), max_ids);
     const std::string root = encode(JournalRoot{incarnation, added, tail});
     const Reply swapped =
         context_.cluster.execute(missing ? Request::add(key_, root, Exptime::never())
                                          : Request::compare_and_set(key_, root, Exptime::never(), reply.cas));
     if (swapped.outcome == Outcome::stored) {
-      remove_segments(reading.root.segments);
+      remove_segments(replaced);
       return {.created = missing, .incarnation = missing ? incarnation : "", .server = swapped.server};
     }
     if (swapped.unknown()) unanswered = reply.cas;

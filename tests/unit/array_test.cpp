@@ -335,6 +335,45 @@ TEST_CASE("array: what only removes creates nothing") {
   CHECK(world.jobs.fetch().found);
 }
 
+TEST_CASE("array: a change that is executed late does nothing, although its id went through segments") {
+  test::World world;
+  const Journal::Options small{.segment_size = 50, .max_padding = 1024, .max_change = 50};
+  const Texts first = World::quoted({std::string(9, 'a')}), next = World::quoted({std::string(60, 'b')});
+  Array jobs(world.context, "jobs", small);
+  jobs.change(first, {});
+  const std::string root = world.trips.execute(Request::get("array:jobs")).value;
+  const Request late = Request::append("array:jobs", root.substr(root.find('\n') + 1));
+  const auto compact = [&] { CHECK(Journal(world.context, "array:jobs", small).compact(compacted)); };
+  compact();
+  for (int i = 0; i < 3; ++i) {
+    jobs.replace(next);
+    CHECK(world.trips.execute(late).outcome == Outcome::stored);
+    CHECK(jobs.fetch().elements == next);
+    compact();
+    CHECK(jobs.fetch().elements == next);
+  }
+}
+
+TEST_CASE("array: what a paused compaction has read does not come before what others compacted meanwhile") {
+  test::World world;
+  const Journal::Options small{.segment_size = 50, .max_padding = 1024};
+  const Texts first = World::quoted({std::string(30, 'a')}), next = World::quoted({std::string(60, 'b')});
+  Array jobs(world.context, "jobs", small);
+  jobs.change(first, {});
+  const std::string root = world.trips.execute(Request::get("array:jobs")).value;
+  const Request late = Request::append("array:jobs", root.substr(root.find('\n') + 1));
+  bool paused = false;
+  Journal(world.context, "array:jobs", small).compact([&](const std::vector<JournalLine>& lines) {
+    if (!std::exchange(paused, true)) {
+      jobs.change(next, first);
+      CHECK(Journal(world.context, "array:jobs", small).compact(compacted));
+      CHECK(world.trips.execute(late).outcome == Outcome::stored);
+    }
+    return compacted(lines);
+  });
+  CHECK(jobs.fetch().elements == next);
+}
+
 TEST_CASE("array: the round trips that are not one") {
   World world;
   const Texts one{"1"};

@@ -154,9 +154,9 @@ class Elements {
 //   disagree. Only the index can be wrong, and it promises one thing: every acknowledged element is listed.
 //   set.cpp shows this for each crash point, index.cpp for compaction, drop_elements.cpp for drop.
 //   Removing deletes the key in one step, the linearization point. The line stays until compaction.
-//   One case remains: an add whose reply was lost and that the server executes after the grace of 60 s, or
-//   after a drop. It was never acknowledged; has finds the element and fetch does not, until it is removed
-//   and set again.
+//   One case remains: an add that is executed after the grace of 60 s, or after a drop, and whose client has
+//   no reply or can no longer list the element. It was never acknowledged; has finds the element and fetch
+//   does not, also after further sets, until it is removed and set again.
 //   An element with a ttl expires with its key, by its server's clock, which acts as a removal. Every set
 //   decides the expiry again. With several copies, repair could not distinguish an expiry from a loss.
 // Round trips, for any number of elements

@@ -502,8 +502,9 @@ class Elements::Setting {
                                ? std::nullopt
                                : failure_of(QuorumPhase::reading, std::span(std::as_const(one.unlisted)));
       if (nowhere && one.state == State::stored) {
-        one.fail(UnknownOutcome("the element was set but may be missing from the index; set it again",
-                                nowhere->server()));
+        one.fail(UnknownOutcome(
+            "the element was set but may be missing from the index; remove it and set it again",
+            nowhere->server()));
       } else if (nowhere) {
         one.fail(*nowhere);
       } else {
