@@ -288,6 +288,9 @@ TEST_CASE("array: a foreign value is never taken for an empty array, and never o
   CHECK_THROWS_AS(world.fetched(), CorruptData);
   CHECK_THROWS_AS(world.jobs.drop(), CorruptData);
   CHECK(world.trips.execute(Request::get("array:jobs")).value == "[1,2]");
+  world.trips.execute(Request::set("array:jobs:json", "{}", Exptime::never()));
+  CHECK_THROWS_AS(world.jobs.replace(Texts{"1"}, ArrayEncoding::json), CorruptData);
+  CHECK(world.trips.execute(Request::get("array:jobs:json")).value == "{}");
   for (const char* name : {"a:json", "a:s:0123456789abcdef", "a:s:other-client.1"})
     CHECK_THROWS_AS(Array(world.context, name), InvalidInput);
   CHECK_NOTHROW(Array(world.context, "a:s:b:c"));

@@ -100,6 +100,18 @@ TEST_CASE("counter: decr leaves text as it was that begins with a number, with i
   }
 }
 
+TEST_CASE("counter: take and set leave an application's flags as they were") {
+  World world;
+  Request request = Request::set("views", "5", Exptime::never());
+  request.flags = 2;
+  world.memory.execute(request);
+  Counter counter(world.context, Counter::Names::whole_keys);
+  CHECK(counter.take("views").value == 5);
+  CHECK(world.memory.execute(Request::get("views")).flags == 2);
+  counter.set("views", 7, std::nullopt, false);
+  CHECK(world.memory.execute(Request::get("views")).flags == 2);
+}
+
 TEST_CASE("counter: round trips are as promised") {
   World world;
   Counter counter = world.counter();

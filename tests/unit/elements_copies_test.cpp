@@ -527,6 +527,26 @@ TEST_CASE("elements, copies: a lost index is restored though none of its names i
   }
 }
 
+TEST_CASE("elements, copies: a line that two copies restored alone does not come twice to the third") {
+  World world;
+  world.context.copies = 3;  // on all servers
+  Hash cfg(world.context, "cfg");
+  const auto set = [&] { return cfg.set(std::vector<Element>{{"a", "1"}}).front(); };
+  CHECK(set().yes);
+  cfg.remove(Texts{"a"});
+  world.clock.advance(std::chrono::minutes(2));
+  for (const std::size_t server : {0, 2}) {
+    world.memory.restart(server);
+    CHECK(cfg.fetch([](Elements::Found&) {}).complete());
+  }
+  // The tombstones expire.
+  for (const std::size_t server : {0, 1, 2})
+    world.memory.execute(Request::remove(cfg.key_of("a")).on(server));
+  world.memory.restart(1);
+  CHECK(set().yes);
+  CHECK(cfg.fetch([](Elements::Found&) {}).present == 1);
+}
+
 TEST_CASE("elements, copies: of two that create a field with different values one is told so") {
   for (const std::size_t copies : {2U, 3U}) {
     for (const bool tombstone : {false, true}) {

@@ -239,7 +239,7 @@ ExitStatus print_each(Session& session, const Array::Contents& contents) {
   session.output().buffered(true);
   for (const std::string& element : contents.elements) {
     if (session.output().mode() == OutputMode::value) {
-      session.output().raw(bytes_of(element) + '\n');
+      session.output().answer({}, bytes_of(element));
       continue;
     }
     JsonObject row;

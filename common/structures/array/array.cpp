@@ -290,8 +290,8 @@ Array::Changed Array::cas_json(const Step& step) const {
     if (!changed.found) return std::nullopt;
     if (!observed.found && !observed.uncertain) expect_no_journal();
     std::vector<std::string> elements;
-    if (observed.found && !step.replaces)
-      elements = json_array(observed.value, context_.cluster.address_of(observed.server));
+    if (observed.found) elements = json_array(observed.value, context_.cluster.address_of(observed.server));
+    if (step.replaces) elements.clear();
     std::erase_if(elements, [&](const std::string& element) {
       return std::ranges::find(step.remove, element) != step.remove.end();
     });

@@ -147,6 +147,7 @@ class CounterOperation final : public CounterCopies {
     bool found = false;
     CasUnique cas = {};
     std::optional<std::chrono::seconds> ttl = {};  // of its item, if reported
+    std::uint32_t flags = 0;                       // an application's, which stay
     std::optional<CounterRecord> record = {};
     std::optional<Failure> failure = {};  // it did not answer, or a write's outcome is unknown
     bool refused = false;                 // it refused a change, so no change can be counted there
@@ -250,6 +251,7 @@ class CounterOperation final : public CounterCopies {
     if (copy.failure) return;
     copy.found = reply.outcome == Outcome::hit;
     copy.cas = reply.cas;
+    copy.flags = reply.flags;
     if (!copy.found) return;
     copy.record = counter_.record_in(reply.value);
     if (!copy.record) throw CorruptData(no_counter_message(name_, reply.value), server);
@@ -415,7 +417,8 @@ class CounterOperation final : public CounterCopies {
     const Exptime exptime = record.base.plain && ttl
                                 ? Exptime::after(std::max(*ttl, std::chrono::seconds(1)), now)
                                 : record.exptime(now);
-    Request request = write_over(context_, key_, copy.found, copy.cas, {record.text(), exptime}, copy.server);
+    Request request =
+        write_over(context_, key_, copy.found, copy.cas, {record.text(), exptime, copy.flags}, copy.server);
     request.must_expire = request.must_expire && record.exists();
     return request;
   }

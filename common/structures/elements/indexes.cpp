@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "common/base/distinct.hpp"
 #include "common/structures/elements/index.hpp"
 
 namespace mcds {
@@ -168,6 +169,8 @@ std::map<std::size_t, ElementIndex::There> ElementIndexes::shards_there(const Of
       std::move(one.lines.begin(), one.lines.end(), std::back_inserter(all.lines));
     }
   }
+  for (auto& [shard, all] : there)
+    keep_first_of_each(all.lines, [](const JournalLine& line) { return std::string_view(line.id); });
   return there;
 }
 

@@ -29,10 +29,10 @@ struct CursorState {
     bool operator==(const Failing&) const = default;
   };
 
-  std::string ring;              // empty: a cursor that has read nothing yet
-  std::optional<WallTime> seen;  // everything that existed then is delivered
-  std::map<PartName, Consumed> parts;
-  std::set<std::pair<PartName, std::string>> lost;
+  std::string ring = {};              // empty: a cursor that has read nothing yet
+  std::optional<WallTime> seen = {};  // everything that existed then is delivered
+  std::map<PartName, Consumed> parts = {};
+  std::set<std::pair<PartName, std::string>> lost = {};
   std::optional<EventId> until = {};  // events up to this one are delivered one by one
   std::optional<Failing> failing = {};
   bool operator==(const CursorState&) const = default;

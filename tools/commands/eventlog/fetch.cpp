@@ -142,8 +142,9 @@ class CursorFetch {
       events.emplace(printer);
       const auto summary = finder.read([&](LogReader& log) { return log.deliver(state, *events, limit); },
                                        [&] {
-                                         state = saved_;
-                                         printer.drop_held();
+                                         // A gap in the cursor's ring stays one.
+                                         if (saved_.ring.empty()) printer.drop_held();
+                                         state = {.seen = saved_.seen};
                                          events.emplace(printer);
                                        });
       // If no client has written to the log yet, its parameters are still unknown.

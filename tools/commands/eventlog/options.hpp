@@ -69,22 +69,23 @@ bool open_cursor(Session& session, const EventlogOptions& options, std::optional
 
 void warn_of_no_trace(Session& session, const std::string& name);
 
-// Chooses the shape to read with: the cursor's or, without a cursor, the usual shape, and if that finds
-// nothing, the shape that the log's conf key names. `read` is called once or twice and returns its summary.
-// Warns of writers that use another shape.
+// Chooses the shape to read with: the cursor's or, for a new or no cursor, the usual shape, and if that finds
+// nothing, the shape that the log's conf key names. A cursor leaves its ring only then, because other shapes
+// may be in use beside it. `read` is called once or twice and returns its summary. Warns of writers that use
+// another shape.
 class ShapeFinder {
  public:
-  // If `reads_all` is true, the caller reads the other shapes too.
+  // If `reads_all` is true, the caller reads the other shapes too, and `known` is the only one here.
   ShapeFinder(Session& session, const EventlogOptions& options, const std::optional<RingShape>& known,
               bool reads_all = false)
-      : session_(session), options_(options), fixed_(known), reads_all_(reads_all) {
+      : session_(session), options_(options), fixed_(reads_all && known), reads_all_(reads_all) {
     use(known.value_or(RingShape{}));
   }
   template <typename Read, typename Again>
   LogSummary read(const Read& read, const Again& again) {
     LogSummary summary = read(*log_);
-    const bool nothing = !summary.declined && summary.found_nothing() && !summary.shapes.empty();
-    if (nothing && !fixed_ && summary.shapes.back() != log_->shape()) {
+    const bool nothing = !summary.declined && summary.found_nothing() && summary.unreachable.empty();
+    if (nothing && !fixed_ && !summary.shapes.empty() && summary.shapes.back() != log_->shape()) {
       again();
       use(summary.shapes.back());
       summary = read(*log_);
@@ -100,7 +101,7 @@ class ShapeFinder {
 
   Session& session_;
   const EventlogOptions& options_;
-  const bool fixed_;  // the shape is given, not guessed
+  const bool fixed_;
   const bool reads_all_;
   std::optional<LogReader> log_;
 };

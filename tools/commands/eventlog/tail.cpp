@@ -45,8 +45,8 @@ class Ring {
     const LogSummary summary =
         finder_.read([&](LogReader& log) { return log.deliver(state_, sink, std::nullopt, options_.follow); },
                      [&] {
-                       state_ = before;
-                       merged.drop_ring();
+                       if (before.ring.empty()) merged.drop_ring();
+                       state_ = {.seen = before.seen};
                      });
     reporter_.report(session_, summary.unreachable);
     return summary;
