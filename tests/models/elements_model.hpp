@@ -114,6 +114,10 @@ struct Setting {
 };
 
 struct History {
+  // A client that dies after a slow add has neither listed the element again nor acknowledged it, and who
+  // sets it later finds it there.
+  bool may_be_unlisted(const std::string& name, bool slow) { return slow && unanswered[name] > 0; }
+
   std::map<std::string, Acts> acts;       // by name
   std::map<std::string, int> endings;     // of values that expire
   std::map<std::string, int> unanswered;  // sets that may have been executed
@@ -328,6 +332,7 @@ class User {
     for (auto& [name, acts] : history_.acts) {
       const auto one = found.find(name);
       const Value value = one == found.end() ? Value() : Value(one->second);
+      if (!value && history_.may_be_unlisted(name, setting_.slow)) continue;
       acts.answered(client_, [value](Value& state) { return state == value; });
     }
   }
@@ -373,9 +378,6 @@ inline std::optional<std::string> violation(Trial& run, History& history, Contex
     const auto left = elements.get(std::span(&name, 1)).front();
     const Value value = left.yes ? Value(left.value) : Value();
     if (ends(value)) return name + " has not expired";
-    // A client that dies after a slow add has neither listed the element again nor acknowledged it, and who
-    // sets it later finds it there.
-    const bool unlisted = setting.slow && history.unanswered[name] > 0;
     acts.perhaps(
         [](Value& state) {
           if (ends(state)) state.reset();
@@ -384,7 +386,8 @@ inline std::optional<std::string> violation(Trial& run, History& history, Contex
     if (!acts.explained({}, [&](Value& state) { return state == value; }))
       return "no order of the operations explains their answers, and what is left of " + name + ": " +
              value.value_or("nothing");
-    if (listing.complete() && left.yes != listed.contains(name) && !unlisted)
+    if (listing.complete() && left.yes != listed.contains(name) &&
+        !history.may_be_unlisted(name, setting.slow))
       return name + " is present and not listed";
   }
   return std::nullopt;
