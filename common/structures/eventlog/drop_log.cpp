@@ -237,7 +237,7 @@ class RingDrop {
 
   void note_foreign(const std::string& key, std::size_t server) {
     foreign_ = CorruptData(key +
-                               " holds another program's data and was kept, and the rest of the log was "
+                               " holds another program's data and was kept, and all events were "
                                "removed; remove the key with mcds item remove if no program needs it",
                            ring_.context.cluster.address_of(server));
   }
