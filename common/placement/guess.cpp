@@ -254,7 +254,7 @@ class Guess {
     for (const Profile& profile : all_profiles()) add(profile, options_);
     if (options_.key_prefix.empty() && !locations_.empty() && !everywhere_) prefixes();
     for (Candidate& candidate : candidates_) finish(candidate);
-    std::ranges::stable_sort(candidates_, [this](const Candidate& a, const Candidate& b) {
+    std::ranges::stable_sort(candidates_, [](const Candidate& a, const Candidate& b) {
       const double left = above_chance(a.explained, a.keys(), a.by_chance);
       const double right = above_chance(b.explained, b.keys(), b.by_chance);
       if (left != right) return left > right;

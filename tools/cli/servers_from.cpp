@@ -208,7 +208,7 @@ PoolFile parsed(const OtherProgram& program, const Source& source) {
 
 }  // namespace
 
-Resolver system_resolver(std::shared_ptr<const RunLimits> limits) {
+Resolver system_resolver(const std::shared_ptr<const RunLimits>& limits) {
   const auto address_of = [limits](const std::string& name) {
     Addresses found = look_for(*limits, name, 0, AF_INET);
     if (found == nullptr) found = look_for(*limits, name, 0, AF_INET6);

@@ -14,7 +14,7 @@ constexpr Duration max_lookup = std::chrono::seconds(5);
 
 // Returns a resolver that uses this machine's settings, for the profiles of clients that hash the addresses
 // of a name. It waits no longer than `limits` allows.
-Resolver system_resolver(std::shared_ptr<const RunLimits> limits);
+Resolver system_resolver(const std::shared_ptr<const RunLimits>& limits);
 
 struct FoundServers {
   PoolFile file;

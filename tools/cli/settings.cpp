@@ -10,8 +10,8 @@ Settings::Settings(const GlobalOptions& options, const Config& config) {
     throw InvalidInput("--servers and --servers-from cannot be combined");
   GlobalOptions copy = options;
   std::vector<std::pair<OptionSpec, std::string>> given;
-  for (OptionSpec& option : global_options(copy)) {
-    if (Text text = given_value(option.target)) given.emplace_back(std::move(option), std::move(*text));
+  for (const OptionSpec& option : global_options(copy)) {
+    if (Text text = given_value(option.target)) given.emplace_back(option, std::move(*text));
   }
   std::string section;  // of the pool that is used
   auto current = values_.begin();

@@ -139,7 +139,7 @@ std::string cell_of(const JsonObject& line, const Column& column, bool bars) {
   }
   const auto limit = figure_in(text, "limit_bytes");
   if (!limit || *limit <= 0) return bytes();
-  const std::string share = right(format_fixed(*value / *limit * 100, 0) + '%', 4);
+  std::string share = right(format_fixed(*value / *limit * 100, 0) + '%', 4);
   if (!bars) return share;
   const std::string drawn = bar(*value / *limit, used_bar);
   return drawn + std::string(used_bar - shown_width(drawn), ' ') + ' ' + share;
