@@ -228,10 +228,12 @@ class User {
         [&](std::string& reported) -> std::function<bool(Value&)> {
           if (setting_.mistake == Mistake::listed_after || setting_.mistake == Mistake::never_listed_again) {
             set_wrongly(context_, setting_.structure, elements_, element, setting_.mistake);
+            answered = true;
             return [value](Value& state) { return state = value, true; };
           }
           if (ends(value) && setting_.mistake == Mistake::listed_when_it_was_there) {
             set_to_end_wrongly(context_, elements_.key_of(element.name), value);
+            answered = true;
             return [value](Value& state) { return state = value, true; };
           }
           const bool to_end = ends(value) || setting_.mistake == Mistake::end_kept;
