@@ -269,16 +269,17 @@ TEST_CASE("DSNs as Symfony has them") {
   const auto read = [](const char* text) { return addresses(parse_dsn(text)); };
   CHECK(read("memcached://localhost") == "localhost:11211");
   CHECK(read("memcached://example.com:1234") == "example.com:1234");
-  CHECK(read("memcached://localhost:11222?weight=25") == "localhost:11222*25");
+  // Symfony sets the weight of the path, or 0, before it reads the options.
+  CHECK(read("memcached://localhost:11222?weight=25") == "localhost:11222");
   CHECK(read("memcached://127.0.0.1/50") == "127.0.0.1:11211*50");
   CHECK(read("memcached://localhost?weight=0&timeout=5") == "localhost:11211");
-  CHECK(read("memcached:///var/run/memcached.sock?weight=25") == "unix:/var/run/memcached.sock*25");
+  CHECK(read("memcached:///var/run/memcached.sock?weight=25") == "unix:/var/run/memcached.sock");
   CHECK(read("memcached:///var/local/run/memcached.socket/20") == "unix:/var/local/run/memcached.socket*20");
   CHECK(read("memcached:?host[localhost]&host[localhost:12345]&host[/some/memcached.sock:]=3") ==
         "localhost:11211 localhost:12345 unix:/some/memcached.sock*3");
   CHECK(read("memcached:localhost?host[foo.bar]=3") == "localhost:11211 foo.bar:11211*3");
   CHECK(read("memcached://server1 memcached://[::1]:11212") == "server1:11211 [::1]:11212");
-  const PoolFile file = parse_dsn("memcached://user:p%40ss%2Fword@127.0.0.1?weight=50 memcached://10.0.0.2");
+  const PoolFile file = parse_dsn("memcached://user:p%40ss%2Fword@127.0.0.1/50 memcached://10.0.0.2");
   CHECK(addresses(file) == "127.0.0.1:11211*50 10.0.0.2:11211");
   CHECK(file.user == "user");
   CHECK(file.password == "p@ss/word");

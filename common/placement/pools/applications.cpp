@@ -50,11 +50,10 @@ void take_login(std::string_view user_info, PoolFile& into) {
   into.password = password;
 }
 
-// Reads `weight=33`, `host[HOST:PORT]=WEIGHT` and php-memcached's options. Returns the weight.
-std::string dsn_options(std::string_view query, std::vector<std::string>& entries) {
+// Reads `host[HOST:PORT]=WEIGHT` and php-memcached's options. Symfony does not use the `weight=N` of a query.
+void read_dsn_options(std::string_view query, std::vector<std::string>& entries) {
   constexpr std::array placing = {"libketama_compatible", "hash",       "distribution",      "prefix_key",
                                   "hash_with_prefix_key", "sort_hosts", "number_of_replicas"};
-  std::string weight;
   for (const auto option : entries_of(query, "&")) {
     const auto equals = std::min(option.find('='), option.size());
     std::string name = decoded(option.substr(0, equals));
@@ -64,12 +63,10 @@ std::string dsn_options(std::string_view query, std::vector<std::string>& entrie
       continue;
     }
     name = lower_case(std::move(name));
-    if (name == "weight") weight = value;
     if (std::ranges::find(placing, name) != placing.end())
       throw bad_configuration("the DSN sets " + name +
                               ", which changes where keys are; give the servers and --as");
   }
-  return weight;
 }
 
 // Reads memcached://[USER:PASSWORD@]HOST[:PORT][/WEIGHT][?OPTIONS], memcached:///SOCKET or
@@ -86,7 +83,8 @@ void read_dsn(std::string_view dsn, std::vector<std::string>& entries, PoolFile&
   const auto question = std::min(dsn.find('?'), dsn.size());
   std::string_view place = dsn.substr(0, question);
   std::vector<std::string> others;
-  std::string weight = dsn_options(dsn.substr(std::min(question + 1, dsn.size())), others);
+  read_dsn_options(dsn.substr(std::min(question + 1, dsn.size())), others);
+  std::string_view weight;
   if (const auto slash = place.rfind('/');
       slash != std::string_view::npos && is_digits(place.substr(slash + 1))) {
     weight = place.substr(slash + 1);

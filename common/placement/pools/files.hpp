@@ -39,7 +39,7 @@ PoolFile parse_mcrouter(std::string_view json, std::string_view selection);
 // by name.
 PoolFile parse_php_ini(std::string_view ini, std::string_view pool = {});
 
-// Reads Symfony's DSNs, separated by blanks: memcached://[USER:PASSWORD@]HOST[:PORT][?weight=N],
+// Reads Symfony's DSNs, separated by blanks: memcached://[USER:PASSWORD@]HOST[:PORT][/WEIGHT],
 // memcached:///SOCKET, memcached:?host[HOST:PORT]=WEIGHT&…. Options that affect placement are refused.
 PoolFile parse_dsn(std::string_view text);
 
