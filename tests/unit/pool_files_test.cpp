@@ -108,8 +108,8 @@ TEST_CASE("php.ini: comments after values, and what selects another profile") {
   CHECK(parse_php_ini(memcached).key_prefix == "memc.sess.key.");
   CHECK(parse_php_ini(memcached + "memcached.sess_prefix = \"s:\"").key_prefix == "s:");
   const std::string memcache =
-      "session.save_handler = memcache\nsession.save_path = tcp://10.0.0.1:11211, "
-      "unix:///run/m.sock:0?weight=2 ; two\n";
+      "session.save_handler = memcache\nsession.save_path = \"tcp://10.0.0.1:11211, "
+      "unix:///run/m.sock:0?weight=2\" ; two\n";
   CHECK(parse_php_ini(memcache).pool[1].address() == "unix:/run/m.sock");
   CHECK(parse_php_ini(memcache).profile == "php-memcache-session");
   CHECK(parse_php_ini(memcache + "memcache.hash_strategy = standard\n").profile ==
@@ -307,6 +307,8 @@ TEST_CASE("dalli's MEMCACHE_SERVERS") {
   CHECK(read("10.0.0.1:11211:3, 10.0.0.2:11212,[::1]:11213:2") ==
         "10.0.0.1:11211*3 10.0.0.2:11212 [::1]:11213*2");
   CHECK(read("/var/run/memcached.sock,/run/m.sock:4") == "unix:/var/run/memcached.sock unix:/run/m.sock*4");
+  CHECK(read("a:1:0,/run/m.sock:0,b:1") == "a:1*0 unix:/run/m.sock*0 b:1");
+  CHECK(read("memcached://h:1?weight=3,memcached://i/3") == "h:1 i:11211");
   const PoolFile file = parse_dalli("memcached://user:password@mc1.example:11212,memcached://mc2.example");
   CHECK(addresses(file) == "mc1.example:11212 mc2.example:11211");
   CHECK(file.user == "user");

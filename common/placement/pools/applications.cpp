@@ -36,7 +36,7 @@ std::string dsn_entry(std::string_view place, std::string_view weight) {
   if (place.ends_with(':')) place.remove_suffix(1);
   if (place.empty()) throw bad_configuration("a server has no host");
   const std::string address = (place.starts_with('/') ? "unix:" : "") + std::string(place);
-  return address + (weight.empty() || weight == "0" ? "" : "/?" + std::string(weight));
+  return address + (weight.empty() ? "" : "/?" + std::string(weight));
 }
 
 // Sets the login, which any of the servers may state, for all servers of the list.
@@ -107,7 +107,7 @@ std::string dalli_entry(std::string_view text, PoolFile& into) {
     std::vector<std::string> entries;
     read_dsn(text, entries, into);
     if (entries.size() != 1) throw bad_configuration("a URL in the list has no host");
-    return entries.front();
+    return entries.front().substr(0, entries.front().find("/?"));  // dalli's URLs have no weight
   }
   expect_no_scheme(text);
   const auto host_end = text.starts_with('[') ? text.find(']') : 0;
