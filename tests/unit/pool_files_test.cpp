@@ -355,8 +355,15 @@ TEST_CASE("Django's CACHES") {
         "python-memcached 10.0.0.1:11211*2 10.0.0.2:11211");
   CHECK(read("{\"default\": {" + backends + "PyLibMCCache\", \"LOCATION\": \"h\"}}") ==
         "pylibmc-default h:11211");
+  CHECK(read("{\"default\": {" + backends +
+             "PyMemcacheCache\", \"LOCATION\": [[\"10.0.0.1\", 11212], \"10.0.0.2\"]}}") ==
+        "pymemcache-rendezvous 10.0.0.1:11212 10.0.0.2:11211");
+  // All OPTIONS of django-pylibmc are behaviors.
+  CHECK(read("{\"default\": {\"BACKEND\": \"django_pylibmc.memcached.PyLibMCCache\", \"LOCATION\": \"h\", "
+             "\"OPTIONS\": {\"tcp_nodelay\": true, \"ketama\": true}}}") == "pylibmc-ketama h:11211");
   for (const char* rest :
-       {"PyMemcacheCache\", \"LOCATION\": \"h\", \"OPTIONS\": {\"hasher\": \"x\"}}}",
+       {"PyMemcacheCache\", \"LOCATION\": [[\"10.0.0.1:11211\", 2]]}}",
+        "PyMemcacheCache\", \"LOCATION\": \"h\", \"OPTIONS\": {\"hasher\": \"x\"}}}",
         "PyLibMCCache\", \"LOCATION\": \"h\", \"OPTIONS\": {\"behaviors\": {\"hash\": \"x\"}}}}",
         "PyLibMCCache\"}}", "PyLibMCCache\", \"LOCATION\": [7]}}",
         "PyMemcacheCache\", \"LOCATION\": \"a:1, b:2\"}}", "PyMemcacheCache\", \"LOCATION\": \"a:1,\"}}",

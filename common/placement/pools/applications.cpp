@@ -163,7 +163,8 @@ std::string django_profile(const std::string& backend, const JsonNode& options) 
     throw bad_configuration("the cache's BACKEND is " + in_quotes(backend) +
                             ", which is not a known backend for memcached; give the servers and --as");
   }
-  const JsonNode* behaviors = member_of(options, "behaviors");
+  const bool flat = backend.starts_with("django_pylibmc.");  // all its options are behaviors
+  const JsonNode* behaviors = flat ? &options : member_of(options, "behaviors");
   if (known->profile == nullptr)
     return behaviors == nullptr ? "pylibmc-default" : pylibmc_profile(*behaviors);
   for (const char* name : {"hasher", "key_prefix"}) {
@@ -174,7 +175,8 @@ std::string django_profile(const std::string& backend, const JsonNode& options) 
   return known->profile;
 }
 
-std::string django_entry(const JsonNode& location) {
+// Converts a string, or a pair: of host and port for pymemcache, otherwise of server and weight.
+std::string django_entry(const JsonNode& location, const std::string& profile) {
   if (location.is_string()) {
     std::string_view place = location.get_ref<const std::string&>();
     if (place.empty() || place.find_first_of(" \t\n,;") != std::string_view::npos)
@@ -185,9 +187,10 @@ std::string django_entry(const JsonNode& location) {
     if (place.starts_with("unix:")) place.remove_prefix(5);
     return dsn_entry(place, "");
   }
-  const bool weighted = location.is_array() && location.size() == 2;
-  if (!weighted || !location[0].is_string())
+  const bool pair = location.is_array() && location.size() == 2;
+  if (!pair || !location[0].is_string())
     throw bad_configuration("LOCATION has an entry that is not a server");
+  if (profile.starts_with("pymemcache")) return text_of(location[0]) + ':' + text_of(location[1]);
   return dsn_entry(text_of(location[0]), text_of(location[1]));
 }
 
@@ -309,9 +312,10 @@ PoolFile parse_django(std::string_view json, std::string_view wanted) {
   if (location->is_string()) {
     std::string text = text_of(*location);
     std::ranges::replace(text, ';', ',');
-    for (const auto server : split(text, ',')) entries.push_back(django_entry(JsonNode(server)));
+    for (const auto server : split(text, ','))
+      entries.push_back(django_entry(JsonNode(server), file.profile));
   }
-  for (const JsonNode& server : elements_of(*location)) entries.push_back(django_entry(server));
+  for (const JsonNode& server : elements_of(*location)) entries.push_back(django_entry(server, file.profile));
   file.pool = servers_of(entries, "the cache has no LOCATION");
   return file;
 }
