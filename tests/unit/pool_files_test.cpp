@@ -52,6 +52,10 @@ TEST_CASE("nutcracker: what cannot be used says why") {
   CHECK_THROWS_AS(parse_nutcracker("a: {servers: [\"10.0.0.1:1:0\"]}", ""), Failure);
   CHECK_THROWS_AS(parse_nutcracker("a: {hash_tag: \"{\", servers: [\"10.0.0.1:1:1\"]}", ""), Failure);
   CHECK_THROWS_AS(parse_nutcracker("a: {servers: [\"10.0.0.1:1:1  two words\"]}", ""), Failure);
+  for (const char* twice :
+       {"a: {servers: [\"b:1:1\"], hash: md5, hash: md5}", "a: {servers: [\"b:1:1\"], servers: [\"c:1:1\"]}",
+        "a: {servers: [\"b:1:1\"]}\na: {servers: [\"c:1:1\"]}"})
+    CHECK_THROWS_AS(parse_nutcracker(twice, "a"), Failure);
 }
 
 TEST_CASE("nutcracker: an IPv6 host is what stands before port and weight") {

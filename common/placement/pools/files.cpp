@@ -80,8 +80,11 @@ JsonNode convert(yaml_document_t& document, const yaml_node_t& node, int depth, 
   } else if (node.type == YAML_MAPPING_NODE) {
     result = JsonNode::object();
     for (const auto* pair = node.data.mapping.pairs.start; pair != node.data.mapping.pairs.top; ++pair) {
-      JsonNode value = child(pair->value);
-      result[text_of(child(pair->key))] = std::move(value);
+      const std::string key = text_of(child(pair->key));
+      if (result.contains(key))
+        throw bad_configuration("the file has " + in_quotes(key) +
+                                " twice in one place, with which twemproxy does not start; remove one");
+      result[key] = child(pair->value);
     }
   }
   return result;
