@@ -16,7 +16,7 @@ from checks import check, finish
 from program import answers, wait_for
 from real_servers import Servers, ask, connected, end, start_twemproxy
 
-PROFILE = "twemproxy-ketama-md5"
+PROFILE = "twemproxy-ketama-md5:eject=yes"
 
 
 def value_of(path, key):

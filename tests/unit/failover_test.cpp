@@ -100,7 +100,8 @@ TEST_CASE("failover: dalli, PECL memcache and spymemcached place another text: e
 }
 
 TEST_CASE("failover: twemproxy and pymemcache place on the pool without the dead servers") {
-  for (const char* profile : {"twemproxy-ketama-md5", "twemproxy-modula-crc32", "pymemcache-rendezvous"}) {
+  for (const char* profile :
+       {"twemproxy-ketama-md5:eject=yes", "twemproxy-modula-crc32:eject=yes", "pymemcache-rendezvous"}) {
     const auto whole = make_placement(profile, pool_of_five());
     const auto rest = make_placement(profile, parse_pool("10.0.0.1,10.0.0.3,10.0.0.5"));
     const std::vector<std::size_t> indexes{0, 2, 4};

@@ -37,6 +37,8 @@ TEST_CASE("nutcracker: servers, weights, names, hash, distribution and hash_tag 
   CHECK(alpha.pool[2].socket_path == "/run/m.sock");
   CHECK(alpha.pool[2].weight == 3);
   CHECK(alpha.profile == "twemproxy-ketama-md5");
+  CHECK(parse_nutcracker("a: {auto_eject_hosts: true, servers: [\"b:1:1\"]}", "").profile ==
+        "twemproxy-ketama-fnv1a_64:eject=yes");
   CHECK(alpha.hash_tag == "{}");
   CHECK(parse_nutcracker(nutcracker, "beta").profile == "twemproxy-modula-fnv1a_64");
 }

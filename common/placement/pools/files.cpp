@@ -136,7 +136,9 @@ std::string nutcracker_profile(const JsonNode& pool) {
     throw bad_configuration("distribution " + distribution +
                             " does not place keys on fixed servers; use ketama or modula");
   }
-  return "twemproxy-" + distribution + '-' + string_at(pool, "hash", "fnv1a_64");
+  const bool ejects = string_at(pool, "auto_eject_hosts") == "true";
+  return "twemproxy-" + distribution + '-' + string_at(pool, "hash", "fnv1a_64") +
+         (ejects ? ":eject=yes" : "");
 }
 
 }  // namespace

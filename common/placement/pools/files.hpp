@@ -23,7 +23,7 @@ struct PoolFile {
 
 // Reads nutcracker.yml of twemproxy 0.5. `pool` names one of its pools; it may be empty if there is only one.
 // Servers are `host:port:weight [name]` or `/path:weight [name]`; also hash (default fnv1a_64), distribution
-// (ketama) and hash_tag are read.
+// (ketama), hash_tag and auto_eject_hosts (false) are read.
 PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool);
 
 // Reads mcrouter's JSON config; comments and trailing commas are allowed. `selection` is a pool, a routing

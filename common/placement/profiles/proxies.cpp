@@ -24,7 +24,8 @@ constexpr Rule sorted(Rule rule, Identity identity = identity::twemproxy) {
   rule.identity = identity;
   rule.order = Order::shorter_name_first;
   rule.takes_tag = true;
-  rule.failover = Failover::rebuilt;
+  rule.failover = Failover::lost;
+  rule.ejects = true;  // auto_eject_hosts: true
   return rule;
 }
 constexpr Rule ketama(KeyHash hash, Identity identity = identity::twemproxy) {
