@@ -1057,6 +1057,8 @@ def try_sick(name, directory):
         if own and expected is not None:
             addresses = {"unix:" + ward.paths[one] if isinstance(one, int) else one for one in expected}
             yield set().union(*(finding["servers"] for finding in own)) == addresses, f"{name}: {wanted} elsewhere\n  {shown}"
+        if wanted == "several_addresses":
+            yield all(finding["advice"].endswith("dns:" + servers) for finding in own), f"{name}: the advice loses the port\n  {shown}"
         yield last.get("trips", 99) <= 16, f"{name}: {last.get('trips')} trips\n  {shown}"
         listed = {part.split("=")[-1].split("/?")[0].removeprefix("tls://") for part in servers.split(",")}
         for finding in findings:

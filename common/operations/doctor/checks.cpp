@@ -57,7 +57,7 @@ constexpr std::array checks{
     Check{"several_addresses", warning, "reach", Needs::nothing, several_addresses,
           "A name stands for several addresses: each connection may reach another server, and keys seem to "
           "come and go.",
-          "list each address by itself, or give the list as --servers-from dns:NAME"},
+          "list each address by itself, or give the list as --servers-from dns:SERVER"},
     Check{"balancer", problem, "reach", Needs::stats, balancer,
           "Two connections to one address met two servers: a balancer stands there, and what is stored by "
           "one connection is missed by the next.",

@@ -193,7 +193,8 @@ class DoctorReport {
     std::string words, command;
   };
   std::vector<Advice> advice(const CheckResult& result) const {
-    constexpr std::array<std::string_view, 5> programs{"mcds ", "printf ", "openssl ", "ss -", "timedatectl"};
+    constexpr std::array<std::string_view, 6> programs{"mcds ", "printf ",     "openssl ",
+                                                       "ss -",  "timedatectl", "--servers-from dns:"};
     std::string text = result.check->advice;
     if (restarts(text) && must_not_evict(result))
       text +=
@@ -267,6 +268,7 @@ class DoctorReport {
                                                 : "nc " + shell_word(server.host) + ' ' + port;
     words = with(std::move(words), "NETCAT", netcat);
     words = with(std::move(words), "ss -SOCKETS", server.is_unix() ? "ss -xp" : "ss -tnp sport = :" + port);
+    words = with(std::move(words), "dns:", server.tls ? "dns:tls://" : "dns:");
     return with(std::move(words), "SERVER", address);
   }
 
