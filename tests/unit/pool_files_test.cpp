@@ -82,14 +82,15 @@ TEST_CASE("php.ini: both extensions' forms of session.save_path") {
   CHECK(memcache.profile == "php-memcache-session");
   CHECK_THROWS_AS(parse_php_ini("memory_limit=1"), Failure);
   // PHP uses only some of these servers, or none.
-  for (const char* const path :
-       {"a:1; b:2; c:3", "a:1 b:1", "a:1:1 b:1:1", "a:1,b:2 c:3", "a:1;b:2", "a:1 , b:2", "a:1,b:2 ",
-        "PERSISTENT=x a:1", "a:1:1:1", "\u201ca:1", "<a>:1"})
+  for (const char* const path : {"a:1; b:2; c:3", "a:1 b:1", "a:1:1 b:1:1", "a:1,b:2 c:3", "a:1;b:2",
+                                 "a:1:3 ,b:2", "a ,b:2", "PERSISTENT=x a:1", "a:1:1:1", "\u201ca:1", "<a>:1"})
     CHECK_THROWS_AS(
         parse_php_ini("session.save_handler = memcached\nsession.save_path = \"" + std::string(path) + '"'),
         Failure);
   CHECK(parse_php_ini("session.save_handler = memcached\nsession.save_path = \",a:1,, b:2,\"").pool.size() ==
         2);
+  CHECK(parse_php_ini("session.save_handler = memcached\nsession.save_path = \"a:1 , b:2, c:3 \"")
+            .pool.size() == 3);
   for (const char* const path : {"tcp://a", "a", "tcp://a:1,etc.", "tcp://a:1;tcp://b:1"})
     CHECK_THROWS_AS(
         parse_php_ini("session.save_handler = memcache\nsession.save_path = \"" + std::string(path) + '"'),

@@ -206,10 +206,11 @@ PoolFile parse_php_ini(std::string_view ini, std::string_view pool) {
         "PHP refuses PERSISTENT= in session.save_path; set memcached.sess_persistent = On");
   for (std::string_view text : split(path, ',')) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-    // libmemcached reads a blank as part of the host or as the end of its list.
+    // libmemcached reads a blank as part of the host or as what begins the weight.
+    if (std::ranges::count(text, ':') == 1) text = text.substr(0, text.find_last_not_of(" \t") + 1);
     if (const auto end = text.find_first_of(" \t;"); end != std::string_view::npos)
-      throw bad_configuration("session.save_path has no comma after " + in_quotes(text.substr(0, end)) +
-                              ", and PHP drops the servers that follow; separate servers by commas");
+      throw bad_configuration("session.save_path has a blank or ';' after " + in_quotes(text.substr(0, end)) +
+                              ", where PHP stops reading; separate servers by commas");
     if (!text.empty()) add(memcached_session_entry(text), text);
   }
   const std::string prefix = php.value("memcached.sess_prefix");
