@@ -181,6 +181,12 @@ TEST_CASE("php-fpm: what a pool sets, and its administrator") {
                             "php_value[session.save_path] = tcp://10.9.9.9:1\n";
   CHECK(parse_php_ini(admin).pool.size() == 2);
   CHECK(parse_php_ini(admin).profile == "php-memcached-prefix");
+  CHECK(parse_php_ini(www + "php_value[session.save_path] = tcp://b:2\n").pool[0].address() ==
+        "192.168.2.5:11211");
+  CHECK(parse_php_ini(
+            "[w]\nphp_value[session.save_path] = a:1\nphp_flag[memcached.sess_consistent_hash] = off\n"
+            "php_value[memcached.sess_consistent_hash] = 1")
+            .profile == "php-memcached-prefix");
   const std::string two = www + "[api]\nphp_value[session.save_path] = 10.0.0.7\n";
   CHECK(parse_php_ini(two, "api").pool[0].address() == "10.0.0.7:11211");
   CHECK(parse_php_ini(two, "www").pool[0].address() == "192.168.2.5:11211");

@@ -58,7 +58,7 @@ class PhpSettings {
     const Setting* best = nullptr;
     for (const Setting& setting : settings_) {
       if (setting.name != name || (setting.rank > 0 && setting.section != pool_)) continue;
-      if (best == nullptr || setting.rank >= best->rank) best = &setting;
+      if (best == nullptr || setting.rank > best->rank || best->rank == 0) best = &setting;
     }
     return best == nullptr ? "" : std::string(best->value);
   }
