@@ -99,6 +99,17 @@ TEST_CASE("php.ini: both extensions' forms of session.save_path") {
             .pool.size() == 3);
 }
 
+TEST_CASE("php.ini: a value is joined of its pieces, and what PHP cannot parse is refused") {
+  const std::string start = "session.save_handler = memcached\nsession.save_path = ";
+  for (const char* value : {"\"a:1,\" \"b:2\" ; c", "\"a:1\",b:2", "'a:1',b:2", "a:1,'b:2'", "a:1,\"b:2\""})
+    CHECK(parse_php_ini(start + value).pool.size() == 2);
+  for (const char* value : {"a:1|b", "\"a:1", "'a:1", "(a:1)"})
+    CHECK_THROWS_AS(parse_php_ini(start + value), Failure);
+  CHECK_THROWS_AS(
+      parse_php_ini("session.save_handler = memcache\nsession.save_path = tcp://a:1?weight=3, tcp://b:1"),
+      Failure);
+}
+
 TEST_CASE("php.ini: comments after values, and what selects another profile") {
   const std::string memcached =
       "session.save_handler = memcached ; of PECL\nsession.save_path = \"10.0.0.1:11211\" ; one\n";
@@ -108,12 +119,14 @@ TEST_CASE("php.ini: comments after values, and what selects another profile") {
   for (const char* word : {"ON", "True", "Yes", "2"})
     CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash = " + word).profile ==
           "php-memcached-session");
+  CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash =").profile == "php-memcached-prefix");
   CHECK(parse_php_ini(memcached + ";memcached.sess_consistent_hash = Off").profile ==
         "php-memcached-session");
   CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash_type = ketama_weighted").profile ==
         "php-memcached-ketama-compatible-prefix");
   CHECK(parse_php_ini(memcached).key_prefix == "memc.sess.key.");
   CHECK(parse_php_ini(memcached + "memcached.sess_prefix = \"s:\"").key_prefix == "s:");
+  CHECK(parse_php_ini(memcached + "memcached.sess_prefix = \"s \"").key_prefix == "memc.sess.key.");
   const std::string memcache =
       "session.save_handler = memcache\nsession.save_path = \"tcp://10.0.0.1:11211, "
       "unix:///run/m.sock:0?weight=2\" ; two\n";
@@ -124,6 +137,7 @@ TEST_CASE("php.ini: comments after values, and what selects another profile") {
   CHECK(parse_php_ini(memcache + "memcache.hash_function = \"FNV\"\n").profile ==
         "php-memcache-session-consistent-fnv");
   CHECK(parse_php_ini(memcache + "memcache.hash_strategy = best\n").profile == "php-memcache-session");
+  CHECK(parse_php_ini(memcache + "memcache.session_redundancy = 0\n").profile == "php-memcache-session");
   CHECK(parse_php_ini(memcache + "memcache.session_redundancy = 1\n").profile ==
         "php-memcache-session:copies=1");
   CHECK(parse_php_ini(memcache + "memcache.session_redundancy = 3\n").profile ==
@@ -159,9 +173,19 @@ TEST_CASE("php.ini: the handler decides, and others are refused by name") {
   CHECK(parse_php_ini("session.save_path = 10.0.0.1").profile == "php-memcached-session");
   CHECK(
       parse_php_ini("session.save_handler = memcached\nsession.save_path = 10.0.0.1\n"
-                    "[HOST=static.example]\nsession.save_handler = files\nsession.save_path = /tmp\n"
+                    "[host = static.example]\nsession.save_handler = files\nsession.save_path = /tmp\n"
                     "[PATH=/srv/old]\nsession.save_handler = files\n[Session]\nmemcached.sess_prefix = s:\n")
-          .key_prefix == "s:");
+          .key_prefix == "memc.sess.key.");
+}
+
+TEST_CASE("php.ini: PECL memcache's own path goes before session.save_path") {
+  const std::string own = "session.save_handler = memcache\nmemcache.session_save_path = tcp://b:2\n";
+  CHECK(parse_php_ini(own).pool[0].address() == "b:2");
+  CHECK(parse_php_ini(own + "session.save_path = tcp://a:1").pool[0].address() == "b:2");
+  CHECK(parse_php_ini("session.save_handler = memcached\nsession.save_path = a:1\n"
+                      "memcache.session_save_path = tcp://b:2")
+            .pool[0]
+            .address() == "a:1");
 }
 
 TEST_CASE("php-fpm: what a pool sets, and its administrator") {

@@ -34,9 +34,9 @@ PoolFile parse_mcrouter(std::string_view json, std::string_view selection);
 
 // Reads php.ini: session.save_path (with session.save_handler memcached or memcache),
 // memcached.sess_consistent_hash, memcached.sess_consistent_hash_type, memcached.sess_prefix;
-// memcache.hash_strategy, memcache.hash_function. Or reads php-fpm's `php_admin_value[session.save_path]` and
-// similar lines in the section of `pool`, which may be empty if only one sets it. Other handlers are refused
-// by name.
+// memcache.session_save_path, memcache.hash_strategy, memcache.hash_function. Or reads php-fpm's
+// `php_admin_value[session.save_path]` and similar lines in the section of `pool`, which may be empty if only
+// one sets it. Other handlers are refused by name.
 PoolFile parse_php_ini(std::string_view ini, std::string_view pool = {});
 
 // Reads Symfony's DSNs, separated by blanks: memcached://[USER:PASSWORD@]HOST[:PORT][/WEIGHT],

@@ -1,5 +1,6 @@
 // Reads PHP's session settings: php.ini, and the pools of php-fpm.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "common/base/bytes.hpp"
@@ -11,68 +12,92 @@ namespace mcds {
 
 namespace {
 
-// Returns a value, which ends at its closing quote or before a comment.
-std::string_view ini_text(std::string_view rest) {
-  const auto from = rest.find_first_not_of(" \t");
-  if (from == std::string_view::npos) return {};
-  rest.remove_prefix(from);
-  if (rest.starts_with('"') || rest.starts_with('\'')) {
-    const auto end = rest.find(rest[0], 1);
-    return rest.substr(1, end == std::string_view::npos ? end : end - 1);
+// Returns a value as PHP joins it of quoted and plain pieces, up to a comment; nullopt for a syntax error.
+std::optional<std::string> ini_text(std::string_view rest) {
+  std::string text;
+  rest = trimmed(rest, " \t\r\n");
+  while (!rest.empty() && rest.front() != ';') {
+    const char quote = rest.front();
+    if (quote != '"' && quote != '\'') {
+      const auto piece = rest.substr(0, rest.find_first_of("\"';"));
+      if (piece.find_first_of("=&|^~()!") != std::string_view::npos) return std::nullopt;
+      rest.remove_prefix(piece.size());
+      // Blanks before a double quote, a comment and the end are dropped, and those after a double quote.
+      text += rest.starts_with('\'') ? piece : piece.substr(0, piece.find_last_not_of(" \t") + 1);
+      continue;
+    }
+    const auto end = rest.find(quote, 1);
+    if (end == std::string_view::npos) return std::nullopt;
+    text += rest.substr(1, end - 1);
+    rest.remove_prefix(end + 1);
+    if (quote == '"') rest = trimmed(rest, " \t");
   }
-  return without_quotes(rest.substr(0, rest.find(';')));
+  return text;
 }
 
+constexpr std::string_view own_path = "memcache.session_save_path";  // PECL memcache's, used instead
+
 // The settings of a file. In php-fpm's files these are `php_admin_value[NAME]`, `php_value[NAME]` and the
-// same with `flag`, in the section of a pool; admin settings cannot be overridden. In php.ini, the sections
-// [PATH=…] and [HOST=…] apply to some requests only and are ignored.
+// same with `flag`, in the section of a pool; admin settings cannot be overridden. In php.ini, a section
+// [PATH=…] or [HOST=…], and all sections after it, apply to some requests only and are ignored.
 class PhpSettings {
  public:
   // `pool` is a pool of php-fpm; it may be empty if only one sets the session path.
   PhpSettings(std::string_view ini, std::string_view pool) : pool_(pool) {
     std::set<std::string_view> sections, with_sessions;
     std::string_view section;
+    bool for_some = false;
     while (!ini.empty()) {
       const std::string_view whole = take_line(ini);
       const std::string_view line = without_quotes(whole);
       if (line.starts_with(';')) continue;
       if (line.starts_with('[')) {
-        section = without_quotes(line.substr(1, line.find(']') - 1));
+        section = line.substr(1, line.find(']') - 1);
+        const std::string kind = lower_case(std::string(section.substr(0, 4)));
+        for_some = for_some || (section.size() > 4 && (kind == "path" || kind == "host"));
+        section = without_quotes(section);
         sections.insert(section);
         continue;
       }
       const auto equals = whole.find('=');
       if (equals == std::string_view::npos) continue;
       Setting setting = setting_of(section, without_quotes(whole.substr(0, equals)));
-      setting.value = ini_text(whole.substr(equals + 1));
-      if (setting.rank > 0 && setting.name == "session.save_path") with_sessions.insert(section);
-      if (setting.rank > 0 || !(section.starts_with("PATH=") || section.starts_with("HOST=")))
-        settings_.push_back(setting);
+      setting.text = whole.substr(equals + 1);
+      const bool path = setting.name == "session.save_path" || setting.name == own_path;
+      if (setting.rank > 0 && path) with_sessions.insert(section);
+      if (setting.rank > 0 || !for_some) settings_.push_back(setting);
     }
     if (!pool_.empty() && !sections.contains(pool_)) throw no_such_pool(sections);
     if (pool_.empty() && with_sessions.size() > 1) throw no_such_pool(with_sessions);
     if (pool_.empty() && !with_sessions.empty()) pool_ = *with_sessions.begin();
   }
 
-  std::string value(std::string_view name) const {
+  // Of php.ini's lines with one name the last counts, of a pool's the first.
+  std::optional<std::string> given(std::string_view name) const {
     const Setting* best = nullptr;
     for (const Setting& setting : settings_) {
       if (setting.name != name || (setting.rank > 0 && setting.section != pool_)) continue;
       if (best == nullptr || setting.rank > best->rank || best->rank == 0) best = &setting;
     }
-    return best == nullptr ? "" : std::string(best->value);
+    if (best == nullptr) return std::nullopt;
+    const auto text = ini_text(best->text);
+    if (text) return text;
+    throw bad_configuration("the value of " + std::string(name) +
+                            " is a syntax error to PHP; write it in one pair of double quotes");
   }
+  std::string value(std::string_view name) const { return given(name).value_or(""); }
 
   bool yes(std::string_view name, bool otherwise) const {
-    const std::string text = lower_case(value(name));
-    if (text.empty()) return otherwise;
+    const auto found = given(name);
+    if (!found) return otherwise;
+    const std::string text = lower_case(*found);
     // As PHP reads a boolean: three words in any case, and otherwise the number that the text begins with.
     return text == "on" || text == "yes" || text == "true" || std::atoi(text.c_str()) != 0;
   }
 
  private:
   struct Setting {
-    std::string_view section, name, value;
+    std::string_view section, name, text;
     int rank = 0;  // 0: php.ini's, 1: a pool's, 2: a pool's admin setting
   };
 
@@ -105,8 +130,8 @@ std::string hashing_of_sessions(const PhpSettings& php) {
 std::string with_copies(const PhpSettings& php, std::string_view setting, std::uint64_t more,
                         std::uint64_t usual) {
   const std::string text = php.value(setting);
-  const auto number = text.empty() ? usual - more : parse_u64(text).value_or(usual - more);
-  const std::uint64_t copies = std::max<std::uint64_t>(number + more, 1);
+  const std::uint64_t number = parse_u64(text).value_or(usual - more);
+  const std::uint64_t copies = number + more == 0 ? usual : number + more;  // PHP refuses 0 of them
   return copies == usual ? "" : ":copies=" + std::to_string(copies);
 }
 
@@ -186,8 +211,9 @@ bool is_memcache(const PhpSettings& php, const std::string& path) {
 
 PoolFile parse_php_ini(std::string_view ini, std::string_view pool) {
   const PhpSettings php(ini, pool);
-  const std::string path = php.value("session.save_path");
+  std::string path = php.value("session.save_path");
   const bool memcache = is_memcache(php, path);
+  if (memcache) path = php.given(own_path).value_or(path);
   if (path.empty()) throw bad_configuration("the file has no session.save_path");
   if (path.find("${") != std::string::npos)
     throw bad_configuration(
@@ -214,8 +240,9 @@ PoolFile parse_php_ini(std::string_view ini, std::string_view pool) {
     if (!text.empty()) add(memcached_session_entry(text), text);
   }
   const std::string prefix = php.value("memcached.sess_prefix");
+  const bool refused = std::ranges::any_of(prefix, [](unsigned char c) { return c <= ' ' || c == 127; });
   return {pool_of(entries, "host:port:weight"), session_profile(php), "",
-          prefix.empty() ? "memc.sess.key." : prefix};
+          prefix.empty() || refused ? "memc.sess.key." : prefix};
 }
 
 }  // namespace mcds
