@@ -90,6 +90,38 @@ TEST_CASE("capacity: what has expired or was deleted is a miss at any size") {
   CHECK(distances.hit_ratio(100).value < 0.02);
 }
 
+TEST_CASE(
+    "capacity: less memory never gives more hits, whatever the model's error and however few the requests") {
+  std::mt19937_64 random(3);
+  ReuseDistances distances(100);
+  for (int i = 0; i < 40; ++i) distances.get(random() % 25, 1, 0);
+  distances.finish();
+  for (const double error : {-0.5, -0.1, 0.0, 0.3}) {
+    capacity::Estimate smaller{0, 0, 0, 0};
+    for (double factor = 0.01; factor < 1.5; factor += 0.01) {
+      const auto ratio = distances.hit_ratio(factor * 30);
+      const auto one = capacity::corrected({factor, ratio.value, ratio.low, ratio.high}, error);
+      CHECK(one.hit_ratio >= smaller.hit_ratio);
+      CHECK(one.low >= smaller.low);
+      CHECK(one.high >= smaller.high);
+      CHECK((one.low <= one.hit_ratio && one.hit_ratio <= one.high));
+      smaller = one;
+    }
+  }
+}
+
+TEST_CASE("capacity: the pool's result says that the model of one of its servers is off") {
+  capacity::PerServer good, bad;
+  good.gets = bad.gets = 100;
+  good.hit_ratio = bad.hit_ratio = 0.5;
+  good.estimates = bad.estimates = {{1, 0.5, 0.4, 0.6}};
+  bad.model_error = -0.25;
+  const auto pool = capacity::of_pool({good, bad});
+  REQUIRE(pool.notes.size() == 1);
+  CHECK(pool.notes.front().find("off by up to 0.250") != std::string::npos);
+  CHECK(capacity::of_pool({good, good}).notes.empty());
+}
+
 TEST_CASE("capacity: chunks as memcached cuts them with its default settings") {
   const capacity::ChunkSizes sizes(48, 1.25, 524288);
   CHECK(sizes.chunk_for(60) == 96);

@@ -126,6 +126,13 @@ class KeysOfServer {
   std::unique_ptr<ReuseDistances> distances_;
 };
 
+void note_error(PerServer& result, const char* at_most) {
+  const double off = std::abs(result.model_error);
+  if (off > 0.05)
+    result.notes.push_back("at the current size the model is off by " + std::string(at_most) +
+                           format_fixed(off, 3) + ", and was corrected by that");
+}
+
 class Measurement {
  public:
   Measurement(std::shared_ptr<const Placement> placement, const Clock& clock, Options options)
@@ -293,15 +300,9 @@ class Measurement {
     if (!keys.is_full()) result.notes.emplace_back("the server is not full yet: more memory gives little");
     // The actual hit ratio is known for the current size. The other estimates are shifted by the same error.
     const double off = *result.hit_ratio - keys.at(1).hit_ratio;
-    if (std::abs(off) > 0.05)
-      result.notes.emplace_back("at the current size the model is off by " + format_fixed(std::abs(off), 3) +
-                                ", and was corrected by that");
-    const auto estimate = [&](double factor) {
-      Estimate one = keys.at(factor);
-      for (double* value : {&one.hit_ratio, &one.low, &one.high})
-        *value = std::clamp(*value + off * std::min(1.0, factor), 0.0, 1.0);
-      return one;
-    };
+    result.model_error = off;
+    note_error(result, "");
+    const auto estimate = [&](double factor) { return corrected(keys.at(factor), off); };
     for (const double factor : options_.factors) result.estimates.push_back(estimate(factor));
     const double count = static_cast<double>(pool().size());
     if (count > 1) result.one_lost = estimate((count - 1) / count);
@@ -343,6 +344,13 @@ std::uint64_t ChunkSizes::chunk_for(std::uint64_t item_bytes) const {
   return found == sizes_.end() ? item_bytes : *found;
 }
 
+Estimate corrected(Estimate estimate, double error) {
+  const double shift = error < 0 ? error : error * std::min(1.0, estimate.factor);
+  for (double* value : {&estimate.hit_ratio, &estimate.low, &estimate.high})
+    *value = std::clamp(*value + shift, 0.0, 1.0);
+  return estimate;
+}
+
 std::vector<PerServer> measure(std::shared_ptr<const Placement> placement, const Clock& clock,
                                Options options) {
   return Measurement(std::move(placement), clock, std::move(options)).run();
@@ -367,7 +375,9 @@ PerServer of_pool(const std::vector<PerServer>& servers) {
     }
     seen += one.coverage.value_or(1) * weight;
     pool.coverage = seen;
+    pool.model_error = std::max(pool.model_error, std::abs(one.model_error));
   }
+  note_error(pool, "up to ");
   return pool;
 }
 

@@ -35,10 +35,16 @@ struct PerServer {
   std::optional<Estimate> one_lost;  // if one server of the pool were lost and the others shared its keys
   std::optional<double> coverage;    // the share of events that were seen
   std::optional<double> cost;        // the increase of processor time per request while watched
+  double model_error = 0;            // at the current size; of a pool, the largest of its servers
   std::vector<std::string> notes;
   std::string failure;   // why there is no result
   bool stopped = false;  // because of the cost or dropped events
 };
+
+// Returns an estimate for another size, given the model's error at the current one: more memory never gives
+// fewer hits. A model that hits too often does so at a smaller size too, and one that hits too rarely does so
+// by less, because a cache without memory has no hits.
+Estimate corrected(Estimate estimate, double error);
 
 // Returns the result for each server of the pool.
 std::vector<PerServer> measure(std::shared_ptr<const Placement> placement, const Clock& clock,

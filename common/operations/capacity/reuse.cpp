@@ -151,7 +151,7 @@ void ReuseDistances::finish() {
 }
 
 ReuseDistances::Ratio ReuseDistances::hit_ratio(double bytes) const {
-  double under_way = 0, left = 1, variance = 0;
+  double under_way = 0, left = 1, variance = 0, low = 0, high = 0;
   const std::size_t last = bin_of(bytes);
   for (std::size_t bin = 0; bin <= last && bin < bins; ++bin) {
     under_way += began_[bin];
@@ -161,11 +161,14 @@ ReuseDistances::Ratio ReuseDistances::hit_ratio(double bytes) const {
       const double part = std::min(hits_[bin] / seen, 1.0);
       left *= 1 - part;
       if (part < 1) variance += part / (seen * (1 - part));
+      // A larger cache hits at least as often, so what bounds a smaller one from below bounds it too.
+      const double error = 1.96 * left * std::sqrt(variance);
+      low = std::max(low, 1 - left - error);
+      high = std::max(high, std::min(1.0, 1 - left + error));
     }
     under_way -= ended_[bin];
   }
-  const double error = 1.96 * left * std::sqrt(variance);
-  return {1 - left, std::max(0.0, 1 - left - error), std::min(1.0, 1 - left + error)};
+  return {1 - left, low, high};
 }
 
 }  // namespace mcds
