@@ -88,6 +88,8 @@ class Session {
   void hold_for_unhealthy() { limits_->treat(RunLimits::UnhealthyPolicy::hold); }
   // Sends requests even to a server that was unhealthy.
   void try_always() { limits_->treat(RunLimits::UnhealthyPolicy::try_always); }
+  // Fails requests to an unhealthy server at once, as commands do by default.
+  void skip_unhealthy() { limits_->treat(RunLimits::UnhealthyPolicy::skip); }
   SteadyTime deadline() const { return limits_->deadline(); }
   // Returns the time until the deadline, Duration::max() if there is none.
   Duration time_left() {
