@@ -19,13 +19,14 @@ std::string option(std::string_view name, const std::string& value) {
   return ' ' + std::string(name) + (value.empty() ? "" : ' ' + shell_word(value));
 }
 
-std::string given_options(const Session& session, Names without) {
+// Leaves out the options in `without`, and those that `words` has.
+std::string given_options(const Session& session, Names without, std::string_view words) {
   GlobalOptions options = session.options();
   std::string text;
   for (const OptionSpec& spec : global_options(options)) {
     const std::string name = spec.long_name();
     if (std::ranges::find(without, name) != without.end() ||
-        std::ranges::find(of_the_output, name) != of_the_output.end())
+        std::ranges::find(of_the_output, name) != of_the_output.end() || words.starts_with(name + ' '))
       continue;
     if (const auto value = given_value(spec.target)) text += option(name, spec.value.empty() ? "" : *value);
   }
@@ -70,14 +71,14 @@ std::string printed_command(Session& session, std::string_view words, std::strin
   constexpr std::array<std::string_view, 1> as{"--as"};
   std::string text = "mcds";
   if (!profile.empty()) text += option("--as", std::string(profile));
-  text += given_options(session, profile.empty() ? Names() : Names(as));
+  text += given_options(session, profile.empty() ? Names() : Names(as), words);
   return text + ' ' + std::string(words);
 }
 
 std::string printed_command_on(Session& session, const Server& server, std::string_view words) {
   if (!can_say_login(session, server)) return printed_command(session, words);
   const std::string address = (server.tls ? "tls://" : "") + server.address();
-  return "mcds -s " + shell_word(address) + given_options(session, of_the_list) +
+  return "mcds -s " + shell_word(address) + given_options(session, of_the_list, words) +
          options_of_the_list(session, server) + ' ' + std::string(words);
 }
 

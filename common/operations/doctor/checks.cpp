@@ -130,15 +130,15 @@ constexpr std::array checks{
           "printf 'stats detail off\\r\\nquit\\r\\n' | NETCAT"},
     Check{"verbose", warning, "configuration", Needs::settings, verbose,
           "A server was started with -v or -vv and writes its work to a log, -vv each request.",
-          "start it without -v"},
+          "printf 'verbosity 0\\r\\nquit\\r\\n' | NETCAT; at its next start leave out -v"},
     Check{"no_crawler", warning, "memory", Needs::settings, no_crawler,
           "The crawler is off: expired items keep their memory until they reach the end of the queue, and "
           "others are evicted.",
-          "start it with -o lru_crawler"},
+          "printf 'lru_crawler enable\\r\\nquit\\r\\n' | NETCAT; at its next start give it -o lru_crawler"},
     Check{"weights_against_memory", warning, "memory", Needs::stats, weights_against_memory,
           "The weights in the list do not agree with the memory (-m): the server with too little of it "
           "evicts first.",
-          "give weights in the proportion of -m, or each server the same: mcds servers -o text"},
+          "give each server the same memory (-m)WEIGHTS: mcds servers -o text"},
     Check{"class_starves", problem, "memory", Needs::items, class_starves,
           "Items of one size are evicted or refused while pages of others lie idle.",
           "start it with -o slab_reassign,slab_automove=1: mcds -s SERVER servers --stats slabs"},
@@ -281,7 +281,7 @@ constexpr std::array checks{
         "once every client is back on the full list: mcds --as PROFILE where --prune --live --prefix PREFIX "
         "--divergent drop --journal drop.journal --dry-run"},
     Check{"unlisted", note, "placement", Needs::live_keys, unlisted, "A server did not list its keys.",
-          "try again: mcds -s SERVER item list"},
+          "do what the error says, then list again: mcds -s SERVER item list -n 1"},
     Check{"watch_off", warning, "placement", Needs::live_keys, watch_off,
           "A server lets nobody watch its keys (-W): item hot and capacity do not work there.",
           "start it without -W, or accept this"},

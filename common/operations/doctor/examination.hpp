@@ -94,8 +94,8 @@ struct ServerSnapshot {
 
 // One structure, as its keys in a list of live keys show it.
 struct StructureSeen {
-  std::string structure, name;  // with the namespace if that is not ours
-  std::size_t copies = 1;
+  std::string structure, name;          // with the namespace if that is not ours
+  std::size_t copies = 1;               // of a lock only if its holder was read: the first endless one
   std::uint64_t largest_bytes = 0;      // its largest item
   std::size_t largest_on = 0;           // the server with that item
   std::optional<std::int64_t> ends_in;  // seconds to the last expiry of its keys; negative: never
@@ -103,6 +103,8 @@ struct StructureSeen {
   std::map<std::size_t, std::set<std::uint64_t>> sizes;  // sizes of its items in bytes, by server
   bool in_namespace = false;  // in our namespace; in others it may be an application's key of such a name
   bool lost_parts = false;    // keys are missing that its other keys need
+
+  bool is_endless_lock() const { return structure == "lock" && in_namespace && ends_in && *ends_in < 0; }
 };
 
 // The results of --live, from a part of the keys of every server.
@@ -114,14 +116,15 @@ struct LiveKeysSeen {
   std::string divergent_prefix;  // common prefix of the divergent keys, after the namespace
   std::string guess;             // another profile that explains the misplaced keys, if any
   std::vector<StructureSeen> structures;
-  std::vector<std::size_t> unlisted;   // servers that did not list keys
-  std::vector<std::size_t> unwatched;  // servers that do not allow watching
+  std::map<std::size_t, std::string> unlisted;  // servers that did not list keys, and why
+  std::vector<std::size_t> unwatched;           // servers that do not allow watching
 };
 
 struct Examination {
   std::shared_ptr<const Placement> placement;
   std::vector<ServerSnapshot> snapshots;       // one for each server of the pool
   std::vector<Finding> ring;                   // the findings of `ring check`
+  bool ignores_weights = false;                // the client places keys as if all weights were 1
   std::vector<double> shares, fair;            // of the keys: by the ring, and by the weights
   std::vector<std::vector<std::size_t>> same;  // groups of pool entries that are one server
   std::optional<LiveKeysSeen> live;

@@ -208,9 +208,30 @@ class Gatherer {
     for (Finding& finding : check_ring(placement, options_.placing)) seen_.ring.push_back(std::move(finding));
     for (Finding& finding : libmemcached::check_installed(listed, placement))
       seen_.ring.push_back(std::move(finding));
+    seen_.ignores_weights = ignores_weights();
     RingShares shares = ring_shares(placement, options_.placing.key_prefix);
     seen_.shares = std::move(shares.shares);
     seen_.fair = std::move(shares.fair);
+  }
+
+  // Tries other weights, because a list without any does not show it. Those of libmemcached's own string are
+  // judged with the ring.
+  bool ignores_weights() const {
+    constexpr std::size_t tried = 100;
+    if (options_.placing.asked != nullptr)
+      return std::ranges::any_of(seen_.ring, [](const Finding& finding) {
+        return std::string_view(finding.check) == "weights_ignored";
+      });
+    Pool pool = seen_.pool();
+    for (Server& server : pool) server.weight = 1;
+    const auto equal = make_placement(seen_.placement->profile(), pool, options_.placing);
+    for (std::size_t i = 0; i < pool.size(); i += 2) pool[i].weight = 3;
+    const auto weighted = make_placement(seen_.placement->profile(), pool, options_.placing);
+    for (std::size_t i = 0; i < tried; ++i) {
+      const std::string key = options_.placing.key_prefix + std::to_string(i);
+      if (equal->server_of(key) != weighted->server_of(key)) return false;
+    }
+    return true;
   }
 
   const Clock& clock_;

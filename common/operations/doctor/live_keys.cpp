@@ -12,6 +12,7 @@
 #include "common/placement/guess.hpp"
 #include "common/placement/key_hash.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/structures/lock/value.hpp"
 
 namespace mcds::doctor {
 
@@ -95,7 +96,7 @@ class KeyReader {
 
   LiveKeysSeen result(const std::vector<LiveKeysOfServer>& read) {
     for (std::size_t i = 0; i < read.size(); ++i) {
-      if (read[i].failure != nullptr && read[i].keys == 0) seen_.unlisted.push_back(i);
+      if (read[i].failure != nullptr && read[i].keys == 0) seen_.unlisted[i] = read[i].failure->message;
     }
     // If a list ended early, missing keys are no evidence.
     const bool whole = std::ranges::all_of(read, [](const LiveKeysOfServer& one) {
@@ -105,6 +106,8 @@ class KeyReader {
       structure.lost_parts = whole && parts_[id].lost();
       seen_.structures.push_back(std::move(structure));
     }
+    const auto endless = std::ranges::find_if(seen_.structures, &StructureSeen::is_endless_lock);
+    if (endless != seen_.structures.end()) read_copies(*endless);
     for (const auto& [hash, place] : places_) {
       if (!place.misplaced) continue;
       if (!place.at_home) ++seen_.misplaced;
@@ -166,6 +169,18 @@ class KeyReader {
     const std::int64_t ends_in = key.expires_at < 0 ? -1 : std::max<std::int64_t>(key.expires_at - now, 0);
     const bool longer = !one.ends_in || ends_in < 0 || (*one.ends_in >= 0 && ends_in > *one.ends_in);
     if (longer) one.ends_in = ends_in;
+  }
+
+  // A lock's keys do not show its number of copies; the advice needs it for the first lock it names.
+  void read_copies(StructureSeen& lock) {
+    std::vector<Request> requests;
+    for (const std::size_t server : lock.servers)
+      requests.push_back(Request::get(options_.key_prefix + "lock:" + lock.name).on(server));
+    std::vector<LockValue> found;
+    for (const Reply& reply : cluster_.execute(requests)) {
+      if (!reply.failed() && reply.outcome == Outcome::hit) found.push_back(LockValue::parse(reply.value));
+    }
+    lock.copies = other_number(found, 1).value_or(1);
   }
 
   // Reads the keys that several servers list, and counts equal and different values.

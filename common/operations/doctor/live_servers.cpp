@@ -118,9 +118,7 @@ void two_numbers_of_copies(const Examination& seen, Diagnosis& diagnosis) {
 }
 
 void endless_lock(const Examination& seen, Diagnosis& diagnosis) {
-  add_structures(seen, diagnosis, warning, [](const StructureSeen& one) {
-    return one.structure == "lock" && one.in_namespace && one.ends_in && *one.ends_in < 0;
-  });
+  add_structures(seen, diagnosis, warning, [](const StructureSeen& one) { return one.is_endless_lock(); });
 }
 
 // Reports structures on servers that evict items sooner than the structures expire.
@@ -178,9 +176,9 @@ void watch_off(const Examination& seen, Diagnosis& diagnosis) {
 }
 
 void unlisted(const Examination& seen, Diagnosis& diagnosis) {
-  for (const std::size_t server : seen.live->unlisted) {
+  for (const auto& [server, why] : seen.live->unlisted) {
     if (seen.snapshots[server].up() && seen.snapshots[server].before.settings.on("dump_enabled") != false)
-      diagnosis.add(server, {}, note);
+      diagnosis.add(server, JsonObject("error", why), note);
   }
 }
 

@@ -63,8 +63,6 @@ bool evicts(const ServerSnapshot& snapshot) {
 
 void weights_against_memory(const Examination& seen, Diagnosis& diagnosis) {
   if (seen.placement->replicates()) return;
-  const bool ignored = std::ranges::any_of(
-      seen.ring, [](const Finding& finding) { return std::string_view(finding.check) == "weights_ignored"; });
   struct Share {
     std::size_t server;
     double memory, weight;
@@ -73,7 +71,7 @@ void weights_against_memory(const Examination& seen, Diagnosis& diagnosis) {
   double memory = 0, weights = 0;
   for (std::size_t i = 0; i < seen.size(); ++i) {
     const auto limit = seen.snapshots[i].before.stats.number("limit_maxbytes");
-    const double weight = ignored ? 1 : seen.pool()[i].weight;
+    const double weight = seen.ignores_weights ? 1 : seen.pool()[i].weight;
     if (!limit || *limit == 0 || weight <= 0 || seen.snapshots[i].is_proxy()) continue;
     all.push_back({i, static_cast<double>(*limit), weight});
     memory += all.back().memory, weights += weight;

@@ -30,6 +30,8 @@ std::set<std::string, std::less<>> names_in(const std::optional<std::string>& li
   return names;
 }
 
+constexpr const char* weights_too = ", or weights in its proportion";
+
 using doctor::CheckResult;
 using doctor::Severity;
 
@@ -202,6 +204,7 @@ class DoctorReport {
           "--help";
     const std::string evidence = result.evidence.text();
     text = with(text, "INSTEAD", json_bytes(evidence, "meanwhile").value_or(""));
+    text = with(text, "WEIGHTS", seen_.ignores_weights ? "" : weights_too);
     const std::string prefix = seen_.live ? seen_.live->divergent_prefix : std::string();
     text = with(text, " --prefix PREFIX", prefix.empty() ? "" : " --prefix " + shell_word(prefix));
     const auto names =
@@ -213,10 +216,26 @@ class DoctorReport {
       const std::string_view piece = rest.substr(0, end);
       std::size_t at = piece.size();
       for (const std::string_view program : programs) at = std::min(at, piece.find(program));
-      pieces.push_back({std::string(piece.substr(0, at)), command(piece.substr(at), result)});
+      pieces.push_back(
+          allowed({std::string(piece.substr(0, at)), command(piece.substr(at), result)}, result));
       rest.remove_prefix(std::min(end + 2, rest.size()));
     }
     return pieces;
+  }
+
+  // Replaces a command that the first server would refuse.
+  Advice allowed(Advice piece, const CheckResult& result) const {
+    if (result.servers.empty()) return piece;
+    const std::size_t server = result.servers.front();
+    constexpr std::string_view sends = "printf '";
+    if (piece.command.starts_with(sends) && credentials_of(seen_.pool()[server]).login) {
+      const std::string sent = piece.command.substr(sends.size());
+      return {piece.words + "log in there, then send " + sent.substr(0, sent.find('\\')), {}};
+    }
+    if (seen_.live && std::ranges::find(seen_.live->unwatched, server) != seen_.live->unwatched.end() &&
+        piece.command.find(" item hot ") != std::string::npos)
+      return {piece.words + "start it without -W to see its busiest keys (item hot)", {}};
+    return piece;
   }
 
   static bool restarts(const std::string& text) {
@@ -230,10 +249,15 @@ class DoctorReport {
   }
 
   // Fills in the commands that show the rest of a structure such as `table blocked`, and its key.
-  static std::string with_structure(std::string text, const std::string& structure) {
+  std::string with_structure(std::string text, const std::string& structure) const {
     const std::size_t blank = structure.find(' ');
     const std::string kind = structure.substr(0, blank), name = structure.substr(blank + 1);
     const std::string word = (name.starts_with('-') ? "-- " : "") + shell_word(name);
+    const auto seen = std::ranges::find_if(seen_.live->structures, [&](const doctor::StructureSeen& one) {
+      return one.structure == "lock" && kind == "lock" && one.name == name && one.copies > 1;
+    });
+    if (seen != seen_.live->structures.end())
+      text = with(text, "mcds lock", "mcds --copies " + std::to_string(seen->copies) + " lock");
     if (text.find("CHECK") == std::string::npos) return with(std::move(text), "NAME", word);
     const bool indexed = kind == "table" || kind == "hash";
     return with(std::move(text), "CHECK",
@@ -450,6 +474,7 @@ ExitStatus print_checks(Session& session) {
     std::string advice = check.advice;
     for (const auto& [word, meaning] : {std::pair{"NETCAT", "nc HOST PORT"},
                                         {"ss -SOCKETS", "ss -tnp sport = :PORT"},
+                                        {"WEIGHTS", weights_too},
                                         {"CHECK", "table check NAME"},
                                         {"INSTEAD", "as the finding says"}})
       advice = with(advice, word, meaning);
