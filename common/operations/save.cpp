@@ -123,6 +123,8 @@ class Saving {
     } else if (!as.grouped && selected) {
       ++report_.servers[key.server].keys;
       add_item(spilled(key, place_of(key)));
+    } else if (!selected && as.why == nullptr && !key.key.starts_with("lock:")) {
+      ++report_.unselected;
     }
     return true;
   }

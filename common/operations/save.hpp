@@ -26,6 +26,7 @@ struct SaveReport {
   std::vector<SavedServer> servers;
   std::vector<LiveKeysOfServer> dumps;
   std::map<std::string, std::uint64_t> skipped;  // skipped keys, by reason
+  std::uint64_t unselected = 0;                  // keys outside the selection, without locks and votes
   std::uint64_t structures = 0;                  // saved
   std::vector<std::string> torn;                 // structures that changed each time, such as `table blocked`
   std::uint64_t items = 0, bytes = 0;            // in the file

@@ -404,6 +404,11 @@ def named_like_structures(world):
     done = world.run([path], "item", "keep", *restarted_with(world, path))
     line = summary(done)
     check(done.returncode == 2 and os.path.exists(line.get("file", "")) and b"but on the server: 1 keys (structures)" in done.stderr, f"keep of a structure: {done}")
+    # Once, keep of a namespace lost the keys of all others without a word.
+    count = sum(not key.startswith(b"plain:") for key in items) + 1
+    done = world.run([path], "-n", "plain:", "item", "keep", *restarted_with(world, path))
+    check(done.returncode == 2 and summary(done)["saved"] == 50 and "file" in summary(done) and b"%d keys (outside the namespace)" % count in done.stderr,
+          f"keep of a namespace: {done}")
 
 
 def written_before_the_load(world):

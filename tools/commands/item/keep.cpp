@@ -125,6 +125,7 @@ class ItemKeeper {
     for (const auto& [why, count] : report.skipped) {
       if (why != "locks" && why != "votes") add(count, "keys (" + why + ")");
     }
+    if (report.unselected != 0) add(report.unselected, "keys (outside the namespace)");
     if (!report.torn.empty()) add(report.torn.size(), "structures that changed while they were read");
     lacks_ = !lacking.empty();
     if (lacks_) session_.output().warning("not saved in " + file_ + ", but on the server: " + lacking);
