@@ -176,19 +176,27 @@ PruneEvidence::PruneRefusal PruneEvidence::refusal(bool even_replicas) const {
 
 namespace {
 
-// Returns a copy that stays and may be the same item as the copy on `server`.
-std::optional<SourceAndTarget> twin_of(const std::string& key, const KeyCopies& copies, std::size_t server,
-                                       std::span<const std::size_t> removed) {
+// Reads the copies that stay again, so that no token of a copy to remove is newer.
+std::vector<Reply> read_staying(Cluster& cluster, const std::string& key, const KeyCopies& copies,
+                                std::span<const std::size_t> removed) {
+  std::vector<Request> probes;
   for (const KeyCopy& copy : copies) {
-    const bool stays = std::ranges::find(removed, copy.server) == removed.end();
-    if (stays && copy.found() && may_be_same(copies[server].cas, copy.cas) &&
-        copy.md5 == copies[server].md5 && copy.flags == copies[server].flags) {
-      const KeyCopy& seen = copies[server];
-      return SourceAndTarget{key, server, key, copy.server, [&seen](const Reply& now) {
-                               return now.cas == seen.cas && now.flags == seen.flags &&
-                                      md5_hex(now.value) == seen.md5;
-                             }};
-    }
+    if (copy.found() && std::ranges::find(removed, copy.server) == removed.end())
+      probes.push_back(Request::probe(key, copy.server));
+  }
+  return cluster.execute(probes);
+}
+
+// Returns a copy that stays and may be the same item as `seen`, which was read before it. If it is the same
+// item but has another token, the token of `seen` removes nothing.
+std::optional<SourceAndTarget> twin_of(const std::string& key, const KeyCopy& seen,
+                                       std::span<const Reply> staying) {
+  for (const Reply& copy : staying) {
+    if (!copy.failed() && !may_be_same(seen.cas, copy.cas)) continue;
+    return SourceAndTarget{key, seen.server, key, copy.server, [&seen](const Reply& now) {
+                             return now.cas == seen.cas && now.flags == seen.flags &&
+                                    md5_hex(now.value) == seen.md5;
+                           }};
   }
   return std::nullopt;
 }
@@ -199,8 +207,9 @@ std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key,
                                        std::span<const std::size_t> servers) {
   std::vector<RemovedCopy> removed;
   std::vector<SourceAndTarget> twins;
+  const std::vector<Reply> staying = read_staying(cluster, key, copies, servers);
   for (const std::size_t server : servers) {
-    if (auto twin = twin_of(key, copies, server, servers)) twins.push_back(std::move(*twin));
+    if (auto twin = twin_of(key, copies[server], staying)) twins.push_back(std::move(*twin));
   }
   const std::vector<Sameness> found = are_same(cluster, cluster, twins);
   std::vector<Request> requests;
