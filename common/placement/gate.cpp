@@ -6,6 +6,8 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t min_keys_to_decide = 12;
+// A longer key could have no place.
+constexpr std::size_t longest_other = 200;
 constexpr double perhaps_chance = 1e-3, no_chance = 1e-6;
 
 std::string name_of(const Candidate& candidate) {
@@ -18,7 +20,8 @@ bool has_one_server(const Pool& pool) {
 }
 
 // Counts the keys that a profile explains, and estimates how many it would explain by chance, given how
-// unevenly the keys lie on their servers.
+// unevenly the keys lie on their servers. Where the profile looks for other keys shows its own unevenness: all
+// keys may come from one server, where the right profile looks for all of them.
 class Explained {
  public:
   Explained(const Placement& placement, const std::vector<KeyLocation>& locations) {
@@ -28,7 +31,8 @@ class Explained {
       const Owners owners = placement.owners_of(location.key);
       const auto& on = location.servers;
       matches_.push_back(std::ranges::any_of(on, [&](std::size_t server) { return owners.has(server); }));
-      for (std::size_t server = 0; server < servers; ++server) looked[server] += owners.has(server) ? 1 : 0;
+      const Owners others = placement.owners_of(location.key.substr(0, longest_other) + '~');
+      for (std::size_t server = 0; server < servers; ++server) looked[server] += others.has(server) ? 1 : 0;
       for (const std::size_t server : on) found[server] += 1;
     }
     const auto all = static_cast<double>(locations.size());

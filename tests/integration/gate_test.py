@@ -129,6 +129,25 @@ def a_file():
             check(status == 0 and lines[-1]["loaded"] > 0, f"--even-astray: {status} {lines[-1:]} {error}")
 
 
+def keys_of_one_server():
+    """The right profile looks for nearly all of them there: that was called chance. A wrong one is refused all the same."""
+    with ExitStack() as stack:
+        pool = Pool(stack, 3)
+        places = {key: at for key, at in pool.places(names(600), WRITER).items() if at == 0}
+        strays = {key: 0 for key, at in pool.places(names(60, 1000), WRITER).items() if at != 0}
+        pool.put({**places, **strays})
+        pool.run(pool.old, "item", "save", pool.file, "--on", "unix:" + pool.paths[0])
+        status, _, error = pool.run(pool.old, "ring", "move", "--to", pool.new)
+        check(status == 65 and pool.on_new() == 0, f"a wrong profile: {status} {error}")
+        status, lines, error = pool.run(pool.old, "--as", WRITER, "ring", "move", "--to", pool.new)
+        check(status == 0 and lines[-1]["copied"] > 0, f"move: {status} {lines[-1:]} {error}")
+        pool.empty()
+        status, _, error = pool.run(pool.old, "item", "load", pool.file)
+        check(status == 65 and not items(pool.paths), f"a wrong profile: {status} {error}")
+        status, lines, error = pool.run(pool.old, "--as", WRITER, "item", "load", pool.file)
+        check(status == 0 and lines[-1]["loaded"] == len(places) + len(strays), f"load: {status} {lines[-1:]} {error}")
+
+
 def astray_items_of_a_file():
     """They go back to the server they came from; if that is gone, or clients would now read them there, they are left."""
     with ExitStack() as stack:
@@ -183,7 +202,7 @@ def keep_has_no_gate():
 
 
 def main():
-    for test in (a_wrong_profile, an_unknown_client, two_writers, few_keys, a_file, astray_items_of_a_file, a_move_that_is_done,
+    for test in (a_wrong_profile, an_unknown_client, two_writers, few_keys, a_file, keys_of_one_server, astray_items_of_a_file, a_move_that_is_done,
                  a_file_without_the_record, keep_has_no_gate):
         test()
     finish()
