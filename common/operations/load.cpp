@@ -140,12 +140,15 @@ class Loading {
     return options_.overwrite && !index;
   }
 
-  // Returns true if max_ttl also limits items without expiry. Parts of structures are exempt: elements that
-  // are added later would expire with them.
+  // Returns true if max_ttl limits the item. Parts of structures, counters and the JSON of arrays are exempt:
+  // what is written to them later would expire with them.
   bool is_bounded(const SavedItem& item) const {
-    if (!options_.max_ttl || item.ends_s != 0) return options_.max_ttl.has_value();
+    if (!options_.max_ttl) return false;
     const SavedAs as = as_of(item);
-    return as.what == Savable::item && !as.element;
+    const auto ours = structure_in(item.key, options_.selection.key_prefix);
+    const bool json = ours && ours->name.structure == "array" && item.key.ends_with(":json");
+    const bool number = as.structure == "counter" && parse_u64(item.value);
+    return as.what == Savable::item && !as.element && !number && !(json && item.value.starts_with('['));
   }
 
   void place(const SavedItem& item) {
@@ -344,12 +347,13 @@ class Loading {
     return failed;
   }
 
-  // A saved plain counter is stored like any item, but if one exists, the saved count is lost, so report it.
+  // A saved plain counter or element is stored like any item, but if one exists, the saved one is lost, so
+  // report it.
   bool is_of_structure(const Request& request) const {
     const SavedAs as = as_of(request);
     if (replaces(as)) return false;
     return as.what == Savable::structure || as.what == Savable::counter ||
-           (as.structure == "counter" && as.exact && parse_u64(request.value));
+           (as.exact && (as.element || (as.structure == "counter" && parse_u64(request.value))));
   }
 
   // Compares a saved item with the existing one, and merges them if possible. Returns false if the existing

@@ -467,12 +467,15 @@ def structures_outlive_the_bound(world):
     """--max-ttl is for items: what is put into a loaded structure would end with what was loaded of it."""
     paths = world.start()
     run = lambda *words: world.run(paths, *words)  # noqa: E731
-    for words in (("array", "add", "a", "1"), ("table", "add", "t", "m"), ("hash", "set", "h", "f", "v"), ("item", "set", "i", "x")):
+    for words in (("array", "add", "a", "1"), ("table", "add", "t", "m"), ("hash", "set", "h", "f", "v"), ("item", "set", "i", "x"),
+                  ("array", "add", "j", "--encoding", "json", "1"), ("counter", "incr", "c"), ("eventlog", "put", "l", "e"), ("visitors", "hit", "v")):
         run(*words)
     file = world.file("bounded")
     run("item", "save", file, "--structures")
     flush(*paths)
     check(run("item", "load", file, "--max-ttl", "1s").returncode == 0, "load with a bound")
+    parts = stored(*paths, [key for key in run("item", "list", "-o", "value").stdout.split() if key != b"i"])
+    check(len(parts) > 9 and all(item[2] == 0 or item[2] > time.time() + 60 for item in parts.values()), f"parts end with the bound: {parts}")
     for words in (("array", "add", "a", "2"), ("table", "add", "t", "n"), ("hash", "set", "h", "g", "w")):
         check(run(*words).returncode == 0, f"{words} after the load")
     wait_for(lambda: b'"found":false' in run("item", "get", "i").stdout, "an item ends")
@@ -480,6 +483,10 @@ def structures_outlive_the_bound(world):
     for words, lines in ((("table", "fetch", "t"), {b"m", b"n"}), (("hash", "fetch", "h"), {b"f\tv", b"g\tw"})):
         done = run(*words, "-o", "value")
         check(done.returncode == 0 and set(done.stdout.split(b"\n")[:-1]) == lines, f"{words} after the bound: {done}")
+    # Once, a field with another value was not reported.
+    run("hash", "set", "h", "f", "other")
+    done = run("item", "load", file, "--prefix", "hash:h")
+    check(done.returncode == 2 and b'"structure":"hash h"' in done.stdout and run("hash", "get", "h", "f", "-o", "value").stdout == b"other\n", f"a field: {done}")
 
 
 def loaded_over_another(world):

@@ -287,7 +287,8 @@ void declare_load(Command& command, const ItemOptionsPtr& options) {
       .argument("FILE", "the saved file; - reads standard input", dash(&options->file))
       .with(declare_selected_keys, options->selected)
       .flag("--overwrite", "also replace what exists already", options->overwrite)
-      .option("--max-ttl", "D", "let nothing live longer than D from now", &options->max_ttl)
+      .option("--max-ttl", "D", "let no item live longer than D from now; structures keep their ttl",
+              &options->max_ttl)
       .option("--rate", "N/s", rate_help, &options->rate)
       .flag("--dry-run", "count what would be loaded, for each server; nothing is sent", options->dry_run)
       .flag("--verify", "only read the file, and print the number of items and whether it is whole",
@@ -313,7 +314,8 @@ void declare_keep(Command& command, const ItemOptionsPtr& options) {
       .field("before integer items on the server before")
       .example("mcds item keep --on 10.0.0.1:11211 --file kept.saved -- sh upgrade")
       .option("--on", "SERVER", "the server that the command restarts; required", &options->on)
-      .option("--max-ttl", "D", "let nothing that is loaded live longer than D; default 10m",
+      .option("--max-ttl", "D",
+              "let no item that is loaded live longer than D, default 10m; structures keep their ttl",
               &options->max_ttl)
       .flag("--full-ttl", "let everything live as long as it would have; not with --max-ttl",
             options->full_ttl)
