@@ -52,6 +52,34 @@ TEST_CASE("move: value, flags and ttl are kept; what is there stays; what stays 
   CHECK(std::string(world.left.front().reason) == "differs");
 }
 
+// Once, such keys were refused, though they were counted as moving.
+TEST_CASE("move: keys with spaces and control characters are copied, and found there by the next run") {
+  MoveWorld world;
+  std::string key = "a b\x01";
+  while (world.memory.placement().server_of(key) == world.after.placement().server_of(key)) key += '.';
+  world.set(key, "value", 7);
+  for (const bool again : {false, true}) {
+    CHECK(world.run(again));
+    CHECK(world.left.empty());
+    REQUIRE(world.there(key));
+    CHECK(world.there(key)->value == "value");
+    CHECK(world.there(key)->flags == 7);
+  }
+}
+
+// Once, they were counted as changed, which means written.
+TEST_CASE("move: old copies that clients delete before they are removed are not counted") {
+  MoveWorld world;
+  const std::string key = world.moving_key(1);
+  world.set(key, "value");
+  CHECK(world.run(false));
+  OldPlaces places({world.memory, world.clock, world.random, {}, 1}, world.after, {});
+  CHECK(places.list([&](const Pool&, const TakeLiveKey& take) { return world.read(take); }).on_old == 1);
+  CHECK(world.memory.execute(Request::remove(key)).outcome == Outcome::deleted);
+  const auto& report = places.remove(false, {[](const KeptItem&) {}, [](std::uint64_t) {}});
+  CHECK(report.removed + report.only_there + report.differs + report.changed + report.failed == 0);
+}
+
 // Once, an item was copied seconds after its ttl was read, and each server's clock tick shortened the ttl, by
 // 2 s and more after a move and back.
 TEST_CASE(

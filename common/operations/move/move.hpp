@@ -113,7 +113,7 @@ class OldPlaces {
     std::uint64_t removed = 0;     // or would be
     std::uint64_t only_there = 0;  // missing on the new server
     std::uint64_t differs = 0;     // from the value on the new server; it may be newer
-    std::uint64_t changed = 0;     // written or gone before they could be removed
+    std::uint64_t changed = 0;     // written each time before they could be removed
     std::uint64_t failed = 0;
     std::vector<LiveKeysOfServer> dumps;  // of the old pool, then of the new pool's other servers
   };

@@ -68,8 +68,8 @@ struct OldPlaces::Parts {
   };
   // Why an item stays; nullopt means that it can be removed.
   struct KeepReason {
-    std::uint64_t Report::*count;
-    const char* reason;  // nullptr: nothing to report
+    std::uint64_t Report::*count;  // nullptr: it is gone, which is not counted
+    const char* reason;            // nullptr: nothing to report
     std::string message;
   };
   bool is_segment(const SpilledRecord& record) const {
@@ -115,6 +115,8 @@ struct OldPlaces::Parts {
         vouched.push_back(i);
       }
       const SteadyTime begun = parts.from.clock.steady();
+      // Read the old copies first: if both are one item that is written in between, the old token removes
+      // nothing.
       old_ones = parts.from.cluster.execute(here);
       new_ones = parts.to.execute(there);
       took = parts.from.clock.steady() - begun;
@@ -181,7 +183,7 @@ struct OldPlaces::Parts {
     for (const Reply* reply : {&here, &there, root ? &*root : &here}) {
       if (reply->failed()) return KeepReason{&Report::failed, "unavailable", reply->failure->message};
     }
-    if (here.outcome != Outcome::hit) return KeepReason{&Report::changed, nullptr, {}};
+    if (here.outcome != Outcome::hit) return KeepReason{nullptr, nullptr, {}};
     if (root && root->outcome == Outcome::hit &&
         !roots_to_go.contains(std::to_string(record.from) + ' ' + map.vouching(record.key)))
       return KeepReason{&Report::differs, "differs", "the item is a part of a structure that stays there"};
@@ -201,7 +203,7 @@ struct OldPlaces::Parts {
   // Counts an item that stays, or that a dry run would remove.
   void count(const std::optional<KeepReason>& stays, const SpilledRecord& record, bool may_be_same) {
     if (stays) {
-      ++(report.*stays->count);
+      if (stays->count != nullptr) ++(report.*stays->count);
       if (stays->reason != nullptr) left(record, stays->reason, stays->message);
     } else if (may_be_same) {
       ++report.failed;
@@ -257,7 +259,7 @@ struct OldPlaces::Parts {
     std::vector<SpilledRecord> again;
     const auto try_again = [&](const SpilledRecord& record) {
       if (attempt < max_attempts) return again.push_back(record);
-      ++report.failed;
+      ++report.changed;
       left(record, "changed", "the item keeps changing on its old server; a client still uses the old list");
     };
     for (const SpilledRecord& record : part_from_same(removed)) try_again(record);
@@ -271,7 +273,7 @@ struct OldPlaces::Parts {
         ++report.failed;
         left(record, replies[i].unknown() ? "unknown" : "unavailable", replies[i].failure->message);
       } else if (replies[i].outcome != Outcome::exists) {
-        ++(replies[i].outcome == Outcome::deleted ? report.removed : report.changed);
+        report.removed += replies[i].outcome == Outcome::deleted ? 1 : 0;
       } else {
         try_again(record);
       }

@@ -59,14 +59,17 @@ ExitStatus prune_old_places(Session& session, const WhereOptions& options) {
   const auto print = [&] {
     RemovalSummary::Removed removed{report.removed};
     removed.kept.number("only_there", report.only_there).number("differs", report.differs);
-    removed.kept.number("failed", report.failed).number("locks", report.locks);
+    removed.kept.number("changed", report.changed)
+        .number("failed", report.failed)
+        .number("locks", report.locks);
     summary.print(describe(report, session.placement()->profile(), before.placement()->profile()), removed,
                   status == ExitStatus::ok ? "ok" : "problem");
   };
   JsonObject selection("moved_from", *options.moved_from);
   options.selected.describe(selection);
   summary.around(std::move(selection), remove, print);
-  if (report.only_there + report.differs + report.failed > 0) status = worse(status, ExitStatus::problem);
+  if (report.only_there + report.differs + report.changed + report.failed > 0)
+    status = worse(status, ExitStatus::problem);
   print();
   return status;
 }
