@@ -190,6 +190,11 @@ TEST_CASE("an application's keys are its own, whatever they are called") {
 }
 
 TEST_CASE("a structure is selected by its name or the key by which it is known, and with it all its parts") {
+  // Once, a backslash escaped the next byte, so that this selected AppUser:9.
+  CHECK(KeySelection{.pattern = "App\\User*"}.has("App\\User:1"));
+  CHECK_FALSE(KeySelection{.pattern = "App\\User*"}.has("AppUser:9"));
+  CHECK(KeySelection{.pattern = "[!a][^b][*]"}.has("xx*"));
+  CHECK_FALSE(KeySelection{.pattern = "[!a][^b][*]"}.has("ax*"));
   const auto selected = [](std::string_view key, const char* pattern) {
     return selects({.pattern = pattern}, saved_as(key, ""));
   };

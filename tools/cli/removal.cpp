@@ -29,7 +29,9 @@ void SelectedKeys::describe(JsonObject& line) const {
 
 void declare_selected_keys(Verb& verb, SelectedKeys& keys) {
   verb.option("--prefix", "P", "only keys that begin with P", &keys.prefix)
-      .option("--match", "GLOB", "only keys that match: * any bytes, ? one, [a-z] one of these",
+      .option("--match", "GLOB",
+              "only keys that match: * any bytes, ? one, [a-z] one of these, [!a-z] or [^a-z] another, [*] a "
+              "star",
               &keys.pattern)
       .flag("--all",
             "accept an empty --prefix or a --match that matches everything, which are refused because a "

@@ -322,7 +322,7 @@ bool KeySelection::has(std::string_view key) const {
   if (prefix && !name.starts_with(*prefix)) return false;
   // fnmatch() stops at a NUL, so a pattern never matches a key that has one.
   return !pattern || (name.find('\0') == std::string_view::npos &&
-                      fnmatch(pattern->c_str(), std::string(name).c_str(), 0) == 0);
+                      fnmatch(pattern->c_str(), std::string(name).c_str(), FNM_NOESCAPE) == 0);
 }
 
 bool takes_everything(std::string_view pattern) {
