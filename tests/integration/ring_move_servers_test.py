@@ -83,16 +83,32 @@ def stopped(which):
 
 
 def short_of_memory():
+    """What was evicted is copied by the next run; the journal said of it that it was there."""
     with Servers() as servers:
-        old, new = servers.paths[0], servers.start("-m", "2")
+        old, new, journal = servers.paths[0], servers.start("-m", "2"), os.path.join(servers.directory, "journal")
         store(old, 2000)
-        status, lines, error = answers(servers.list.split(",")[0], "ring", "move", "--to", "unix:" + new)
-        evictions = count(new, "evictions")
-        check(evictions > 0, f"{new} evicts nothing")
-        check(status == 2, f"a new server evicted items: {status} {error}")
-        check(lines[-1]["evicted"] == evictions, f"{evictions} were evicted: {lines[-1]}")
-        told = [line for line in lines if "restarted" in line]
-        check(len(told) == 1 and told[0]["to"] == "unix:" + new and told[0]["evicted"] == evictions and not told[0]["restarted"] and not told[0]["flushed"], f"told: {told}")
+        move = (servers.list.split(",")[0], "ring", "move", "--to", "unix:" + new, "--journal", journal)
+        for options in ([], []):
+            status, lines, error = answers(*move, *options)
+            check(status == 2 and lines[-1]["copied"] >= ITEMS - count(new), f"evicted, then copied again: {status} {lines[-1:]} {error}")
+        status, lines, error = answers(*move, "--again")
+        lost = [line["lost"] for line in lines if "lost" in line]
+        check(status == 2 and lost == [ITEMS - count(new)] and lines[-1]["copied"] == 0, f"evicted, --again: {status} {lost} {lines[-1:]} {error}")
+        with connected(new) as file:
+            exchange(file, b"cache_memlimit 64\r\n")
+        status, lines, error = answers(*move)
+        check(status == 0 and lines[-1]["copied"] == lost[0] and count(new) == ITEMS, f"with more memory: {status} {lines[-1:]} {error}")
+        told_of_evictions(*servers.paths[:1], servers.start("-m", "2"))
+
+
+def told_of_evictions(old, new):
+    status, lines, error = answers("unix:" + old, "ring", "move", "--to", "unix:" + new)
+    evictions = count(new, "evictions")
+    check(evictions > 0, f"{new} evicts nothing")
+    check(status == 2, f"a new server evicted items: {status} {error}")
+    check(lines[-1]["evicted"] == evictions, f"{evictions} were evicted: {lines[-1]}")
+    told = [line for line in lines if "restarted" in line]
+    check(len(told) == 1 and told[0]["to"] == "unix:" + new and told[0]["evicted"] == evictions and not told[0]["restarted"] and not told[0]["flushed"], f"told: {told}")
 
 
 def to_proxy():

@@ -149,6 +149,33 @@ class Move::Copier {
     while (!writing_.empty()) finish_writing();
   }
 
+  // Takes records again whose new server evicted items meanwhile, after the others are finished.
+  // forget_missing() records those that are missing there as lost.
+  void take_again(SpilledRecord record) {
+    Item item;
+    item.hash = hash_of(record.key, record.copy);
+    item.record = std::move(record);
+    item.key = parts_.map.wire_key(item.record.key, item.record.to);
+    next_bytes_ += moving::reckoned_size(item.record.size_bytes);
+    next_.push_back(std::move(item));
+    if (next_.size() >= largest_batch_ || next_bytes_ >= batch_bytes) forget_missing();
+  }
+
+  void forget_missing() {
+    if (next_.empty()) return;
+    limiter_.wait_for(next_.size(), parts_.from.clock);
+    std::vector<Request> probes;
+    for (const Item& item : next_) probes.push_back(Request::probe(item.key, item.record.to));
+    const std::vector<Reply> replies = parts_.to.execute(probes);
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      if (replies[i].outcome == Outcome::miss)
+        parts_.move_journal.add(next_[i].hash, {0, next_[i].record.cas, next_[i].record.expires_s});
+    }
+    parts_.move_journal.write();
+    next_.clear();
+    next_bytes_ = 0;
+  }
+
  private:
   struct Item {
     SpilledRecord record;
@@ -159,6 +186,7 @@ class Move::Copier {
     Exptime exptime = Exptime::never();
     WallTime end = WallTime::max();  // by our clock
     bool only_touched = false;       // only its ttl changed since it was copied; the copy may have expired
+    bool stores = true;              // false: its copy is only read, to be touched
   };
   using Items = std::vector<Item>;
   struct Reading {
@@ -176,17 +204,17 @@ class Move::Copier {
 
   MovedPair& pair_of(const Item& item) { return parts_.report.pairs[{item.record.from, item.record.to}]; }
 
-  // Corrects the journal's record for servers that restarted since. A run by the old list copies lost items
-  // again. With `again` they are only counted, because clients of the new list may have removed or changed
-  // them before the restart.
+  // Corrects the journal's record for servers that restarted since, or evicted the item. A run by the old list
+  // copies lost items again. With `again` they are only counted, because clients of the new list may have
+  // removed or changed them before.
   void doubt(Item& item) {
     if (!item.before) return;
-    if (item.before->index < valid_from_.old_servers[item.record.from]) item.before->cas = 0;
-    if (!item.before->settled || item.before->index >= valid_from_.new_servers[item.record.to]) return;
-    if (parts_.options.again)
-      ++parts_.report.lost[item.record.to];
-    else
-      item.before->settled = false;
+    Copied& before = *item.before;
+    if (before.index < valid_from_.old_servers[item.record.from]) before.cas = 0;
+    const bool restarted = before.settled && before.index < valid_from_.new_servers[item.record.to];
+    if (!restarted && !before.lost) return;
+    before.settled = parts_.options.again;
+    if (parts_.options.again) ++parts_.report.lost[item.record.to];
   }
 
   bool skipped(const Item& item) const {
@@ -263,8 +291,11 @@ class Move::Copier {
     }
     item.only_touched = same;
     item.record.cas = reply.cas.value;
-    if (same && !copy_has_ended(item)) return Request::get(item.key).on(item.record.to);
+    item.stores = !same || copy_has_ended(item);
+    if (!item.stores) return Request::get(item.key).on(item.record.to);
     Request request = Request::add_and_get(item.key, std::move(reply.value), item.exptime).on(item.record.to);
+    // A key with spaces or control characters is read, and then added if it is missing.
+    if (!is_one_word(item.key)) request.op = Op::get;
     request.flags = reply.flags;
     return request;
   }
@@ -369,8 +400,7 @@ class Move::Copier {
   }
 
   // Decides what happens to the items of a batch after the new servers have replied, and counts the results.
-  // `batch` has an add_and_get for each item, or a get for an item that was only touched. Returns which items
-  // are settled, so that no later run needs to handle them.
+  // `batch` has an add_and_get for each item, or a get (see read()). Returns which items are settled, so that no later run needs to handle them.
   std::vector<bool> settle(Items& items, std::span<const Request> batch, std::span<const Reply> replies) {
     std::vector<State> states;
     states.reserve(items.size());
@@ -418,7 +448,7 @@ class Move::Copier {
     if (item.only_touched) {
       if (hit && digest_of(seen.value, seen.flags) == item.digest)
         return seen.created ? judge_found(item, request, seen) : State::touched;
-      if (!hit && request.op == Op::add_and_get) return State::missing;
+      if (!hit && item.stores) return State::missing;
       // Otherwise the new pool's clients changed or removed it.
       return settled(item, hit ? &MovedPair::already : &MovedPair::gone);
     }
@@ -568,6 +598,14 @@ const MoveReport& Move::copy(const Watch& watch) {
   }
   parts.report.copying = parts.from.clock.steady() - started;
   parts.report.restarts = restarts.look();
+  if (parts.options.journal.empty()) return parts.report;
+  for (SpillFile& spill_file : parts.spill_files) {
+    spill_file.for_each([&](SpilledRecord record) {
+      const auto& event = parts.report.restarts[record.to];
+      if (event && event->evicted > 0) copier.take_again(std::move(record));
+    });
+  }
+  copier.forget_missing();
   return parts.report;
 }
 

@@ -58,7 +58,7 @@ struct MoveReport {
   std::map<std::pair<std::size_t, std::size_t>, MovedPair> pairs;  // old, new
   std::vector<LiveKeysOfServer> dumps;                             // of the old pool
   std::vector<std::optional<ServerEvents>> restarts;               // of the new pool; unset: not reported
-  std::vector<std::uint64_t> lost;  // of the new pool: copied by earlier runs and lost by a restart or flush
+  std::vector<std::uint64_t> lost;  // of the new pool: copied by earlier runs and lost since
   std::uint64_t done = 0;           // of the items to be moved
   Duration copying{};               // without the time of listing
 };
@@ -148,13 +148,17 @@ class OldPlaces {
 //   The journal has each item's digest before the item is stored, so that a run interrupted at any point
 //   leaves no copy that the next run mistakes for another client's write.
 // Round trips
-//   Two for each batch of up to 512 items, one to read and one to store and read back; batches overlap. More
-//   for a journal with segments or one to be merged. Memory: a few batches; the listed keys are on disk.
+//   Two for each batch of up to 512 items, one to read and one to store and read back; batches overlap. One
+//   more if keys have spaces or control characters, and more for a journal with segments or one to be merged.
+//   Memory: a few batches; the listed keys are on disk.
 // When things fail
 //   crash          run it again with the same journal: settled items are skipped, the rest is done. Without a
 //                  journal everything is tried again, and existing items with the same bytes stay.
 //   new server restarted or flushed   reported; the next run copies the lost items again. With `again` they
 //                  are reported only, because clients of the new list may have changed or removed them.
+//   new server evicts   reported; at the end of the run its items are read again, in one trip for each batch,
+//                  and the journal records the missing ones, which are lost as by a restart. A run that is
+//                  killed before records none.
 //   old server restarted   its cas tokens are meaningless, so its items are read again.
 //   lost reply     the value that is read back decides.
 //   server down    its items are reported as left; the others continue.

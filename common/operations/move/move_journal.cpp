@@ -147,9 +147,10 @@ void MoveJournal::add_part(std::size_t part) {
     const auto [at, is_new] = loaded_.try_emplace(one.key);
     Copied& copied = at->second;
     const bool settled = is_settled(one.index);
+    const bool lost = one.digest == 0 && (copied.settled || copied.lost);
     if (settled) copied.earlier.clear();
     if (!settled && !is_new) copied.earlier.push_back(copied.digest);
-    copied = {one.digest, one.cas, one.expires_s, settled, std::move(copied.earlier), one.index};
+    copied = {one.digest, one.cas, one.expires_s, settled, std::move(copied.earlier), one.index, lost};
   }
 }
 

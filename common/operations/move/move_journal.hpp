@@ -3,7 +3,8 @@
 //
 // The file has 64 bytes of text that identify the move, then records of 40 bytes in the machine's byte order:
 //   copied     the key's 128-bit hash, a 64-bit digest of value and flags, the old server's cas token, and
-//              the expiry; written before the item is stored
+//              the expiry; written before the item is stored. The digest 0 means that the item is missing
+//              on its new server, which evicted items
 //   settled    a range of copied records (first, count) that are done; others may or may not have been stored
 //   life       a server at the start of a run: the hash of its address, its start time, flush count and pid
 // The last record of a key counts. The new server may hold the item of any record since the last settled one.
@@ -42,6 +43,7 @@ struct Copied {
   // Digests of interrupted runs since it was last settled: the new server may hold any of them.
   std::vector<std::uint64_t> earlier = {};
   std::uint64_t index = 0;  // value of written() before this record
+  bool lost = false;        // it was settled, and its new server has evicted it since
 
   // Returns true if an item with this digest may have been stored by a move.
   bool may_be(std::uint64_t found) const {
