@@ -405,7 +405,7 @@ def named_like_structures(world):
     line = summary(done)
     check(done.returncode == 2 and os.path.exists(line.get("file", "")) and b"but on the server: 1 keys (structures)" in done.stderr, f"keep of a structure: {done}")
     # Once, keep of a namespace lost the keys of all others without a word.
-    count = sum(not key.startswith(b"plain:") for key in items) + 1
+    count = sum(not key.startswith(b"plain:") and b":votes:" not in key for key in items)
     done = world.run([path], "-n", "plain:", "item", "keep", *restarted_with(world, path))
     check(done.returncode == 2 and summary(done)["saved"] == 50 and "file" in summary(done) and b"%d keys (outside the namespace)" % count in done.stderr,
           f"keep of a namespace: {done}")
@@ -486,7 +486,7 @@ def structures_outlive_the_bound(world):
     # Once, a field with another value was not reported.
     run("hash", "set", "h", "f", "other")
     done = run("item", "load", file, "--prefix", "hash:h")
-    check(done.returncode == 2 and b'"structure":"hash h"' in done.stdout and run("hash", "get", "h", "f", "-o", "value").stdout == b"other\n", f"a field: {done}")
+    check(done.returncode == 2 and b'"structure":"hash h"' in done.stdout and run("hash", "get", "h", "f", "-o", "value").stdout.strip() == b"other", f"a field: {done}")
 
 
 def loaded_over_another(world):
