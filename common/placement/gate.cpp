@@ -20,8 +20,8 @@ bool has_one_server(const Pool& pool) {
 }
 
 // Counts the keys that a profile explains, and estimates how many it would explain by chance, given how
-// unevenly the keys lie on their servers. Where the profile looks for other keys shows its own unevenness: all
-// keys may come from one server, where the right profile looks for all of them.
+// unevenly the keys lie on their servers. Where the profile looks for other keys shows its own unevenness:
+// all keys may come from one server, where the right profile looks for all of them.
 class Explained {
  public:
   Explained(const Placement& placement, const std::vector<KeyLocation>& locations) {

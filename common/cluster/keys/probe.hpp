@@ -105,9 +105,9 @@ struct RemovedCopy {
   std::string error;  // refused, unknown: the reason
 };
 
-// Removes the copies on `servers` in two round trips: one reads the copies that stay again; three more if such
-// a copy may be the same item as one that stays (are_same()). `cluster` must be the one that probed: cas tokens
-// belong to its connections.
+// Removes the copies on `servers` in two round trips: the first reads the copies that stay again. It takes
+// three more if a copy may be the same item as one that stays (are_same()). `cluster` must be the one that
+// probed: cas tokens belong to its connections.
 std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key, const KeyCopies& copies,
                                        std::span<const std::size_t> servers);
 
@@ -131,9 +131,9 @@ struct Sameness {
   CasUnique cas = {};  // if different: the first item's token, for remove_if
 };
 
-// Returns true if the two items may be the same, so that are_same() is worth its trips. Read the item that may
-// be removed first: a write in between gives the other a new token, and the first token removes nothing. Cas
-// tokens of two servers are rarely equal by chance. Servers without cas give no evidence.
+// Returns true if the two items may be the same, so that are_same() is worth its trips. The item to remove
+// must be read first: a write in between gives the other a new token, and the first token removes nothing.
+// Cas tokens of two servers are rarely equal by chance. Servers without cas give no evidence.
 inline bool may_be_same(CasUnique one, CasUnique other) {
   return one.value != 0 && one == other;
 }

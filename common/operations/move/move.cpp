@@ -204,9 +204,9 @@ class Move::Copier {
 
   MovedPair& pair_of(const Item& item) { return parts_.report.pairs[{item.record.from, item.record.to}]; }
 
-  // Corrects the journal's record for servers that restarted since, or evicted the item. A run by the old list
-  // copies lost items again. With `again` they are only counted, because clients of the new list may have
-  // removed or changed them before.
+  // Corrects the journal's record for servers that restarted since, or evicted the item. A run by the old
+  // list copies lost items again. With `again` they are only counted, because clients of the new list may
+  // have removed or changed them before.
   void doubt(Item& item) {
     if (!item.before) return;
     Copied& before = *item.before;
@@ -400,7 +400,8 @@ class Move::Copier {
   }
 
   // Decides what happens to the items of a batch after the new servers have replied, and counts the results.
-  // `batch` has an add_and_get for each item, or a get (see read()). Returns which items are settled, so that no later run needs to handle them.
+  // `batch` has an add_and_get for each item, or a get (see read()). Returns which items are settled, so that
+  // no later run needs to handle them.
   std::vector<bool> settle(Items& items, std::span<const Request> batch, std::span<const Reply> replies) {
     std::vector<State> states;
     states.reserve(items.size());
