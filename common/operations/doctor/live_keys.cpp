@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "common/base/bytes.hpp"
+#include "common/base/json.hpp"
 #include "common/base/units.hpp"
 #include "common/cluster/keys/probe.hpp"
 #include "common/cluster/keys/watch.hpp"
@@ -12,7 +13,6 @@
 #include "common/placement/guess.hpp"
 #include "common/placement/key_hash.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/structures/lock/value.hpp"
 
 namespace mcds::doctor {
 
@@ -176,11 +176,11 @@ class KeyReader {
     std::vector<Request> requests;
     for (const std::size_t server : lock.servers)
       requests.push_back(Request::get(options_.key_prefix + "lock:" + lock.name).on(server));
-    std::vector<LockValue> found;
     for (const Reply& reply : cluster_.execute(requests)) {
-      if (!reply.failed() && reply.outcome == Outcome::hit) found.push_back(LockValue::parse(reply.value));
+      if (reply.failed() || reply.outcome != Outcome::hit) continue;
+      const std::string holder = reply.value.substr(reply.value.find(' ') + 1);  // behind the token
+      lock.copies = parse_u64(json_field(holder, "copies").value_or("")).value_or(lock.copies);
     }
-    lock.copies = other_number(found, 1).value_or(1);
   }
 
   // Reads the keys that several servers list, and counts equal and different values.
