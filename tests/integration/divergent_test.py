@@ -240,8 +240,7 @@ def written_between_a_drop_and_its_repetition():
             piece = piece + 1 if status else 1  # what ended well came in fewer pieces than before
             for key in keys:
                 pool.store(2, key, "v1")
-            for key in elsewhere:
-                store(real, key, "v2")
+                store(real if key in elsewhere else pool.paths[0], key, "v2")
             proxy.plan(link, "cut", piece)
             status, _, _ = pool.run("--timeout", "150ms", *drop)
             proxy.plan(link)

@@ -192,7 +192,8 @@ std::vector<Reply> read_staying(Cluster& cluster, const std::string& key, const 
 std::optional<SourceAndTarget> twin_of(const std::string& key, const KeyCopy& seen,
                                        std::span<const Reply> staying) {
   for (const Reply& copy : staying) {
-    if (!copy.failed() && !may_be_same(seen.cas, copy.cas)) continue;
+    if (!may_be_same(seen.cas, copy.cas) || copy.flags != seen.flags || md5_hex(copy.value) != seen.md5)
+      continue;
     return SourceAndTarget{key, seen.server, key, copy.server, [&seen](const Reply& now) {
                              return now.cas == seen.cas && now.flags == seen.flags &&
                                     md5_hex(now.value) == seen.md5;
@@ -208,6 +209,12 @@ std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key,
   std::vector<RemovedCopy> removed;
   std::vector<SourceAndTarget> twins;
   const std::vector<Reply> staying = read_staying(cluster, key, copies, servers);
+  const auto silent = std::ranges::find_if(staying, &Reply::failed);
+  if (silent != staying.end()) {
+    for (const std::size_t server : servers)
+      removed.push_back({server, Removal::refused, silent->failure->message});
+    return removed;
+  }
   for (const std::size_t server : servers) {
     if (auto twin = twin_of(key, copies[server], staying)) twins.push_back(std::move(*twin));
   }
