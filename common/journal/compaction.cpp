@@ -218,8 +218,8 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss, std::size_t max
 
 // Puts the lines in place of what was read: of the segments, which are the first that the root names, or of
 // the tail, if the root has no segments. Everything appended or sealed since stays after them. `reply` is the
-// reply to a gets of the root. Returns false if the root has other segments or another tail. If another client
-// sealed the tail, the same lines may be the tail again: a late repetition, which must not come first.
+// reply to a gets of the root. Returns false if the root has other segments or another tail. If another
+// client sealed the tail, the same lines may be the tail again: a late repetition, which must not come first.
 bool Journal::swap(const JournalRoot& old, const std::vector<JournalLine>& lines,
                    std::optional<Reply> reply) const {
   const std::string text = encode_all(lines);
@@ -305,8 +305,8 @@ Journal::Appended Journal::replace(std::span<const JournalLine> lines,
   }
 }
 
-// Returns the last ids of a journal, encoded to recognize late repetitions. Reads the segments that have them:
-// a change that got no reply may have been sealed or compacted since.
+// Returns the last ids of a journal, encoded to recognize late repetitions. Reads the segments that have
+// them: a change that got no reply may have been sealed or compacted since.
 std::string Journal::remembered(JournalReading reading, std::size_t most) const {
   auto& names = reading.root.segments;
   auto lines = static_cast<std::size_t>(std::ranges::count(reading.root.tail, '\n'));

@@ -221,12 +221,12 @@ std::string journal_line_id(const std::string& operation, std::size_t n);
 //   compaction.cpp explains sealing and compaction at each step.
 // Round trips
 //   append 1; 2 if it creates the root, 4 if it asks before. read 1, 2 with segments. The client that finds
-//   the root full, claims and seals it needs 5. replace by segments needs one trip more if there are segments.
+//   the root full, claims and seals it needs 5. A replacement by segments of segments needs one trip more.
 // When things fail
 //   lost reply   The journal is searched for the id of an append; if it is absent, the change is appended
 //                again under the same id. Of several lines with one id only the first counts, so a request
-//                that is executed late has no effect. Compaction and replacement keep the last 256 dropped ids
-//                for that.
+//                that is executed late has no effect. For that, compaction and replacement keep the last 256
+//                dropped ids.
 //   eviction     If the root is lost, the journal starts again, and the next append says created. read
 //                reports a lost segment.
 //   foreign data Another program's value under the key is CorruptData. Foreign lines among ours are skipped
