@@ -23,17 +23,32 @@ constexpr std::size_t max_inline_size = 48 * 1024;  // compaction leaves up to t
 // No segment has this id, because ids are random and begin with a letter.
 const std::string claim_id(16, '0');
 
-// Returns the last ids of `before` that `kept` does not have, as lines that recognize late repetitions.
-std::vector<JournalLine> forgotten(const std::vector<JournalLine>& before,
-                                   const std::vector<JournalLine>& kept = {},
-                                   std::size_t most = forgotten_ids) {
-  std::unordered_set<std::string_view> present;
-  for (const JournalLine& line : kept) present.insert(line.id);
-  std::vector<JournalLine> result;
-  for (const JournalLine& line : before) {
-    if (!present.contains(line.id)) result.push_back({Change::forgotten, line.id, {}});
+// Returns the lines that `rewrite` kept and, where they were among them, the last ids that it dropped: what
+// comes last is most likely to be repeated late.
+std::vector<JournalLine> with_forgotten(const std::vector<JournalLine>& before, std::vector<JournalLine> kept,
+                                        std::size_t most = forgotten_ids) {
+  std::unordered_set<std::string> left;
+  for (const JournalLine& line : kept) left.insert(line.id);
+  std::vector<bool> dropped(before.size());
+  std::size_t too_many = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    dropped[i] = !left.contains(before[i].id);
+    too_many += dropped[i] ? 1 : 0;
   }
-  if (result.size() > most) result.erase(result.begin(), result.end() - static_cast<std::ptrdiff_t>(most));
+  too_many -= std::min(too_many, most);
+  std::vector<JournalLine> result;
+  auto next = kept.begin();
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (dropped[i] && too_many == 0)
+      result.push_back({Change::forgotten, before[i].id, {}});
+    else if (dropped[i])
+      --too_many;
+    while (!dropped[i] && left.contains(before[i].id)) {
+      left.erase(next->id);
+      result.push_back(std::move(*next++));
+    }
+  }
+  std::move(next, kept.end(), std::back_inserter(result));
   return result;
 }
 
@@ -208,9 +223,8 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss, std::size_t max
     if (contents.loss.any() && !despite_loss) return false;
     auto left = rewrite(contents.lines);
     if (!left) return true;
-    // The ids come last, where a replacement looks for them.
-    std::ranges::move(forgotten(contents.lines, *left), std::back_inserter(*left));
-    if (swap(old, *left, divided ? std::nullopt : std::optional(reply))) return true;
+    const std::vector<JournalLine> lines = with_forgotten(contents.lines, *std::move(left));
+    if (swap(old, lines, divided ? std::nullopt : std::optional(reply))) return true;
   }
   throw Contention("the journal " + key_ +
                    " could not be compacted because other clients kept changing it; try again");
@@ -315,7 +329,7 @@ std::string Journal::remembered(JournalReading reading, std::size_t most) const 
   names.erase(names.begin(), first);
   reading.segments.assign(names.size(), {});
   reading.read_segments(context_);
-  return encode_all(forgotten(reading.finish().lines, {}, most));
+  return encode_all(with_forgotten(reading.finish().lines, {}, most));
 }
 
 Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
