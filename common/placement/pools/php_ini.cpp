@@ -72,7 +72,7 @@ class PhpSettings {
     if (pool_.empty() && !with_sessions.empty()) pool_ = *with_sessions.begin();
   }
 
-  // Of php.ini's lines with one name the last counts, of a pool's the first.
+  // Returns the value of the last line in php.ini with this name, or of the first one in a pool.
   std::optional<std::string> given(std::string_view name) const {
     const Setting* best = nullptr;
     for (const Setting& setting : settings_) {

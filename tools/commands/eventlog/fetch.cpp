@@ -182,7 +182,7 @@ class CursorFetch {
                         signal != SIGTERM && signal != SIGHUP;
     if (!counts) return handed.status();
     CursorState next = saved_;
-    next.ring = state.ring;
+    if (next.ring != state.ring) next = {.ring = state.ring, .seen = saved_.seen};
     if (!next.until) next.until = events.last;
     if (events.count == 1) {
       if (!next.failing || next.failing->event != events.last) next.failing = {events.last};

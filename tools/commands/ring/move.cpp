@@ -105,14 +105,13 @@ class Mover {
     JsonObject line = JsonObject("to", to_pool_[server].address()).number("evicted", event->evicted);
     line.boolean("restarted", event->restarted).boolean("flushed", event->flushed);
     const std::string message =
-        event->restarted ? "the server was restarted during the move and lost what "
-                           "had been copied to it; move again without --again"
-        : event->flushed ? "the server was flushed during the move and lost what had been copied "
-                           "to it; move again without --again"
-                         : "the server evicted " + std::to_string(event->evicted) +
-                               (event->evicted == 1 ? " item" : " items") +
-                               " during the move, copied ones or others; give it more memory (-m), "
-                               "and move without --again";
+        event->restarted || event->flushed
+            ? std::string("the server was ") + (event->restarted ? "restarted" : "flushed") +
+                  " during the move and lost what had been copied to it; move again without --again"
+            : "the server evicted " + std::to_string(event->evicted) +
+                  (event->evicted == 1 ? " item" : " items") +
+                  " during the move, copied ones or others; give it more memory (-m), "
+                  "and move without --again";
     session_.output().answer(line.bytes("message", message), to_pool_[server].address());
     status_ = worse(status_, ExitStatus::problem);
   }
@@ -122,10 +121,10 @@ class Mover {
     const std::uint64_t lost = move_.report().lost[server];
     if (lost == 0) return;
     JsonObject line = JsonObject("to", to_pool_[server].address()).number("lost", lost);
-    line.bytes("message", "the server was restarted or flushed since " + std::to_string(lost) +
-                              " of these items were copied to it, evicted them or does not answer; to copy "
-                              "them again, move without "
-                              "--again, which also restores what clients of the new list removed");
+    line.bytes("message",
+               "the server was restarted or flushed since " + std::to_string(lost) +
+                   " of these items were copied to it, evicted them or does not answer; to copy them again, "
+                   "move without --again, which also restores what clients of the new list removed");
     session_.output().answer(line, to_pool_[server].address());
     status_ = worse(status_, ExitStatus::problem);
   }
