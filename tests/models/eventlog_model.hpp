@@ -41,7 +41,7 @@ struct History {
   std::map<std::string, Put> puts;
   std::vector<Read> reads;
   std::map<std::size_t, CursorState> cursors;  // of the clients that deliver
-  bool evicted = false;                        // by a client
+  std::set<std::int64_t> evicted;              // chunks of which a client evicted a part
 };
 
 enum class Mistake {
@@ -186,8 +186,8 @@ class Party {
         }
       }
       if (parts.empty()) return std::string("nothing");
-      history_.evicted = true;
       const std::string& part = parts[context_.random.below(parts.size())];
+      history_.evicted.insert(std::stoll(part.substr(part.rfind(':') + 1)));
       return servers.evict(part), part;
     });
   }
@@ -267,9 +267,11 @@ inline std::optional<std::string> violation(const History& history, Loss loss, c
   }
   for (const auto& [reader, received] : delivered) {
     for (const auto& [text, count] : received) {
-      // A writer without a reply that finds its event evicted puts it again, with a gap between.
+      // A writer without a reply that finds its event evicted puts it again.
+      const Put& put = history.puts.at(text);
       const bool again = setting.faulty && (loss == Loss::of_anything ||
-                                            told_lost(history, reader, history.puts.at(text), false));
+                                            history.evicted.contains(setting.shape.chunk_of(put.at)) ||
+                                            told_lost(history, reader, put, false));
       if (count > 1 && !again) return text.substr(0, 3) + " was delivered twice";
     }
   }
@@ -303,7 +305,7 @@ inline std::optional<std::string> last_violation(Trial& run, History& history, C
   }
   if (setting.quiet && false_gaps(run, history)) return "a gap although nothing was lost";
   if (run.lost_data()) return violation(history, setting.loss, setting);
-  return violation(history, history.evicted ? Loss::of_items : Loss::none, setting);
+  return violation(history, history.evicted.empty() ? Loss::none : Loss::of_items, setting);
 }
 
 inline Scenario parties(std::vector<std::string> incarnations, Setting setting = {}) {

@@ -81,4 +81,39 @@ TEST_CASE("eventlog: a time that only the shape in use keeps is taken by a guess
   CHECK_THROWS_AS(other.put("old", EventData::text, old), InvalidInput);
 }
 
+TEST_CASE("eventlog: a put that no fetch would find, without the conf key's server, is not acknowledged") {
+  for (const std::optional<RingShape> given :
+       {std::optional<RingShape>(), std::optional(RingShape{10, 60})}) {
+    test::World world(3);
+    const RingShape shape = given.value_or(RingShape{});
+    const LogKeys keys = EventLog(world.context, "deploys", shape).keys();
+    const auto server_of = [&](const std::string& key) { return world.memory.placement().server_of(key); };
+    const auto put = [&] { LogWriter(world.context, "deploys", given).put("x", EventData::text); };
+    const std::size_t down = server_of(keys.conf());
+    const auto is_up = [&](std::int64_t chunk) {
+      return server_of(keys.part({chunk, 0})) != down && server_of(keys.directory(chunk / 32)) != down;
+    };
+    const auto chunk = [&] { return shape.chunk_of(world.clock.wall()); };
+    while (!is_up(chunk())) world.clock.advance(std::chrono::seconds(shape.chunk_s));
+    world.memory.stop(down);
+    CHECK_THROWS_AS(put(), NotApplied);
+    world.memory.proceed(down);
+    CHECK(events_in(world, "deploys", shape) == 0);
+    put();
+    world.memory.stop(down);
+    int stored = 0;
+    std::int64_t last = chunk();
+    for (int next = 0; next < 100; ++next) {
+      // The directory of an event that is kept shows that the conf key was written.
+      if (is_up(chunk()) && chunk() - last < shape.chunks) {
+        CHECK_NOTHROW(put());
+        last = chunk();
+        ++stored;
+      }
+      world.clock.advance(std::chrono::seconds(shape.chunk_s));
+    }
+    CHECK(stored > 10);
+  }
+}
+
 }  // namespace mcds::eventlog_shapes_test

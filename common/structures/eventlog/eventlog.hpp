@@ -154,13 +154,14 @@ std::vector<PlacedKey> keys_of_log(const Context& context, std::string_view name
 //   listed part that is not withdrawn, is older than the grace and does not match what is stored was evicted:
 //   that is a gap. (With the reverse order, a crash in between would hide the loss.)
 //   A cursor counts bytes per part and incarnation, never times: everything beyond them is undelivered.
-//   A shape is in the conf key before its first part is created, unless the conf key's server does not
-//   answer; if it is lost while a part is created, it is written again.
+//   A shape is in the conf key before its first part is created; if it is lost while a part is created, it is
+//   written again. While the conf key's server does not answer, only a log that has a directory is continued.
 //
 // Round trips (steady / worst)
 //   put 1 / 4 for the first event of a chunk or part (append refused; read; list it; create); 3 more per lost
-//   reply, at most three times, 3 more if another client writes the conf key before this shape is in it, and
-//   2 more if a drop removes that key or the chunk's parts meanwhile.
+//   reply, at most three times, 3 more if another client writes the conf key before this shape is in it, 2
+//   more if a drop removes that key or the chunk's parts meanwhile, and 1 more for the first event of a
+//   directory while the conf key's server does not answer.
 //   put with a wrong guess of the shape: 2 more, until the log is found with that shape. A fetch whose guess
 //   is wrong, or not the only shape: one more for each shape.
 //   fetch, tail, a cursor's read 1; one more while parts continue beyond the second, and one more if a part
@@ -179,6 +180,8 @@ std::vector<PlacedKey> keys_of_log(const Context& context, std::string_view name
 //   that it should list; missing chunks of its range are then reported too.
 //   Full item, or a server without memory: the next part; if that is refused too, NotApplied. A directory has
 //   room for some 20 000 names; without room, NotApplied.
+//   A conf key whose server does not answer: NotApplied for a put that begins a log, because no fetch would
+//   find it.
 //   Skew: below half a chunk nothing is lost or reported; a chunk's expiry is counted from its boundary.
 //
 // Source

@@ -208,12 +208,29 @@ class PartWriter {
     }
   }
 
+  // Throws NotApplied if the shape cannot be recorded and no earlier directory shows that it was: a fetch
+  // would not find the event, and a log in another shape may exist.
+  void require_recorded(std::int64_t group) const {
+    if (!conf_.failed() || !directory_missing_) return;
+    Cluster& cluster = ring_.context.cluster;
+    std::vector<Request> batch;
+    for (const std::int64_t back : {1, 2, 3})
+      batch.push_back(Request::get(ring_.keys.directory(group - back)));
+    const auto replies = cluster.execute(batch);
+    if (std::ranges::find(replies, Outcome::hit, &Reply::outcome) != replies.end()) return;
+    throw NotApplied(ErrorCode::unavailable,
+                     "the server of the conf key does not answer, without which nothing finds a new log; try "
+                     "again when it does",
+                     cluster.address_of(conf_.server));
+  }
+
   // Lists a part, so that its absence is reported from now on, and records the shape. Returns false if
   // another client removed the conf key, or changed it before this shape was in it. A directory is a set
   // of lines, so after a lost reply the line is appended again.
   bool name_part(const PartName& name, const std::string& incarnation) {
     Cluster& cluster = ring_.context.cluster;
     const std::int64_t group = name.chunk / chunks_per_directory;
+    require_recorded(group);
     const Exptime exptime = exptime_of((group + 1) * chunks_per_directory - 1);
     const WallTime now = ring_.context.clock.wall();
     std::vector<Request> batch{Request::append_or_create(ring_.keys.directory(group), "",
