@@ -74,6 +74,10 @@ inline std::string_view next_word(std::string_view& text) {
   text.remove_prefix(word.size());
   return word;
 }
+// Returns the text without the mark with which Windows editors begin files.
+inline std::string_view without_byte_order_mark(std::string_view text) {
+  return text.substr(text.starts_with("\xef\xbb\xbf") ? 3 : 0);
+}
 // Returns the text without the blanks at its ends.
 std::string_view trimmed(std::string_view text, std::string_view blanks = " ");
 // Returns the parts between separators: one more than there are separators.

@@ -115,6 +115,32 @@ TEST_CASE("config: later files win key by key, errors name file and line") {
   CHECK_THROWS_AS(read_config("[pool a\n", "f", config), Failure);
 }
 
+TEST_CASE("config: long lines, long names and comments are read whole, and a wrong line is named") {
+  Config config;
+  const std::string list = "10.0.0.1:11211" + [] {
+    std::string more;
+    for (int i = 0; i < 99; ++i) more += ",10.0.1." + std::to_string(i) + ":11211";
+    return more;
+  }();
+  const std::string name(200, 'p');
+  read_config("\xef\xbb\xbf# " + std::string(197, 'x') + "servers = evil:1\r\n\tservers : " + list +
+                  " ; old\r\n[pool " + name + "1]\n  ; none = 1\n\n[pool " + name +
+                  "2]\nnamespace = a;b:\t; c",
+              "f", config);
+  CHECK(config.text("", "servers") == list);
+  CHECK(config.sections.size() == 2);
+  CHECK(config.text("pool " + name + "2", "namespace") == "a;b:");
+  const auto wrong = [](const std::string& text, const char* message) {
+    Config other;
+    CHECK_THROWS_WITH_AS(read_config(text, "f", other), message, Failure);
+  };
+  wrong("[pool a] servers = b:1\n", "f:1: neither 'key = value' nor [section]");
+  wrong("\n[pool a]x\n", "f:2: neither 'key = value' nor [section]");
+  wrong("# a\n[pool]\n# b\nservers = a:1\n", "f:2: unknown section '[pool]'; write [pool NAME] or [doctor]");
+  wrong("timeout = 1s\nservers\n", "f:2: neither 'key = value' nor [section]");
+  wrong("timeout = 1s\n\xff = 1\n", "f:2: not UTF-8");
+}
+
 TEST_CASE(
     "config: what says who we are does not go to servers that another file, or another section, names") {
   const std::string first = "[pool a]\nservers = one\nuser = u\npassword_file = /p\n";

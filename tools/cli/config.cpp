@@ -1,6 +1,5 @@
 #include "tools/cli/config.hpp"
 
-#include <ini.h>
 #include <unistd.h>
 
 #include "common/base/text.hpp"
@@ -15,12 +14,7 @@ namespace {
 
 constexpr std::size_t max_config_size = std::size_t{1} << 20;
 constexpr std::string_view doctor_section = "doctor";
-
-struct Reading {
-  Config& config;
-  const std::string& file;
-  std::string problem = {};  // message for the first bad line
-};
+constexpr std::string_view blanks = " \t\r";
 
 // Returns `auto, classic, meta or binary`.
 std::string one_of(std::string_view words) {
@@ -61,27 +55,6 @@ bool is_known(std::string_view section) {
   return section == doctor_section || (section.starts_with("pool ") && section.size() > 5);
 }
 
-std::string unknown_section(const std::string& section) {
-  return "unknown section " + (is_utf8(section) ? in_quotes('[' + section + ']') : "[…]") +
-         "; write [pool NAME] or [doctor]";
-}
-
-// Finds unknown sections without keys: libinih reports a section only with its first key.
-void check_sections(const std::string& text, const std::string& file) {
-  const std::vector<std::string_view> lines = split(text, '\n');
-  for (std::size_t number = 0; number < lines.size(); ++number) {
-    const std::string_view line = lines[number];
-    const std::size_t open = line.find_first_not_of(" \t\r");
-    const std::size_t close = line.find(']');
-    if (open < line.size() && line[open] == '[' && close < line.size() && close > open) {
-      const std::string section(line.substr(open + 1, close - open - 1));
-      if (!is_known(section))
-        throw Failure(ErrorCode::configuration,
-                      file + ':' + std::to_string(number + 1) + ": " + unknown_section(section));
-    }
-  }
-}
-
 bool may_stand_in(std::string_view section, const Setting& setting) {
   using enum Setting::Kind;
   if (section == doctor_section || setting.kind == doctor)
@@ -89,9 +62,8 @@ bool may_stand_in(std::string_view section, const Setting& setting) {
   return section.empty() || setting.kind != general;
 }
 
-// Throws InvalidInput unless the section may have such a setting.
+// Throws InvalidInput unless the section, a known one, may have such a setting.
 void check_line(const std::string& section, const std::string& name, const std::string& value) {
-  if (!section.empty() && !is_known(section)) throw InvalidInput(unknown_section(section));
   std::vector<std::string> names;
   for (const Setting& setting : all_settings) {
     if (!may_stand_in(section, setting)) continue;
@@ -124,21 +96,35 @@ void expect_own_login(const Config& config, const std::string& file) {
   }
 }
 
-// Reads one line for libinih; returns 0 if the line is wrong.
-int on_line(void* user, const char* section, const char* name, const char* value) {
-  auto& reading = *static_cast<Reading*>(user);
-  try {
-    if (!is_utf8(section) || !is_utf8(name)) throw InvalidInput("not UTF-8");
-    check_line(section, name, value);
-    Config::Value& last = reading.config.sections[section][name];
-    if (last.file == reading.file)
-      throw InvalidInput(std::string(name) + " is set twice in " + copy_count_text(section));
-    last = {value, reading.file};
-    return 1;
-  } catch (const Failure& failure) {
-    if (reading.problem.empty()) reading.problem = failure.what();
-    return 0;
+// Returns the line without blanks around it, and without a comment: what follows a semicolon after a blank.
+std::string_view without_comment(std::string_view line) {
+  std::size_t end = line.find(';');
+  while (end < line.size() && end > 0 && line[end - 1] != ' ' && line[end - 1] != '\t')
+    end = line.find(';', end + 1);
+  return trimmed(line.substr(0, end), blanks);
+}
+
+// Reads a section, a setting of the current `section`, or an empty line. Throws InvalidInput.
+void read_line(std::string_view line, std::string& section, const std::string& file, Config& into) {
+  line = trimmed(line, blanks);
+  if (!is_utf8(line)) throw InvalidInput("not UTF-8");
+  if (line.starts_with('#')) return;
+  line = without_comment(line);
+  if (line.empty()) return;
+  const bool is_section = line.starts_with('[') && line.find(']') == line.size() - 1;
+  const std::size_t end = line.find_first_of("=:");
+  if (!is_section && (line.starts_with('[') || end == std::string_view::npos))
+    throw InvalidInput("neither 'key = value' nor [section]");
+  if (is_section) {
+    section = line.substr(1, line.size() - 2);
+    if (is_known(section)) return;
+    throw InvalidInput("unknown section " + in_quotes(line) + "; write [pool NAME] or [doctor]");
   }
+  const std::string name(trimmed(line.substr(0, end), blanks)), value(trimmed(line.substr(end + 1), blanks));
+  check_line(section, name, value);
+  Config::Value& last = into.sections[section][name];
+  if (last.file == file) throw InvalidInput(name + " is set twice in " + copy_count_text(section));
+  last = {value, file};
 }
 
 }  // namespace
@@ -146,15 +132,15 @@ int on_line(void* user, const char* section, const char* name, const char* value
 void read_config(const std::string& text, const std::string& file, Config& into) {
   if (text.find('\0') != std::string::npos)
     throw Failure(ErrorCode::configuration, file + " has a NUL byte; is it the right file?");
-  Reading reading{into, file};
-  const int line = ini_parse_string(text.c_str(), on_line, &reading);
-  if (line == 0) {
-    check_sections(text, file);
-    return expect_own_login(into, file);
+  std::string_view rest = without_byte_order_mark(text);
+  std::string section;
+  for (std::size_t number = 1; !rest.empty(); ++number) {
+    const auto read = attempt([&] { read_line(take_line(rest), section, file, into); });
+    if (read.failure())
+      throw Failure(ErrorCode::configuration,
+                    file + ':' + std::to_string(number) + ": " + read.failure()->what());
   }
-  throw Failure(ErrorCode::configuration,
-                file + ':' + std::to_string(line) + ": " +
-                    (reading.problem.empty() ? "neither 'key = value' nor [section]" : reading.problem));
+  expect_own_login(into, file);
 }
 
 namespace {

@@ -1,4 +1,4 @@
-// The config: INI, read by libinih.
+// The config: INI. libinih, as Debian builds it, would cut lines after 199 bytes and names after 49.
 //
 //   pool = main                      ; defaults, before any section
 //   timeout = 500ms

@@ -54,7 +54,6 @@ Failure no_answer(const std::string& what) {
 }
 
 constexpr std::size_t max_pool_file_size = std::size_t{4} << 20;
-constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // Windows editors begin files with it
 
 struct Source {
   std::string kind, where, pool;
@@ -174,8 +173,7 @@ PoolFile configured_by_libmemcached(const std::string& where, const ConnectOptio
 }
 
 std::string bytes_of(const Source& source) {
-  std::string bytes = small_file(source.where, max_pool_file_size).bytes;
-  return bytes.starts_with(byte_order_mark) ? bytes.substr(byte_order_mark.size()) : bytes;
+  return std::string(without_byte_order_mark(small_file(source.where, max_pool_file_size).bytes));
 }
 
 struct OtherProgram {
