@@ -124,7 +124,7 @@ TEST_CASE("config: long lines, long names and comments are read whole, and a wro
   }();
   const std::string name(200, 'p');
   read_config("\xef\xbb\xbf# " + std::string(197, 'x') + "servers = evil:1\r\n\tservers : " + list +
-                  " ; old\r\n[pool " + name + "1]\n  ; none = 1\n\n[pool " + name +
+                  " ; old\r\n[pool " + name + "1]\n  ; none = \xff\n# \xff\n\n[pool " + name +
                   "2]\nnamespace = a;b:\t; c",
               "f", config);
   CHECK(config.text("", "servers") == list);
@@ -139,6 +139,7 @@ TEST_CASE("config: long lines, long names and comments are read whole, and a wro
   wrong("# a\n[pool]\n# b\nservers = a:1\n", "f:2: unknown section '[pool]'; write [pool NAME] or [doctor]");
   wrong("timeout = 1s\nservers\n", "f:2: neither 'key = value' nor [section]");
   wrong("timeout = 1s\n\xff = 1\n", "f:2: not UTF-8");
+  wrong("[pool a:\xff]\n", "f:1: not UTF-8");
 }
 
 TEST_CASE(

@@ -106,15 +106,13 @@ std::string_view without_comment(std::string_view line) {
 
 // Reads a section, a setting of the current `section`, or an empty line. Throws InvalidInput.
 void read_line(std::string_view line, std::string& section, const std::string& file, Config& into) {
-  line = trimmed(line, blanks);
-  if (!is_utf8(line)) throw InvalidInput("not UTF-8");
-  if (line.starts_with('#')) return;
   line = without_comment(line);
-  if (line.empty()) return;
+  if (line.empty() || line.starts_with('#')) return;
   const bool is_section = line.starts_with('[') && line.find(']') == line.size() - 1;
-  const std::size_t end = line.find_first_of("=:");
-  if (!is_section && (line.starts_with('[') || end == std::string_view::npos))
+  const std::size_t end = is_section ? line.size() : line.find_first_of("=:");
+  if (end == std::string_view::npos || (line.starts_with('[') && !is_section))
     throw InvalidInput("neither 'key = value' nor [section]");
+  if (!is_utf8(line.substr(0, end))) throw InvalidInput("not UTF-8");
   if (is_section) {
     section = line.substr(1, line.size() - 2);
     if (is_known(section)) return;
