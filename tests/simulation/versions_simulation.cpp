@@ -119,8 +119,11 @@ class Client {
     } else {
       result = elements_.remove(std::span(&name, 1)).front();
     }
-    const std::set<std::size_t> missed = missed_by(result);
-    const std::set<std::size_t> before = std::exchange(history_.missed[name], missed);
+    std::set<std::size_t> missed = missed_by(result);
+    const std::set<std::size_t> before = history_.missed[name];
+    // What failed may have reached no copy, so that each still misses what it missed before.
+    if (result.failure) missed.insert(before.begin(), before.end());
+    history_.missed[name] = missed;
     if (result.failure) return;
     // If each of two copies got one of two writes, no copy shows which write was later until a write reaches
     // both. A copy that got the element but not its line in the index counts as missed as well, so if
