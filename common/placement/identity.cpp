@@ -4,6 +4,7 @@
 
 #include <tuple>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 
 namespace mcds::identity {
