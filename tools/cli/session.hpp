@@ -176,6 +176,22 @@ class Session {
   bool unfinished_ = false;
 };
 
+// Leaves half of the time to the deadline to what follows: a server that is silent when all are asked first
+// must not use up the time of the others.
+class HalfTime {
+ public:
+  explicit HalfTime(Session& session) : session_(session), deadline_(session.deadline()) {
+    if (deadline_ != SteadyTime::max()) session.set_deadline(deadline_ - session.time_left() / 2);
+  }
+  ~HalfTime() { session_.set_deadline(deadline_); }
+  HalfTime(const HalfTime&) = delete;
+  HalfTime& operator=(const HalfTime&) = delete;
+
+ private:
+  Session& session_;
+  SteadyTime deadline_;
+};
+
 // Excludes the run time of a child from the command's deadline, which is moved accordingly.
 class ChildTime {
  public:

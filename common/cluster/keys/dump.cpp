@@ -78,7 +78,7 @@ class Dump final : public LineStream {
         patience_(options.patience),
         phase_(first) {}
 
-  void time_is_up() override { fail(Kind::unknown, "not all keys were listed in time; raise --timeout"); }
+  void time_is_up() override { fail(Kind::unknown, "not finished" + why_over(" in time; raise --timeout")); }
   LiveKeysOfServer result() const {
     LiveKeysOfServer result = result_;
     result.failure = failure();

@@ -73,6 +73,11 @@ class LineStream {
   void finish();
   void fail(Kind kind, std::string message);
   const LineStreamOptions& options() const { return options_; }
+  // Returns why the run is over, after a colon, or `otherwise` if it is not.
+  std::string why_over(const char* otherwise) const {
+    const bool over = options_.run && SystemClock().steady() >= options_.run->deadline();
+    return over ? ": " + options_.run->why_over() : otherwise;
+  }
   std::size_t received_bytes() const { return received_; }
 
  private:

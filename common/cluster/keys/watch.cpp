@@ -37,7 +37,8 @@ class Watch final : public LineStream {
       : LineStream(server, options, tls), index_(index), clock_(clock), take_(take) {}
 
   void time_is_up() override {
-    if (!began_) return fail(Kind::unreachable, "no answer to 'watch'; the server is stopped or busy");
+    if (!began_)
+      return fail(Kind::unreachable, "no answer to 'watch'" + why_over("; the server is stopped or busy"));
     end_watch();
     finish();
   }

@@ -93,6 +93,7 @@ class HotWatch {
 
   // Returns how many events each server has dropped so far for all its watchers; nullopt: not reported.
   std::vector<std::optional<std::uint64_t>> dropped() {
+    const HalfTime half(session_);
     std::vector<std::optional<std::uint64_t>> result(counts_.size());
     for (const Reply& reply : session_.cluster().execute(requests_for_stats(session_, options_))) {
       if (reply.failed()) continue;
@@ -142,8 +143,7 @@ class HotWatch {
       return ExitStatus::refused;
     }
     if (result.failure != nullptr) {
-      const Failure failure(error_code_of_silence(*result.failure),
-                            "the server's keys cannot be watched: " + result.failure->message, address);
+      const Failure failure = unwatched(result, address);
       session_.output().error(failure);
       status = status_of(failure.code());
       if (result.watched == Duration::zero()) return status;
@@ -179,6 +179,11 @@ class HotWatch {
 ExitStatus item_hot(Session& session, const ItemOptions& options) {
   check(session, options);
   return HotWatch(session, options).run();
+}
+
+Failure unwatched(const WatchedServer& result, const std::string& address) {
+  return {error_code_of_silence(*result.failure),
+          "the server's keys cannot be watched: " + result.failure->message, address};
 }
 
 void KeyCounts::add(KeyEvent::What what) {

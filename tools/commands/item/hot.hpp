@@ -67,4 +67,7 @@ class HotKeys {
   std::uint64_t uncounted_ = 0;
 };
 
+// Returns the failure to watch a server, for people.
+Failure unwatched(const WatchedServer& result, const std::string& address);
+
 }  // namespace mcds

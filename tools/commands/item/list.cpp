@@ -104,7 +104,7 @@ class Lister {
         larger_than_(options.larger_than ? parse_size(*options.larger_than, "--larger-than") : 0) {}
 
   ExitStatus list() {
-    times_ = server_times(session_.cluster(), session_.clock(), on_);
+    read_times();
     if (options_.histogram) read_slab_classes();
     session_.output().buffered(true);
     if (options_.sort)
@@ -155,8 +155,14 @@ class Lister {
     return found == sums_.end() ? rest_ : found->second;
   }
 
+  void read_times() {
+    const HalfTime half(session_);
+    times_ = server_times(session_.cluster(), session_.clock(), on_);
+  }
+
   // Reads the chunk sizes of each server and the numbers of free chunks: `1:chunk_size 96`.
   void read_slab_classes() {
+    const HalfTime half(session_);
     chunks_.resize(pool_.size());
     for (const Reply& reply : session_.cluster().execute(requests_for_stats(session_, options_, "slabs"))) {
       if (reply.failed()) continue;  // its keys, if it lists them, belong to no class
