@@ -350,8 +350,16 @@ class BinaryTransport final : public Transport {
   std::vector<Reply> execute(std::span<const Request> batch) override {
     std::vector<Reply> replies;
     for (const Request& request : batch) {
+    std::set<std::size_t> silent;  // servers that let a request of this batch wait for too long
       const SteadyTime before = clock_.steady();
-      replies.push_back(connections_[server_of(request)]->execute(request));
+      const std::size_t server = server_of(request);
+      if (silent.contains(server)) {
+        replies.push_back(Reply::failed_with(
+            Kind::unreachable, "not sent: the server did not answer an earlier request", server, true));
+        continue;
+      }
+      replies.push_back(connections_[server]->execute(request));
+      if (replies.back().failed() && replies.back().failure->late) silent.insert(server);
       replies.back().round_trip =
           std::chrono::duration_cast<std::chrono::microseconds>(clock_.steady() - before);
     }

@@ -95,9 +95,11 @@ void ServerConnection::proceed(short happened, SteadyTime now) {
 
 void ServerConnection::on_timeout() {
   const bool short_of_header = is_open() && received_bytes_ == 0 && pipeline_.sent() < binary_header;
+  const bool over = options_.run && timing_.now >= options_.run->deadline();
   auto decision = handshake_.on_timeout(
-      short_of_header,
-      {.kind = ReplyFailure::Kind::unreachable, .message = socket_.complaint(true), .late = true});
+      short_of_header, {.kind = ReplyFailure::Kind::unreachable,
+                        .message = over ? "no reply: " + options_.run->why_over() : socket_.complaint(true),
+                        .late = true});
   if (decision.action == Decision::Action::reconnect)
     deadline_ = options_.latest(timing_.now, std::min(options_.timeout, max_late_probe));
   carry_out(std::move(decision));

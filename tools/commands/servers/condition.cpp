@@ -2,49 +2,54 @@
 
 namespace mcds {
 
-std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::string>& arguments,
-                                   const std::vector<Condition>& before) {
-  const std::size_t count = cluster.placement().pool().size();
+namespace {
+
+const std::string no_statistics = "no statistics: ";
+
+}  // namespace
+
+std::vector<Condition> ask_servers(Session& session, Cluster& cluster,
+                                   const std::vector<std::string>& arguments) {
+  session.expect_time();
+  session.try_always();
+  const std::size_t count = cluster.placement().pool().size(), each = arguments.size() + 1;
   std::vector<Request> requests;
-  for (std::size_t i = 0; i < count; ++i) requests.push_back(Request::version(i));
+  for (std::size_t i = 0; i < count; ++i) {
+    requests.push_back(Request::version(i));
+    for (const std::string& argument : arguments) requests.push_back(Request::stats(i, argument));
+  }
   std::vector<Reply> replies = cluster.execute(requests);
+  requests.clear();
   std::vector<Condition> conditions(count);
-  std::vector<bool> asked(count);
   for (std::size_t i = 0; i < count; ++i) {
     Condition& condition = conditions[i];
-    condition.stats.resize(arguments.size());
-    condition.up = !replies[i].failed();
-    if (condition.up) {
-      condition.version = std::move(replies[i].value);
-      condition.round_trip = replies[i].round_trip;
-      condition.refused = !before.empty() && before[i].refused;
-      if (condition.refused) condition.error = before[i].error;
-    } else {
-      condition.error = replies[i].failure->message;
-      condition.denied = replies[i].is(ReplyFailure::Kind::denied);
+    const std::span<Reply> own = std::span(replies).subspan(i * each, each);
+    // A server that does not know `version` is up if it answers the other requests.
+    condition.up = !std::ranges::all_of(own, &Reply::failed);
+    condition.denied = own[0].is(ReplyFailure::Kind::denied);
+    condition.refused = condition.up && own[1].failed();
+    const bool late =
+        std::ranges::any_of(own, [](const Reply& reply) { return reply.failed() && reply.failure->late; });
+    condition.cut = late && session.is_too_late();
+    if (own[1].failed())
+      condition.error = condition.up ? no_statistics + own[1].failure->message : own[0].failure->message;
+    if (!own[0].failed()) {
+      condition.version = std::move(own[0].value);
+      condition.round_trip = own[0].round_trip;
     }
-    // A server that does not know `version` is up if it answers this request.
-    asked[i] = condition.error.empty() || replies[i].is(ReplyFailure::Kind::refused);
+    for (Reply& reply : own.subspan(1))
+      condition.stats.push_back(reply.failed() ? std::string() : std::move(reply.value));
+    if (!condition.denied && !late) requests.push_back(Request::version(i));
   }
-  for (std::size_t argument = 0; argument < arguments.size(); ++argument) {
-    requests.clear();
-    for (std::size_t i = 0; i < count; ++i) {
-      if (asked[i]) requests.push_back(Request::stats(i, arguments[argument]));
-    }
-    if (requests.empty()) break;
-    for (Reply& reply : cluster.execute(requests)) {
-      Condition& condition = conditions[reply.server];
-      if (!reply.failed()) {
-        condition.stats[argument] = std::move(reply.value);
-        if (!condition.up) condition.error.clear();
-        condition.up = true;
-      } else if (argument == 0) {
-        asked[reply.server] = false;
-        if (!condition.up) continue;
-        condition.error = "no statistics: " + reply.failure->message;
-        condition.refused = true;
-      }
-    }
+  if (requests.empty() || session.is_too_late()) return conditions;
+  for (Reply& reply : cluster.execute(requests)) {
+    Condition& condition = conditions[reply.server];
+    if (reply.failed()) continue;
+    condition.round_trip = reply.round_trip;
+    if (std::exchange(condition.up, true)) continue;
+    condition.version = std::move(reply.value);
+    condition.error = no_statistics + condition.error;
+    condition.refused = true;
   }
   return conditions;
 }
@@ -56,6 +61,7 @@ JsonObject server_line(const Server& server, std::size_t index, const Condition&
 }
 
 ExitStatus status_of(const std::vector<Condition>& conditions) {
+  if (std::ranges::any_of(conditions, &Condition::cut)) return ExitStatus::try_again;
   std::size_t down = 0, denied = 0;
   for (const Condition& condition : conditions) {
     down += condition.up ? 0 : 1;

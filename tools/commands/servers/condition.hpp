@@ -8,23 +8,25 @@ namespace mcds {
 struct Condition {
   bool up = false;
   std::string version;
-  std::vector<std::string> stats;                       // lines `name value`, for each requested argument
-  std::optional<std::chrono::microseconds> round_trip;  // of `version`, including any connect time
-  std::string error;                                    // why it is down, or has no statistics
-  bool denied = false;                                  // it requires a login
-  bool refused = false;                                 // it is up but refuses the statistics
+  std::vector<std::string> stats;  // lines `name value`, for each requested argument
+  std::optional<std::chrono::microseconds>
+      round_trip;        // of `version`, on an open connection if there was time
+  std::string error;     // why it is down, or has no statistics
+  bool denied = false;   // it requires a login
+  bool refused = false;  // it is up but gives no statistics
+  bool cut = false;      // the deadline passed before all its replies came
 };
 
-// Returns the versions and the statistics of all `arguments` ("" for the general ones), each in one trip to
-// all servers. A server that does not answer the first request gets no more. A proxy that closes the
-// connection on `stats` still counts as up; one that refused in `before` is not queried again.
-std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::string>& arguments,
-                                   const std::vector<Condition>& before = {});
+// Returns the versions and the statistics of all `arguments` ("" for the general ones), in one trip to all
+// servers, so that one that is silent until the deadline costs nobody else's answer. A second trip measures
+// the round trip, and finds that a proxy which closes the connection on `stats` is up.
+std::vector<Condition> ask_servers(Session& session, Cluster& cluster,
+                                   const std::vector<std::string>& arguments);
 
 // Returns its address, position and name, and whether it is up.
 JsonObject server_line(const Server& server, std::size_t index, const Condition& condition);
 
-// Returns 2 if some servers are down, 69 if all are, 77 if all require a login.
+// Returns 75 if the deadline passed, 2 if some servers are down, 69 if all are, 77 if all require a login.
 ExitStatus status_of(const std::vector<Condition>& conditions);
 // Returns the same, or 76 if a server refuses its statistics.
 ExitStatus status_of_statistics(const std::vector<Condition>& conditions);

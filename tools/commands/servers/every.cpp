@@ -268,7 +268,7 @@ class Observer {
 
   // Reads all servers and prints them if `print` is true. Returns the worst status of a server.
   ExitStatus look(bool print) {
-    std::vector<Condition> conditions = ask_servers(session_.cluster(), {"", "items"}, conditions_);
+    const std::vector<Condition> conditions = ask_servers(session_, session_.cluster(), {"", "items"});
     const SteadyTime at = session_.clock().steady();
     Rates all;
     std::size_t up = 0;
@@ -290,8 +290,7 @@ class Observer {
       title_[10] = ' ';
       show();
     }
-    conditions_ = std::move(conditions);
-    return status_of_statistics(conditions_);
+    return status_of_statistics(conditions);
   }
 
  private:
@@ -441,7 +440,6 @@ class Observer {
   const Pool& pool_;
   Pause pause_{session_.deadline()};
   std::optional<Screen> screen_;
-  std::vector<Condition> conditions_;  // of the last reading
   std::vector<std::optional<Sample>> before_;
   std::vector<HotLine> hottest_;
   std::optional<doctor::Examination> seen_;
@@ -457,7 +455,6 @@ class Observer {
 ExitStatus servers_every(Session& session, const ServersOptions& options) {
   if (*options.every < min_interval) throw InvalidInput("--every must be at least 100ms");
   if (options.count == 0) throw InvalidInput("-n must be at least 1");
-  session.try_always();
   Observer observer(session, options);
   ExitStatus status = observer.look(false);
   SteadyTime next = session.clock().steady();

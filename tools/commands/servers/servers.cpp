@@ -7,18 +7,6 @@ namespace {
 
 constexpr Duration certificate_warning = std::chrono::days(14);
 
-// Measures one trip to each server on open connections, all at once: each reply is timed on its own.
-void measure(Cluster& cluster, std::vector<Condition>& conditions) {
-  std::vector<Request> requests;
-  for (std::size_t i = 0; i < conditions.size(); ++i) {
-    if (conditions[i].up && conditions[i].error.empty()) requests.push_back(Request::version(i));
-  }
-  if (requests.empty()) return;
-  for (const Reply& reply : cluster.execute(requests)) {
-    if (!reply.failed()) conditions[reply.server].round_trip = reply.round_trip;
-  }
-}
-
 void number(JsonObject& line, std::string_view name, const Condition& condition, std::string_view stat) {
   if (const auto value = statistic_number(condition.stats.front(), stat)) line.number(name, *value);
 }
@@ -71,9 +59,8 @@ ExitStatus show_servers(Session& session) {
   const auto cluster = connect(session.placement(), connecting);
   const bool metrics = session.output().mode() == OutputMode::openmetrics;
   using Arguments = std::vector<std::string>;
-  std::vector<Condition> conditions =
-      ask_servers(*cluster, metrics ? Arguments{"", "slabs", "items"} : Arguments{""});
-  measure(*cluster, conditions);
+  const std::vector<Condition> conditions =
+      ask_servers(session, *cluster, metrics ? Arguments{"", "slabs", "items"} : Arguments{""});
   if (metrics && !session.options().quiet) session.output().raw(server_metrics(pool, conditions, ends));
   for (std::size_t i = 0; i < pool.size(); ++i)
     session.output().answer(
@@ -95,7 +82,8 @@ void print_errors(Session& session, const std::vector<Condition>& conditions) {
 // Implements --clients: shows which clients are connected to the servers.
 ExitStatus show_clients(Session& session) {
   const Pool& pool = session.placement()->pool();
-  std::vector<Condition> conditions = ask_servers(session.cluster(), {"conns"});
+  const bool binary = session.connect_options().protocol == ConnectOptions::Protocol::binary;
+  std::vector<Condition> conditions = ask_servers(session, session.cluster(), {"conns"});
   struct Row {
     std::size_t server;
     ClientConnections client;
@@ -103,8 +91,11 @@ ExitStatus show_clients(Session& session) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < pool.size(); ++i) {
     std::vector<ClientConnections> clients = clients_in(conditions[i].stats[0]);
-    if (clients.empty() && conditions[i].error.empty())  // not even our own
-      conditions[i].error = "the server lists no connections", conditions[i].refused = true;
+    if (clients.empty() && conditions[i].error.empty()) {  // not even our own
+      conditions[i].error = binary ? "the binary protocol lists no connections; omit --protocol binary"
+                                   : "the server lists no connections";
+      conditions[i].refused = true;
+    }
     for (ClientConnections& client : clients) rows.push_back({i, std::move(client)});
   }
   std::ranges::stable_sort(rows, std::greater{}, [](const Row& row) { return row.client.connections; });
@@ -202,7 +193,8 @@ void print_table(Session& session, const std::vector<Condition>& conditions) {
 
 ExitStatus show_statistics(Session& session, const ServersOptions& options) {
   if (options.argument) check_argument(*options.argument);
-  const std::vector<Condition> conditions = ask_servers(session.cluster(), {options.argument.value_or("")});
+  const std::vector<Condition> conditions =
+      ask_servers(session, session.cluster(), {options.argument.value_or("")});
   session.output().mode() == OutputMode::text ? print_table(session, conditions)
                                               : print_lines(session, conditions);
   return status_of_statistics(conditions);
