@@ -38,15 +38,16 @@ std::string_view prefix_of(std::string_view key) {
 }
 
 // Watches all servers for `longest`, or until `goes_on` returns false. Returns keys, then prefixes, each with
-// the hottest first. A prefix ends with the first of : / . | in a key. Omits servers that cannot be watched.
+// the hottest first. A prefix ends with the first of : / . | in a key. `servers` gets how each was watched.
 std::vector<HotLine> watch_hottest(Session& session, Duration longest, std::size_t count,
-                                   const std::function<bool()>& goes_on) {
+                                   const std::function<bool()>& goes_on,
+                                   std::vector<WatchedServer>& servers) {
   auto reading = LineStreamOptions::of(session.connect_options());
   reading.longest = longest;
   const Pool& pool = session.placement()->pool();
   HotKeys keys, prefixes;
   const SteadyTime began = session.clock().steady();
-  watch_keys(
+  servers = watch_keys(
       pool, reading, session.clock(),
       [&](const KeyEvent& event) {
         if (!event.key.starts_with(session.key_prefix())) return;
@@ -57,12 +58,14 @@ std::vector<HotLine> watch_hottest(Session& session, Duration longest, std::size
         if (const std::string_view prefix = prefix_of(name); !prefix.empty()) prefixes.add(anywhere, prefix);
       },
       goes_on);
-  const double seconds = std::chrono::duration<double>(session.clock().steady() - began).count();
+  // A watch that breaks off is not projected to the whole time.
+  const double seconds =
+      std::chrono::duration<double>(std::max(session.clock().steady() - began, longest)).count();
   std::vector<HotLine> lines;
   const auto take = [&](const HotKeys& from, bool is_prefix) {
     for (const HotKey& hot : from.hottest(KeyMetric::events, count)) {
       const std::uint64_t events = hot.counts.events();
-      lines.push_back({hot.key, is_prefix, events, seconds > 0 ? static_cast<double>(events) / seconds : 0,
+      lines.push_back({hot.key, is_prefix, events, static_cast<double>(events) / seconds,
                        is_prefix ? std::string() : visible(pool[hot.server].label())});
     }
   };
@@ -248,9 +251,10 @@ class Observer {
     bool goes_on = true;
     // On a busy machine nothing may be left of the interval, so at least half an interval is watched.
     if (options_.hot) {
-      hottest_ = watch_hottest(session_, std::max<Duration>(left(), *options_.every / 2),
-                               screen_ ? screen_size().height : hottest_shown,
-                               [&] { return goes_on = pause_.wait(Duration::zero()); });
+      hottest_ = watch_hottest(
+          session_, std::max<Duration>(left(), *options_.every / 2),
+          screen_ ? screen_size().height : hottest_shown,
+          [&] { return goes_on = pause_.wait(Duration::zero()); }, watched_);
     }
     if (options_.find && goes_on) {
       ConnectOptions connecting = session_.connect_options();
@@ -323,6 +327,10 @@ class Observer {
     for (std::size_t i = 0; i < conditions.size(); ++i)
       session_.output().answer(rows[i].line, conditions[i].up ? "up" : "down");
     session_.output().detail(rows.back().line);
+    for (std::size_t i = 0; i < watched_.size(); ++i) {
+      if (conditions[i].up && watched_[i].failure)
+        session_.output().error(unwatched(watched_[i], pool_[i].address()));
+    }
     for (const HotLine& hot : hottest_) {
       JsonObject line(hot.is_prefix ? "prefix" : "key", hot.key);
       line.raw("events_per_s", format_fixed(hot.per_s, 1));
@@ -369,9 +377,14 @@ class Observer {
   }
 
   std::vector<std::string> found_lines() const {
-    if (!options_.find) return {};
+    std::vector<std::string> lines;
+    for (std::size_t i = 0; i < watched_.size(); ++i) {
+      if (watched_[i].failure)
+        lines.push_back(visible(pool_[i].label()) + ": " + unwatched(watched_[i], "").what());
+    }
+    if (!options_.find) return lines;
     const std::vector<doctor::CheckResult> found = findings();
-    std::vector<std::string> lines{"", !seen_ ? "looking …" : found.empty() ? "found: nothing" : "found"};
+    lines.insert(lines.end(), {"", !seen_ ? "looking …" : found.empty() ? "found: nothing" : "found"});
     for (const doctor::CheckResult& result : found) {
       lines.push_back(std::string(doctor::name_of(result.severity)) + ": " + result.check->name);
       for (const std::string& name : labels_of(pool_, result.servers, true)) lines.back() += ' ' + name;
@@ -442,6 +455,7 @@ class Observer {
   std::optional<Screen> screen_;
   std::vector<std::optional<Sample>> before_;
   std::vector<HotLine> hottest_;
+  std::vector<WatchedServer> watched_;  // how the servers were watched for them
   std::optional<doctor::Examination> seen_;
   // The state of the screen, which keys can change.
   std::vector<ServerRow> rows_;
