@@ -112,9 +112,9 @@ bool is_taken(const Placement& placement, const std::string& key, bool sent) {
 
 }  // namespace
 
-std::string KeyRules::checked(const std::string& text) const {
+std::string KeyRules::checked(const std::string& text, bool any_byte) const {
   std::string whole = prefix + text;
-  if (fits(whole, false)) return whole;
+  if (fits(whole, any_byte && !text.empty())) return whole;
   if (placements.empty()) return whole_key(prefix, text);
   for (const auto& placement : placements) {
     if (text.empty() || !is_taken(*placement, whole, sent)) return whole_key(prefix, text);
@@ -125,13 +125,14 @@ std::string KeyRules::checked(const std::string& text) const {
 std::string KeyRules::of_line(std::string line, bool ends_with_nul) const {
   if (prefix.empty() && fits(line, false) && line.front() != '{') return line;
   const auto named = key_in_json(line);
-  const std::string& key = named ? *named : line;
-  if ((named || ends_with_nul) && !key.empty() && fits(prefix + key, true)) return prefix + key;
-  return checked(key);
+  return checked(named ? *named : line, named || ends_with_nul);
 }
 
 std::optional<std::string> key_in_json(std::string_view line) {
-  return line.starts_with('{') ? json_bytes(line, "key") : std::nullopt;
+  if (!line.starts_with('{')) return std::nullopt;
+  auto key = json_bytes(line, "key");
+  if (!key && json_field(line, "key")) throw InvalidInput("the key of a JSON object is a string");
+  return key;
 }
 
 std::vector<std::string> labels_of(const Pool& pool, std::span<const std::size_t> servers, bool for_people) {

@@ -60,14 +60,16 @@ struct KeyRules {
   bool sent;  // servers will be queried, so the client's rule alone is not enough
 
   // Returns the whole key. A longer key, or one with spaces, is valid if all clients of `placements` send a
-  // valid key in its place or, if no server is queried, send it unchanged. Throws InvalidInput.
-  std::string checked(const std::string& text) const;
+  // valid key in its place or, if no server is queried, send it unchanged, or with `any_byte`. Throws
+  // InvalidInput.
+  std::string checked(const std::string& text, bool any_byte = false) const;
   // Returns the whole key of a line of input: a JSON object as mcds prints it, with the field key or key_b64,
   // or the key itself. Keys in JSON, and in lists that end names with a NUL, may have any bytes.
   std::string of_line(std::string line, bool ends_with_nul) const;
 };
 
-// Returns the key that a JSON object names, or nullopt if `line` is not such an object.
+// Returns the key that a JSON object names, or nullopt if `line` is not such an object. Throws InvalidInput
+// for a key that is not a string.
 std::optional<std::string> key_in_json(std::string_view line);
 
 // Returns the addresses of these servers of the pool, or their labels for people.

@@ -99,7 +99,7 @@ ExitStatus read(Session& session, const ItemOptions& options, bool values) {
   };
   bool sought = false;  // the first missing keys were looked for on other servers
   return for_items(session, options, [&](const Window<std::string>& names) {
-    const std::vector<Item> items = items_of(session, names.items);
+    const std::vector<Item> items = items_of(session, options, names.items);
     std::vector<std::string> missing;
     probe_items(session, items, [&](std::size_t i, ItemReplies replies) {
       if (const Reply* reply = first_with(Outcome::hit, replies)) return print(items[i], *reply);

@@ -60,7 +60,7 @@ ExitStatus print_set(Session& session, const ItemOptions& options, const Request
 
 ExitStatus item_set(Session& session, const ItemOptions& options) {
   check_set(options);
-  const std::vector<Item> items = items_of(session, std::span(&options.key, 1));
+  const std::vector<Item> items = items_of(session, options, std::span(&options.key, 1));
   const Exptime exptime = exptime_of(session, options.ttl);
   Request request = Request::set("", value_of(options.value), exptime);
   request.flags = static_cast<std::uint32_t>(options.flags.value_or(0));
@@ -89,7 +89,7 @@ ExitStatus item_set(Session& session, const ItemOptions& options) {
 ExitStatus item_touch(Session& session, const ItemOptions& options) {
   if (!options.ttl) throw InvalidInput("--ttl: give the ttl from now");
   return for_items(session, options, [&](const Window<std::string>& names) {
-    const std::vector<Item> items = items_of(session, names.items);
+    const std::vector<Item> items = items_of(session, options, names.items);
     const Exptime exptime = exptime_of(session, options.ttl);
     const auto touch = [&](const ItemPlace& place) {
       return Request::touch(place.wire_key, exptime).on(place.server);

@@ -19,6 +19,7 @@ struct ItemOptions {
   bool if_absent = false, if_present = false, everywhere = false, dry_run = false, yes = false,
        by_prefix = false, histogram = false, never_expires = false, digest = false, structures = false,
        overwrite = false, verify = false, strict = false, even_misplaced = false, full_ttl = false;
+  bool of_lines() const { return keys == std::vector<std::string>{"-"}; }
 };
 // Returns the server of --on, or nullopt for all. Throws InvalidInput if it is not in the list.
 std::optional<std::size_t> server_of(Session& session, const ItemOptions& options);
@@ -52,7 +53,7 @@ struct Item {
 };
 
 // Returns one item per name. Throws InvalidInput if a name is not a valid key.
-std::vector<Item> items_of(Session& session, std::span<const std::string> names);
+std::vector<Item> items_of(Session& session, const ItemOptions& options, std::span<const std::string> names);
 
 // Answers for the names of `options.keys`, or of standard input: valid keys, or names that `also` accepts.
 using AlsoTaken = std::function<bool(const std::string& name)>;

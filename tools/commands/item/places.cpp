@@ -20,8 +20,11 @@ Item item_of(Session& session, const Placement& placement, const std::string& na
   return item;
 }
 
-KeyRules rules_of(Session& session) {
-  return {session.key_prefix(), std::span(&session.placement(), 1), true};
+// Returns the whole key of an argument, or of a line of standard input, which may name it in JSON.
+std::string whole_of(Session& session, const ItemOptions& options, const std::string& name) {
+  const KeyRules rules{session.key_prefix(), std::span(&session.placement(), 1), true};
+  const bool any_byte = session.options().null;
+  return options.of_lines() ? rules.of_line(name, any_byte) : rules.checked(name, any_byte);
 }
 
 }  // namespace
@@ -41,13 +44,12 @@ std::vector<Request> requests_for_stats(Session& session, const ItemOptions& opt
   return requests;
 }
 
-std::vector<Item> items_of(Session& session, std::span<const std::string> names) {
-  const KeyRules rules = rules_of(session);
+std::vector<Item> items_of(Session& session, const ItemOptions& options, std::span<const std::string> names) {
   std::vector<Item> items;
   items.reserve(names.size());
   for (const std::string& name : names) {
-    std::string whole = rules.of_line(name, session.options().null);
-    const std::string key = whole.substr(rules.prefix.size());
+    std::string whole = whole_of(session, options, name);
+    const std::string key = whole.substr(session.key_prefix().size());
     items.push_back(item_of(session, *session.placement(), key, std::move(whole)));
   }
   return items;
@@ -56,7 +58,7 @@ std::vector<Item> items_of(Session& session, std::span<const std::string> names)
 ExitStatus for_items(Session& session, const ItemOptions& options, const AnswerNames& answer,
                      const AlsoTaken& also) {
   const auto check = [&](const std::string& name) {
-    if (!also || !also(name)) static_cast<void>(rules_of(session).of_line(name, session.options().null));
+    if (!also || !also(name)) static_cast<void>(whole_of(session, options, name));
   };
   return for_names(session, options.keys, check, answer);
 }

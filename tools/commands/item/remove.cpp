@@ -82,11 +82,11 @@ class Remover {
 
   ExitStatus run() {
     const auto removes = [this](const Window<std::string>& names) { remove(names); };
-    const auto listed = [this](const std::string& line) { return is_listed(line); };
+    const auto is_listed = [this](const std::string& line) { return listed_in(line).has_value(); };
     return summary_.around(
         selection(),
         [&] {
-          const ExitStatus status = for_items(session_, options_, removes, listed);
+          const ExitStatus status = for_items(session_, options_, removes, is_listed);
           finish();
           return status;
         },
@@ -116,15 +116,18 @@ class Remover {
     }
   }
 
-  // Returns true if `mcds item list` printed the line.
-  bool is_listed(const std::string& line) const { return listed(session_, line).has_value(); }
+  // Returns the item of a line of standard input that `mcds item list` printed.
+  std::optional<Target> listed_in(const std::string& line) const {
+    return options_.of_lines() ? listed(session_, line) : std::nullopt;
+  }
 
   // Reports what was removed and kept for lines of standard input. For typed keys the answers say so already,
   // and only the audit file is written.
   void finish() {
     RemovalSummary::Removed removed{removed_};
     for (const auto& [reason, count] : kept_) removed.kept.number(reason, count);
-    if (!of_lines() || session_.output().mode() == OutputMode::value) return summary_.keep({}, removed);
+    if (!options_.of_lines() || session_.output().mode() == OutputMode::value)
+      return summary_.keep({}, removed);
     const auto warn = [&](std::uint64_t count, const char* why) {
       if (count == 0) return;
       session_.output().warning(std::to_string(count) + why +
@@ -139,10 +142,8 @@ class Remover {
     summary_.print({}, removed, {});
   }
 
-  bool of_lines() const { return options_.keys.front() == "-"; }
-
   JsonObject selection() const {
-    return of_lines() ? JsonObject("keys", "-") : JsonObject().strings("keys", options_.keys);
+    return options_.of_lines() ? JsonObject("keys", "-") : JsonObject().strings("keys", options_.keys);
   }
 
   // Returns true if the listed item has another cas now.
@@ -216,12 +217,12 @@ class Remover {
   std::vector<Target> targets_of(std::span<const std::string> names) {
     std::vector<Target> targets;
     for (const std::string& name : names) {
-      if (auto target = listed(session_, name)) {
+      if (auto target = listed_in(name)) {
         if (!options_.yes && !options_.dry_run)
           throw InvalidInput("lines of item list need --dry-run, to see what would be removed, or --yes");
         targets.push_back(std::move(*target));
       } else {
-        targets.push_back(target_of(items_of(session_, std::span(&name, 1)).front()));
+        targets.push_back(target_of(items_of(session_, options_, std::span(&name, 1)).front()));
       }
     }
     return targets;
