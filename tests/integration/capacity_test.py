@@ -7,13 +7,15 @@ import bisect
 import itertools
 import os
 import random
+import signal
+import subprocess
 import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from program import answers, run
-from real_servers import Servers, connected
+from program import MCDS, answers, environment, run, wait_for
+from real_servers import Servers, connected, statistics
 
 KEYS, SIZE, BATCH = 20000, 700, 20
 SUMS = list(itertools.accumulate((rank + 1) ** -0.9 for rank in range(KEYS)))
@@ -44,8 +46,21 @@ def capacity(servers, *words):
     return status, lines[0], said
 
 
+def ended_by_a_signal():
+    """No estimate is no success: in the first second, and while the keys are watched."""
+    for watches in (False, True):
+        with Servers(1) as servers:
+            process = subprocess.Popen([MCDS, "-s", servers.list, "capacity", "--for", "1h" if not watches else "2s"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True, env=environment())
+            wait_for(lambda: int(statistics(servers.paths[0])["log_watchers" if watches else "curr_connections"]) > (0 if watches else 1), "its start")
+            process.send_signal(signal.SIGTERM)
+            out, said = process.communicate(timeout=60)
+            check(process.returncode == 75 and '"error":"' in out, f"ended by a signal, watching: {watches}: exit {process.returncode}: {out} {said}")
+
+
 def main():
     random.seed(1)
+    ended_by_a_signal()
     with Servers(2, "-m", "6") as servers:
         path = servers.paths[0]
         ended = threading.Event()

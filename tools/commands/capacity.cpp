@@ -105,6 +105,7 @@ ExitStatus run_capacity(Session& session, const CapacityOptions& options) {
     add_curve(curve, session.server_address(i), results[i]);
     if (!results[i].failure.empty()) status = ExitStatus::problem;
   }
+  if (status != ExitStatus::ok && !countdown.wait(Duration::zero())) status = ExitStatus::try_again;
   if (const auto pool = capacity::of_pool(results); results.size() > 1 && pool.hit_ratio) {
     print(session, "*", pool);
     add_curve(curve, "*", pool);
@@ -118,7 +119,7 @@ ExitStatus run_capacity(Session& session, const CapacityOptions& options) {
 }  // namespace
 
 void declare_capacity(Command& command) {
-  command.exits("2 there is no estimate for some servers|78");
+  command.exits("2 there is no estimate for some servers|75|76|78");
   const auto options = std::make_shared<CapacityOptions>();
   command.itself()
       .answer(

@@ -151,9 +151,14 @@ class Measurement {
       if (results_[i].failure.empty() && results_[i].memory_bytes == 0)
         results_[i].failure = "the server does not report its memory; is it memcached?";
     }
-    if (!measure_cost()) return std::move(results_);
-    list_keys();
-    watch();
+    if (measure_cost()) {
+      list_keys();
+      watch();
+    }
+    for (PerServer& result : results_) {
+      if (result.failure.empty() && result.estimates.empty())
+        result.failure = "interrupted before there was an estimate";
+    }
     return std::move(results_);
   }
 
