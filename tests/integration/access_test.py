@@ -175,6 +175,30 @@ def encrypted_keys(directory, ca):
         check(run("--config", config, "-P", "main", *patience, *get).returncode == 1, "an encrypted key in a pool")
 
 
+def intermediate_authority(directory, root):
+    """--tls-ca may name the CA that signed, whoever signed that CA's certificate."""
+    middle = Authority(directory, "middle")
+    extensions = os.path.join(directory, "middle.ext")
+    with open(extensions, "w", encoding="utf-8") as file:
+        file.write("basicConstraints=critical,CA:true\n")
+    openssl("req", "-new", "-key", middle.key, "-subj", "/CN=middle", "-out", middle.file + ".csr")
+    openssl("x509", "-req", "-in", middle.file + ".csr", "-CA", root.file, "-CAkey", root.key, "-CAcreateserial", "-days", "1",
+            "-extfile", extensions, "-out", middle.file)
+    leaf, key = middle.certificate("leaf", "IP:127.0.0.1")
+    with open(leaf + ".chain", "w", encoding="utf-8") as chain:
+        for part in (leaf, middle.file):
+            with open(part, encoding="utf-8") as file:
+                chain.write(file.read())
+    get = ["counter", "get", "n"]
+    for what, sent, roots in (("a whole chain", leaf + ".chain", (middle.file, root.file)), ("the leaf alone", leaf, (middle.file,))):
+        with Memcached(*tls_options(sent, key)) as server:
+            for trusted in roots:
+                done = run("-s", server.tls, *patience, "--tls-ca", trusted, *get)
+                check(done.returncode == 1, f"an intermediate CA, {what} is sent, {trusted} is trusted: {done}")
+    with Memcached(*tls_options(leaf, key)) as server:
+        fails("the root alone, without the chain", run("-s", server.tls, "--tls-ca", root.file, *get), 77, "did not sign")
+
+
 def certificates_that_end(directory, ca):
     """`servers` says when they end, and warns of those that do soon."""
     soon, later = ca.certificate("soon", "IP:127.0.0.1", days=13), ca.certificate("later", "IP:127.0.0.1", days=16)
@@ -468,6 +492,7 @@ def main():
         tls(directory, ca, other)
         revoked(directory, ca, other)
         encrypted_keys(directory, ca)
+        intermediate_authority(directory, ca)
         certificates_that_end(directory, ca)
         deadlines(directory, ca)
         logins(directory, ca)

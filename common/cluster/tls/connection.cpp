@@ -378,6 +378,8 @@ void Context::trust() {
     if (certificates == 0)
       unusable(options_.ca_file,
                "no readable certificate was found; give the CA's certificate in PEM format");
+    // The CA may be an intermediate one: that it is given is reason enough to trust it.
+    require(library_.store_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN) == 1);
   } else {
     trust_system();
   }
