@@ -76,6 +76,9 @@ def without_memory(directory):
             if done.returncode != 0:
                 break
         answers("out of memory", done, 76, "out of memory")
+        answers("a full server speaks the binary protocol", run(f"unix:{path}", "item", "show", "k0"), 0, '"found":true')
+        answers("the protocol has its name", run(f"unix:{path}", "-v", "item", "show", "k0"), 0, ", binary")
+        answers("its connections cannot be listed", run(f"unix:{path}", "servers", "--clients"), 76, "the binary protocol lists no connections")
 
 
 class Counting(Stub):

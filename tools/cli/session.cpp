@@ -33,7 +33,7 @@ Duration positive(Duration duration, const char* what) {
 }
 
 // Formats `mcds: 10.0.0.1:11211 ma counter:hits stored 120 us, meta, connection reused`.
-std::string trace_line(const TracedRequest& traced) {
+std::string trace_line(const TracedRequest& traced, bool binary) {
   const Reply& reply = traced.reply;
   std::string line = "mcds: " + std::string(traced.address) + ' ' +
                      std::string(wire_name(traced.request.op, reply.protocol)) + ' ' +
@@ -41,7 +41,7 @@ std::string trace_line(const TracedRequest& traced) {
                      std::string(word_of(reply));
   if (reply.failure) line += " (" + reply.failure->message + ')';
   line += ' ' + std::to_string(traced.elapsed.count()) + " us";
-  if (reply.protocol == Reply::Protocol::classic) return line + ", classic";
+  if (reply.protocol == Reply::Protocol::classic) return line + (binary ? ", binary" : ", classic");
   if (reply.protocol == Reply::Protocol::none) return line;
   return line + (reply.opened ? ", meta, connection opened" : ", meta, connection reused");
 }
@@ -134,7 +134,8 @@ ConnectOptions Session::connect_options() {
   if (protocol == "binary") result.protocol = ConnectOptions::Protocol::binary;
   result.run = limits_;
   if (options_.verbose) {
-    result.trace = [this](const TracedRequest& traced) { output_.note(trace_line(traced)); };
+    const bool binary = protocol == "binary";
+    result.trace = [this, binary](const TracedRequest& traced) { output_.note(trace_line(traced, binary)); };
   }
   return result;
 }

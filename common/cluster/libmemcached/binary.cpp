@@ -252,7 +252,8 @@ class BinaryConnection {
       return not_sent(
           Kind::denied,
           "the server requires a SASL login; give --auth sasl, --user NAME and --password-file FILE");
-    if (beginning.look != MEMCACHED_NOTSTORED && beginning.look != MEMCACHED_SUCCESS)
+    // A full server refuses the append for lack of memory, in the binary protocol.
+    if (beginning.look != MEMCACHED_SUCCESS && word_for(Op::append, beginning.look) == nullptr)
       return not_sent(Kind::unreachable,
                       "the server does not answer in memcached's binary protocol; check the port, and omit "
                       "--protocol binary");
@@ -349,8 +350,8 @@ class BinaryTransport final : public Transport {
   using Cluster::execute;
   std::vector<Reply> execute(std::span<const Request> batch) override {
     std::vector<Reply> replies;
-    for (const Request& request : batch) {
     std::set<std::size_t> silent;  // servers that let a request of this batch wait for too long
+    for (const Request& request : batch) {
       const SteadyTime before = clock_.steady();
       const std::size_t server = server_of(request);
       if (silent.contains(server)) {
