@@ -461,10 +461,11 @@ std::vector<Finding> check_installed(const Pool& listed, const Placement& placem
   const auto version = child.line().receive_text();
   std::array<std::uint64_t, asked_keys> places{};
   if (!version || !child.line().receive_value(places)) return {};
+  const std::vector<std::size_t> servers = indexes_without_repeats(listed);
   std::size_t elsewhere = 0;
   for (std::size_t i = 0; i < asked_keys; ++i) {
-    const std::string& address = placement.pool()[placement.server_of(asked_key(i))].address();
-    if (places[i] >= listed.size() || listed[places[i]].address() != address) ++elsewhere;
+    const bool there = places[i] < listed.size() && servers[places[i]] == placement.server_of(asked_key(i));
+    elsewhere += there ? 0 : 1;
   }
   if (elsewhere == 0) return {};
   return {{"installed_differs",
