@@ -74,7 +74,8 @@ void run_sandbox_load(Session& session) {
 }
 
 constexpr std::uint64_t max_servers = 64;
-constexpr std::uint64_t max_megabytes = 1 << 20;
+// With less memory memcached refuses its own limit for the size of an item.
+constexpr std::uint64_t min_megabytes = 2, max_megabytes = 1 << 20;
 constexpr Duration startup_limit = std::chrono::seconds(10);
 constexpr Duration poll_interval = std::chrono::milliseconds(1);
 
@@ -94,6 +95,10 @@ std::string new_directory_name(Random& random) {
   if (name.size() + sizeof "/m99.sock" > sizeof(sockaddr_un::sun_path)) {
     throw Failure(ErrorCode::system, "TMPDIR is too long for unix sockets; set it to a shorter path");
   }
+  const auto read = attempt([&] { return parse_pool("unix:" + name).front(); });
+  if (read.failure() || read.value().socket_path != name)
+    throw Failure(ErrorCode::system,
+                  "TMPDIR has a character that a server list cannot have in a path; set it to another path");
   return name;
 }
 
@@ -364,8 +369,8 @@ class Sandbox {
 void check(const SandboxOptions& options, const GlobalOptions& globals) {
   if (options.count == 0 || options.count > max_servers)
     throw InvalidInput("-N: give a number of servers from 1 to 64");
-  if (options.megabytes == 0 || options.megabytes > max_megabytes) {
-    throw InvalidInput("-m: give 1 to 1048576 megabytes for each server");
+  if (options.megabytes < min_megabytes || options.megabytes > max_megabytes) {
+    throw InvalidInput("-m: give 2 to 1048576 megabytes for each server");
   }
   if (options.rehearse && (options.tls || options.count != SandboxOptions().count))
     throw InvalidInput(
@@ -478,7 +483,8 @@ void declare_sandbox(Command& command) {
       .example("mcds sandbox -- sh -c 'mcds counter incr hits; mcds servers'")
       .optional_argument("CMD", "the command to run; default $SHELL", dash(&options->words))
       .option("-N,--count", "N", "number of servers, 1 to 64; default 3", &options->count)
-      .option("-m,--memory", "MB", "memory of each server in megabytes; default 64", &options->megabytes)
+      .option("-m,--memory", "MB", "memory of each server in megabytes, at least 2; default 64",
+              &options->megabytes)
       .flag("--tls",
             "start servers with TLS and a login on local TCP ports, with a certificate for this sandbox; "
             "needs openssl",
