@@ -108,6 +108,24 @@ def without_a_login(world):
     check(done.returncode in (0, 78), f"another list, with its own login: {done}")
 
 
+def other_spellings(world):
+    """The folder of the login decides, however the file is named; a link in it is not the login."""
+    beside = ("env", "-C", world.directory)
+    for name in (os.path.basename(world.config), f"../{os.path.basename(world.directory)}/{os.path.basename(world.config)}"):
+        world.write(world.password, SECRET.decode() + "\n", os.geteuid(), 0o600)
+        world.write(world.config, f"servers = unix:{world.directory}/server\nuser = u\npassword_file = {world.password}\n", os.geteuid(), 0o666)
+        done = world.run(["--config", name, "counter", "get", "c"], os.geteuid(), {}, beside)
+        check(SECRET in world.recorder.take(), f"a configuration named {name}: {done}")
+    elsewhere = tempfile.mkdtemp()
+    link = os.path.join(elsewhere, "password")
+    os.symlink(world.password, link)
+    config = os.path.join(elsewhere, "mcds.conf")
+    world.write(config, f"servers = unix:{world.directory}/server\nuser = u\npassword_file = {link}\n", os.geteuid(), 0o666)
+    done = world.run(["--config", config, "counter", "get", "c"], os.geteuid(), {})
+    check(SECRET not in world.recorder.take() and done.returncode == 78, f"a link to another's login: {done}")
+    shutil.rmtree(elsewhere)
+
+
 def user_namespaces(world):
     """Root's file is shown as nobody's in there. It counts where nobody inside can have written it."""
     inside = ["unshare", "--user", "--map-current-user", "--mount", "sh", "-c"]
@@ -168,6 +186,7 @@ def main():
         os.chmod(os.path.join(directory, "server"), 0o777)
         configurations(world)
         without_a_login(world)
+        other_spellings(world)
         readable_passwords(world)
         planted_links(world)
         if os.geteuid() == 0:

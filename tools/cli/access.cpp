@@ -149,8 +149,11 @@ bool others_can_write(const std::string& file, const FileAbout& about) {
 // Returns true if the config file may send this login, because the password file is in its folder. Otherwise
 // another user's config file could name somebody else's secret and have it sent.
 bool holds_login(const Config& config, const std::string& file, const Access& access) {
-  const auto folder = [](const std::string& path) { return std::filesystem::path(path).parent_path(); };
-  return !access.password_file.empty() && folder(file) == folder(access.password_file) &&
+  const auto folder = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::canonical(path, ignored).parent_path();
+  };
+  return !folder(file).empty() && folder(file) == folder(access.password_file) &&
          std::ranges::any_of(config.sections, [&](const auto& section) {
            const Config::Value* set = config.find(section.first, "password_file");
            return set != nullptr && set->file == file;
