@@ -41,11 +41,15 @@ class JsonEvents {
   bool end_object() { return close("}"); }
   bool end_array() { return close("]"); }
 
-  bool parse_error(std::size_t read, const std::string&, const json::exception&) {
+  bool parse_error(std::size_t read, const std::string&, const json::exception& error) {
+    constexpr int out_of_range = 406;
+    if (error.id == out_of_range) limit_ = "a number is outside the range of a double";
     fault_ = read - 1;
     return false;
   }
   std::size_t fault() const { return fault_; }
+  // Returns the limit that JSON without a fault exceeds, or an empty text.
+  const std::string& limit() const { return limit_; }
 
  private:
   bool part(JsonPart::Kind kind, std::string_view text) {
@@ -54,7 +58,10 @@ class JsonEvents {
     return true;
   }
   bool open(const char* bracket) {
-    if (depth_ == deepest_json) return false;
+    if (depth_ == deepest_json) {
+      limit_ = "it nests more than " + std::to_string(deepest_json) + " deep";
+      return false;
+    }
     part(JsonPart::Kind::open, bracket);
     ++depth_;
     comma_ = false;
@@ -66,19 +73,24 @@ class JsonEvents {
   }
 
   const JsonVisitor& visit_;
+  std::string limit_;
   std::size_t fault_ = 0, depth_ = 0;
   bool comma_ = false;
 };
 
-}  // namespace
-
-std::optional<std::size_t> json_fault(std::string_view text, const JsonVisitor& visit, bool comments) {
+std::optional<std::size_t> fault_in(std::string_view text, JsonEvents& events, bool comments) {
   if (text.starts_with("\xef\xbb\xbf")) return 0;  // the parser skips a byte order mark
-  JsonEvents events(visit);
   const bool valid =
       json::sax_parse(text.begin(), text.end(), &events, json::input_format_t::json, true, comments);
   const auto fault = valid ? text.find('\0') : events.fault();  // a NUL ends the text for the parser
   return fault == std::string_view::npos ? std::nullopt : std::optional(fault);
+}
+
+}  // namespace
+
+std::optional<std::size_t> json_fault(std::string_view text, const JsonVisitor& visit, bool comments) {
+  JsonEvents events(visit);
+  return fault_in(text, events, comments);
 }
 
 void append_json_part(std::string& out, const JsonPart& part) {
@@ -150,7 +162,10 @@ void refuse_inexact(double value, std::string_view literal) {
 std::string canonical_number(std::string_view token) {
   double value = 0;  // unchanged if the number is too small for a double
   std::from_chars(token.data(), token.data() + token.size(), value);
-  if (token.find_first_of(".eE") == std::string_view::npos) refuse_inexact(value, token);
+  const std::string_view whole = token.substr(0, token.find('.'));
+  if (token.find_first_not_of(".0", whole.size()) == std::string_view::npos &&
+      whole.find_first_of("eE") == std::string_view::npos)
+    refuse_inexact(value, whole);
   return number_text(value);
 }
 
@@ -175,7 +190,10 @@ std::string canonical_container(CanonicalLevel level) {
 }  // namespace
 
 std::string canonical_json(std::string_view text) {
-  if (const auto position = json_fault(text)) {
+  const JsonVisitor none;
+  JsonEvents events(none);
+  if (const auto position = fault_in(text, events, false)) {
+    if (!events.limit().empty()) throw bad_json("the JSON has no canonical form: " + events.limit());
     throw bad_json("invalid JSON at byte " + std::to_string(*position + 1) +
                    "; give one JSON value in UTF-8");
   }

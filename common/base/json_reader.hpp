@@ -34,8 +34,8 @@ void append_json_part(std::string& out, const JsonPart& part);
 
 // Returns JSON with object members sorted by UTF-16 code units, numbers as ECMAScript prints them, no white
 // space and minimal escapes. Throws Failure(bad_data) for text without a canonical form: invalid JSON or
-// UTF-8, a lone surrogate, a duplicate object key, a number beyond a double, or an integer that a double
-// cannot hold exactly (two ids would share one key).
+// UTF-8, a lone surrogate, a duplicate object key, a number beyond a double, or an integer without an
+// exponent that a double cannot hold exactly (two ids would share one key).
 std::string canonical_json(std::string_view text);
 
 }  // namespace mcds

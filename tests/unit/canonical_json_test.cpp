@@ -87,14 +87,26 @@ TEST_CASE("order and spacing do not matter; types do") {
 }
 
 TEST_CASE("what has no canonical form is refused") {
-  for (const char* bad :
-       {"", "{", "NaN", "[1,]", "{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}", "\"\xff\"", "\"\\ud800\"",
-        "1e400", "9007199254740993", "18446744073709551617", "01", "1 2", "{a:1}", "'x'"}) {
+  for (const char* bad : {"", "{", "NaN", "[1,]", "{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}", "\"\xff\"",
+                          "\"\\ud800\"", "1e400", "9007199254740993", "9007199254740993.0",
+                          "18446744073709551617", "01", "1 2", "{a:1}", "'x'"}) {
     CAPTURE(bad);
     CHECK_THROWS_AS(canonical_json(bad), Failure);
   }
+  CHECK(canonical_json("9007199254740992.0") == "9007199254740992");
+  CHECK(canonical_json("-0.0") == "0");
   CHECK(canonical_json(std::string(128, '[') + std::string(128, ']')).size() == 256);
   CHECK_THROWS_AS(canonical_json(std::string(10000, '[') + std::string(10000, ']')), Failure);
+}
+
+TEST_CASE("valid JSON beyond a limit is not called invalid") {
+  const auto why = [](const std::string& text) {
+    return std::string(attempt([&] { return canonical_json(text); }).failure()->what());
+  };
+  CHECK(why("[1e400]").find("outside the range") != std::string::npos);
+  CHECK(why(std::string(129, '[') + std::string(129, ']')).find("more than 128 deep") != std::string::npos);
+  CHECK(why("[1e400").find("outside the range") != std::string::npos);
+  CHECK(why("[1,").find("invalid JSON at byte") != std::string::npos);
 }
 
 }  // namespace mcds::canonical_json_test

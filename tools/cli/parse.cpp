@@ -214,7 +214,10 @@ void parse_words(Words words, const Words& tail, const Verb& verb, const std::ve
     check();
     const auto missing = std::ranges::find_if(
         arguments, [](const auto& one) { return one.first->required && one.second->empty(); });
-    throw InvalidInput("no " + std::string(missing->first->name) + " given; see " + help_of);
+    const CLI::Option* const null = app.get_option_no_throw("--null");
+    throw InvalidInput(
+        "no " + std::string(missing->first->name) + " given; see " + help_of +
+        (null != nullptr && null->count() > 0 ? ", or put -- before -0 if it is a value" : ""));
   } catch (const CLI::ParseError& error) {
     throw InvalidInput(std::string(error.what()) + "; see " + help_of);
   }
