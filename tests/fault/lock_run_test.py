@@ -241,6 +241,16 @@ def if_down_run_runs_without_the_lock(world):
 
 
 @tested
+def a_server_that_refuses_the_lock_is_not_down(world):
+    server = start_memcached(world.path("m2.sock"), "-m", "16", "-C")
+    status, _, error = world.run("-s", f"unix:{world.path('m2.sock')}", "lock", "run", "l", "--if-down", "run", "--", "touch",
+                                 world.path("ran"))
+    end(server)
+    assert status == 76 and json.loads(error)["error"]["code"] == "refused", (status, error)
+    assert not os.path.exists(world.path("ran"))
+
+
+@tested
 def a_system_without_descriptors_leaves_no_lock(world):
     statuses = set()
     for limit in range(4, 24):

@@ -264,6 +264,23 @@ TEST_CASE("lock: a fence that is not a number frees the lock again and says so")
   CHECK_FALSE(world.server().peek("lock:nightly"));
 }
 
+TEST_CASE("lock: a refused add does not hide the holder, and without one it is refused") {
+  World world;
+  const Lease lease = world.take();
+  const auto refuse_adds = [](const Request& request) {
+    return request.op == Op::add ? std::optional(test::Mishap::refused) : std::nullopt;
+  };
+  world.faults.choose(refuse_adds);
+  CHECK(world.trips_of([&] {
+    const auto answer = world.lock.acquire(world.acquire_options(seconds(30)));
+    CHECK_FALSE(answer.lease);
+    CHECK(answer.holder == LockValue::parse(lease.value).holder);
+  }) == 2);
+  world.lock.release(lease);
+  const auto refused = attempt([&] { world.lock.acquire(world.acquire_options(seconds(30))); });
+  CHECK(refused.failure()->code() == ErrorCode::refused);
+}
+
 TEST_CASE("lock: waiting ends when the lock is free, or when the time is over") {
   World world;
   world.take(seconds(5));

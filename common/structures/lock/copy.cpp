@@ -83,7 +83,9 @@ LockCopy take_copy(const Context& context, const LockCopyRequest& plan) {
     // this add and the next.
     taken.fence.reset();
     if (written.failed()) taken.failure = written;
-    if (written.failed() && !written.unknown()) return taken;
+    // A full server refuses the add without looking for the key, which another holder may have.
+    const bool refused = !spent && written.is(ReplyFailure::Kind::refused);
+    if (written.failed() && !written.unknown() && !refused) return taken;
     taken.pending = taken.pending || written.unknown();
     spent.reset();
     const Reply there = context.cluster.execute(Request::gets(plan.key).on(plan.server));
@@ -100,6 +102,8 @@ LockCopy take_copy(const Context& context, const LockCopyRequest& plan) {
         taken.result = Result::not_ours;
         return taken;
       }
+    } else if (refused) {
+      return taken;
     } else if (there.outcome != Outcome::miss || taken.pending || !plan.adds_again || adds == max_adds) {
       taken.vanished = there.outcome == Outcome::miss && taken.pending;
       if (!taken.pending) taken.result = Result::not_ours;

@@ -49,8 +49,9 @@ struct LockCopy {
   CopyOutcome outcome(const Context& context, bool yes) const;
 };
 
-// Adds the lock and increments the fence in the same trip. After a lost reply the key is read: our latest
-// token means that the lock is ours, and a retired token of ours is replaced by the latest by cas.
+// Adds the lock and increments the fence in the same trip. After a lost or refused add the key is read: our
+// latest token means that the lock is ours, a retired token of ours is replaced by the latest by cas, and any
+// other value holds the lock.
 LockCopy take_copy(const Context& context, const LockCopyRequest& plan);
 
 struct LockCopyUpdate {

@@ -242,9 +242,9 @@ class Lock {
 //   whole ttl.
 //
 // Round trips
-//   acquire 1 / 10 (+ 2 per further poll), 1 more with a fence that does not exist yet; busy 2; renew and
-//   release 1 if the cas token is known on this connection, else 2; show 1 for any number of names. The
-//   attempts in copy.cpp bound the worst cases.
+//   acquire 1 / 10 (+ 2 per further poll), 1 more with a fence that does not exist yet; busy, or refused by a
+//   full server, 2; renew and release 1 if the cas token is known on this connection, else 2; show 1 for any
+//   number of names. The attempts in copy.cpp bound the worst cases.
 //
 // When things fail
 //   holder crashes: the key expires ttl + 2 s after its last renewal.

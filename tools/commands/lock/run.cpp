@@ -88,8 +88,7 @@ class LockedRun {
 
  private:
   static bool is_down(const Failure& failure) {
-    return failure.code() == ErrorCode::unavailable || failure.code() == ErrorCode::unknown_outcome ||
-           failure.code() == ErrorCode::refused || failure.code() == ErrorCode::access_denied;
+    return failure.code() == ErrorCode::unavailable || failure.code() == ErrorCode::unknown_outcome;
   }
 
   ExitStatus busy() {
