@@ -76,7 +76,8 @@ def the_child_stops_before_the_lock_ends_when_the_server_is_frozen(world):
     wait_for(lambda: not any(alive(pid) for pid in pids))
     assert time.monotonic() - start < 4, "the child outlived the lease"
     assert process.wait(PATIENCE_S) == 79
-    assert '"lock_lost"' in process.stderr.read()
+    error = process.stderr.read()
+    assert '"lock_lost"' in error and "m1.sock" in error, "the cause and the server are not named: " + error
 
 
 @tested

@@ -64,6 +64,10 @@ Lease LeaseKeeper::finish() {
   }
   ended_changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  // The child was stopped in time, while renewals might still have succeeded.
+  const std::string why = std::exchange(why_not_renewed_, {});
+  if (!why.empty() && !lost_ && clock_.steady() >= stop_at())
+    plan_.warn("the lock could not be renewed: " + why);
   return lease_;
 }
 
@@ -100,6 +104,7 @@ SteadyTime LeaseKeeper::renew_once() {
     switch (lock_.renew(lease_, plan_.ttl)) {
       case Lock::Renewal::renewed:
         ++renewals_;
+        why_not_renewed_.clear();
         publish();
         if (plan_.renewed) plan_.renewed();
         return lease_.deadline - plan_.ttl + plan_.ttl / 3;
@@ -111,8 +116,10 @@ SteadyTime LeaseKeeper::renew_once() {
     return SteadyTime::max();
   } catch (const Failure& failure) {
     const SteadyTime now = clock_.steady();
+    why_not_renewed_ = failure.what();
+    if (!failure.server().empty()) why_not_renewed_ += " (" + failure.server() + ')';
     if (now >= lease_.deadline) {
-      lose(failure.what());
+      lose(why_not_renewed_);
       return SteadyTime::max();
     }
     return now + std::min<Duration>(plan_.ttl / 10, std::chrono::seconds(1));

@@ -51,6 +51,7 @@ class LeaseKeeper final : public ChildWatch {
 
   Lock& lock_;
   Lease lease_;
+  std::string why_not_renewed_;  // the last failure; for the thread, and after its end
   Plan plan_;
   Clock& clock_;
   const CleanupProcess& cleanup_;
