@@ -80,6 +80,16 @@ TEST_CASE("lock copies: one holder, whoever it is; the ttl is counted less the d
   for (std::size_t server = 0; server < 3; ++server) CHECK(world.token_on(server).empty());
 }
 
+TEST_CASE("lock copies: without a majority, each copy says whether it is held") {
+  VotingWorld world;
+  REQUIRE(world.acquire().lease);
+  for (const std::size_t server : {0, 1}) world.memory.server(server).execute(Request::remove("lock:l"));
+  const std::vector<std::string> names{"l"};
+  const Lock::Shown shown = Lock::show(world.context, names).front();
+  CHECK_FALSE(shown.held);
+  for (const CopyOutcome& copy : shown.copies) CHECK(copy.yes == (copy.server == 2));
+}
+
 TEST_CASE("lock copies: two of three servers are enough, one is not, and nothing is left behind") {
   VotingWorld world;
   world.memory.kill(1);

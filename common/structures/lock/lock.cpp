@@ -383,7 +383,7 @@ Lock::Shown Lock::shown(std::span<const Reply> replies) const {
     if (holds) one.holder = value.holder;
     if (holds && (!one.ttl || (reply.age.ttl && *reply.age.ttl < *one.ttl))) one.ttl = reply.age.ttl;
     CopyOutcome outcome = copy_outcome(context_, reply);
-    if (!outcome.failure) outcome.yes = holds;
+    if (!outcome.failure) outcome.yes = one.held ? holds : reply.outcome == Outcome::hit;
     one.copies.push_back(std::move(outcome));
   }
   if (one.ttl && one.ttl->count() > 0) one.ttl = holders_ttl(one.holder, *one.ttl);
