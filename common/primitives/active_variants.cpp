@@ -102,17 +102,17 @@ Reply read_active_variants(const Context& context, const std::string& key, const
   return known;
 }
 
-void record_active_variant(const Context& context, const std::string& key, const ActiveVariant& noted) {
-  static_cast<void>(attempt([&] {
-    for (int round = 0; round < max_notes; ++round) {
-      const Reply seen = read_active_variants(context, key, context.cluster.execute(Request::gets(key)));
-      if (seen.unknown()) continue;
-      if (seen.failed()) return;
-      const Reply stored =
-          context.cluster.execute(record_active_variant(key, seen, noted, context.clock.wall()));
-      if (stored.outcome == Outcome::stored || (stored.failed() && !stored.unknown())) return;
-    }
-  }));
+bool record_active_variant(const Context& context, const std::string& key, const ActiveVariant& noted) {
+  for (int round = 0; round < max_notes; ++round) {
+    const Reply seen = read_active_variants(context, key, context.cluster.execute(Request::gets(key)));
+    if (seen.unknown()) continue;
+    if (seen.failed()) return false;
+    const Reply stored =
+        context.cluster.execute(record_active_variant(key, seen, noted, context.clock.wall()));
+    if (stored.outcome == Outcome::stored) return true;
+    if (stored.failed() && !stored.unknown()) return false;
+  }
+  return false;
 }
 
 }  // namespace mcds

@@ -36,7 +36,8 @@ void require_active_variant(const Context& context, const std::string& key, std:
 // Returns `seen`, the reply to a gets, or the reply to a get if the server has no gets. Throws like
 // require_active_variant().
 Reply read_active_variants(const Context& context, const std::string& key, const Reply& seen);
-// Reads the key and stores `noted`, and retries after a conflicting write or a lost reply. Ignores failures.
-void record_active_variant(const Context& context, const std::string& key, const ActiveVariant& noted);
+// Reads the key and stores `noted`, and retries after a conflicting write or a lost reply. Returns false if
+// that failed. Throws like require_active_variant().
+bool record_active_variant(const Context& context, const std::string& key, const ActiveVariant& noted);
 
 }  // namespace mcds

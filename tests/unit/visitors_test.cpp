@@ -124,6 +124,7 @@ TEST_CASE("visitors: an id counts once per period, in a batch too, whatever its 
 
 TEST_CASE("visitors: a dead server costs only the ids it holds") {
   World world;
+  world.site().hit();
   const auto counter_server = world.memory.placement().server_of(world.site().keys().back());
   world.memory.kill((counter_server + 1) % 3);
   std::vector<std::string> ids;
@@ -136,14 +137,14 @@ TEST_CASE("visitors: a dead server costs only the ids it holds") {
   }
   CHECK(counted + failed == 60);
   CHECK(failed > 0);
-  CHECK(world.site().hit().current == counted + 1);
+  CHECK(world.site().hit().current == counted + 2);
 }
 
 TEST_CASE("visitors: round trips") {
   World world;
   const auto trips = [&](auto&& action) { return world.trips.trips_of(action); };
   CHECK(trips([&] { world.site(Visitors::usual_period).hit(); }) == 1);
-  CHECK(trips([&] { world.site().hit(); }) == 3);
+  CHECK(trips([&] { world.site().hit(); }) == 4);
   CHECK(trips([&] { world.site().hit(); }) == 1);
   CHECK(trips([&] { world.site().hit("v"); }) == 2);
   CHECK(trips([&] { world.site().hit("v"); }) == 1);
@@ -165,6 +166,63 @@ TEST_CASE("visitors: the period in use is known until its counts are gone, and s
   CHECK_THROWS_WITH_AS(in_use(), doctest::Contains("5m, 1h"), InvalidInput);
   world.clock.advance(3h);
   CHECK(in_use() == Visitors::usual_period);
+}
+
+TEST_CASE("visitors: a count that no reader would find does not begin, and one that goes on goes on") {
+  World world;
+  const std::size_t conf = world.memory.placement().server_of("visitors:site:conf");
+  const auto begins = [&](Visitors site) {
+    const auto failure = attempt([&] { site.hit("a"); }).failure();
+    CHECK((!failure || failure->code() == ErrorCode::unavailable));
+    return !failure;
+  };
+  // Only the conf key's server fails, whichever keys it has.
+  const auto fail = [&](test::Mishap mishap) {
+    world.faults.choose([mishap](const Request& request) {
+      return request.key.ends_with(":conf") ? std::optional(mishap) : std::nullopt;
+    });
+  };
+  for (const auto mishap : {test::Mishap::unreachable, test::Mishap::refused, test::Mishap::lost_request}) {
+    fail(mishap);
+    CHECK_FALSE(begins(world.site()));
+    CHECK(test::left_in(world.memory).empty());
+    CHECK(begins(world.site(Visitors::usual_period)));
+    CHECK_THROWS_AS(Visitors::period_in_use(world.context, "site"), Failure);
+    world.faults.none();
+    world.clock.advance(1h);
+  }
+  CHECK(begins(world.site()));
+  for (int period = 0; period < 3; ++period) {
+    world.to_next_period();
+    fail(test::Mishap::unreachable);
+    CHECK(begins(world.site()));
+  }
+  world.memory.server(conf).execute(Request::set("visitors:site:conf", "theirs", Exptime::never()));
+  world.faults.none();
+  world.to_next_period();
+  CHECK_THROWS_AS(world.site().hit(), CorruptData);
+  CHECK_THROWS_AS(Visitors::period_in_use(world.context, "site"), CorruptData);
+}
+
+TEST_CASE("visitors: a mark that a lost add may leave is not told as left off") {
+  using test::Mishap;
+  for (const auto then : {Mishap::unreachable, Mishap::refused}) {
+    World world;
+    int adds = 0;
+    world.faults.choose([&](const Request& request) -> std::optional<Mishap> {
+      if (request.op != Op::add || !request.value.starts_with('V')) return std::nullopt;
+      return adds++ == 0 ? Mishap::lost_request : then;
+    });
+    const std::vector<std::string> ids{"a"};
+    CHECK(world.site().hit(ids).front().failure->code() == ErrorCode::unknown_outcome);
+    adds = 0;
+    world.faults.choose([&](const Request& request) -> std::optional<Mishap> {
+      if (request.op == Op::incr_or_create) return Mishap::unreachable;
+      const bool first = request.op == Op::add && adds++ == 0;
+      return first ? std::optional(Mishap::lost_request) : std::nullopt;
+    });
+    CHECK(world.site().hit(ids).front().failure->code() == ErrorCode::unknown_outcome);
+  }
 }
 
 TEST_CASE("visitors: a foreign value is an error, a strange period is refused") {

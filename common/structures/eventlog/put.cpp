@@ -186,7 +186,9 @@ class PartWriter {
     const bool is_there =
         replies[1].outcome == Outcome::stored && (replies[2].failed() || knows_us(replies[2]));
     const bool is_away = replies[2].failed() && !replies[2].unknown();
-    if (!is_there && !is_away) record_active_variant(ring_.context, ring_.keys.conf(), in_use(name.chunk));
+    if (!is_there && !is_away)
+      static_cast<void>(
+          attempt([&] { record_active_variant(ring_.context, ring_.keys.conf(), in_use(name.chunk)); }));
     const Reply& reply = replies.front();
     if (reply.unknown()) {
       perhaps_ = true;

@@ -1,6 +1,7 @@
 #include "common/structures/visitors/visitors.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <unordered_set>
 
@@ -66,22 +67,35 @@ Exptime Visitors::exptime_of(std::int64_t period) const {
 }
 
 Visitors::Hit Visitors::count(std::int64_t period, std::uint64_t hits) {
-  const auto request = Request::incr_or_create(key_of(period), hits, hits, exptime_of(period));
-  const Reply reply = context_.cluster.execute(request);
+  Request request = Request::incr_or_create(key_of(period), hits, hits, exptime_of(period));
+  request.creates = std::chrono::seconds(period_s_) == usual_period;
+  Reply reply = context_.cluster.execute(request);
+  if (reply.outcome == Outcome::not_found) {
+    note_period(period);
+    request.creates = true;
+    reply = context_.cluster.execute(request);
+  }
   expect(context_.cluster, reply);
-  if (reply.created) note_period(period);
   return {.counted = true,
           .current = reply.number,
           .period_started_at = start_of(period),
           .server = reply.server};
 }
 
-// Best effort: without the record, users have to give the period.
+// Records T before the first hit of a period, because a reader who does not give T would not find the count.
+// If that fails, only a T that was recorded or counted before is continued.
 void Visitors::note_period(std::int64_t period) const {
-  if (std::chrono::seconds(period_s_) == usual_period) return;
-  static_cast<void>(attempt([&] {
-    record_active_variant(context_, conf_, {std::to_string(period_s_), start_of(period + 2)});
-  }));
+  if (record_active_variant(context_, conf_, {std::to_string(period_s_), start_of(period + 2)})) return;
+  Cluster& cluster = context_.cluster;
+  const std::array looks{Request::get(conf_), Request::get(key_of(period - 1))};
+  const auto seen = cluster.execute(looks);
+  const auto known = periods_in(seen[0].value, context_.clock.wall());
+  const bool is_known = std::ranges::find(known, this->period()) != known.end();
+  if (is_known || seen[1].outcome == Outcome::hit) return;
+  throw NotApplied(ErrorCode::unavailable,
+                   "the length of the period cannot be stored in " + conf_ +
+                       ", without which nobody finds a new count; try again",
+                   cluster.address_of(cluster.placement().server_of(conf_)));
 }
 
 Duration Visitors::period_in_use(const Context& context, std::string_view name) {
@@ -91,10 +105,12 @@ Duration Visitors::period_in_use(const Context& context, std::string_view name) 
   const std::vector<Request> batch{Request::get(usual.conf_), Request::get(usual.key_of(period - 1)),
                                    Request::get(usual.key_of(period))};
   const auto replies = context.cluster.execute(batch);
+  const Reply& conf = expect_read(context.cluster, replies[0]);
+  require_active_variant(context, usual.conf_, conf.value, conf.server);
   std::vector<Duration> periods;
   if (replies[1].outcome == Outcome::hit || replies[2].outcome == Outcome::hit)
     periods.push_back(usual_period);
-  for (const Duration reported : periods_in(replies[0].value, now)) {
+  for (const Duration reported : periods_in(conf.value, now)) {
     if (std::ranges::find(periods, reported) == periods.end()) periods.push_back(reported);
   }
   if (periods.size() < 2) return periods.empty() ? usual_period : periods.front();
@@ -153,7 +169,7 @@ struct Visitors::Claim {
   std::size_t position;  // of its id in the batch
   Request add;
   ClaimState state = ClaimState::open;
-  bool looked_up = false;  // sent before: NOT_STORED may then be our own doing
+  bool looked_up = false;  // sent before: NOT_STORED may then be our own doing, and a failure is not the end
   std::optional<Failure> failure = {};
 };
 
@@ -197,7 +213,8 @@ void Visitors::take_back(std::span<Claim* const> claims, const Failure& why) {
   };
   const auto there = context_.cluster.execute(reads);
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    if (there[i].failed()) doubt(*claims[i], there[i]);
+    // An add that was sent before the one that was stored may yet be executed.
+    if (there[i].failed() || claims[i]->looked_up) doubt(*claims[i], there[i]);
     if (there[i].outcome != Outcome::hit || there[i].value != claims[i]->add.value) continue;
     removals.push_back(Request::remove_if(reads[i].key, there[i].cas));
     marked.push_back(claims[i]);
@@ -262,7 +279,7 @@ std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<cons
 // Settles a claim by the reply to its add, unless the outcome must be looked up.
 void Visitors::take_added(Claim& one, const Reply& reply) const {
   const bool refused = reply.outcome == Outcome::not_stored;
-  if (reply.unknown() || (refused && one.looked_up)) return;
+  if (reply.unknown() || (one.looked_up && reply.outcome != Outcome::stored)) return;
   if (!refused) one.failure = attempt([&] { expect(context_.cluster, reply); }).failure();
   if (refused)
     one.state = ClaimState::taken;

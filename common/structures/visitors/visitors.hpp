@@ -117,13 +117,16 @@ class Visitors {
 // Round trips (steady / worst)
 //   hit 1 / 1; with an id 2, or 1 if already counted / 2 more per lost reply, at most three times; value 1 /
 //   1. A batch of ids costs as much as one id. A server without meta commands takes 3 for the first hit of a
-//   period. The first hit of a period takes 2 more if T is not 300, and value without a T takes 1 more if a T
+//   period. The first hit of a period takes 3 more if T is not 300, and value without a T takes 1 more if a T
 //   other than 300 is in use.
 //
 // When things fail
 //   Crash between an id's add and the count: that visitor is not counted in this period.
 //   The counter cannot be reached: the marks of the hit are removed, so that the next attempt counts (69); 80
 //   if that fails. A client that met such a mark meanwhile got the answer that the visitor is counted.
+//   The conf key cannot be written: the first hit of a T that is neither in it nor was counted in the period
+//   before is refused (NotApplied). A T whose line is lost is written again by the first hit of the next
+//   period; until then a reader has to give it. A conf key that cannot be read fails a reader without a T.
 //   Lost reply: an add is looked up by its digits and repeated with the same digits. The outcome of a count
 //   stays unknown (UnknownOutcome), because a repetition might count twice.
 //   Eviction, flush_all, restart: the count starts again at 0, undetected; an evicted id counts again.
