@@ -213,6 +213,23 @@ TEST_CASE("counter: an exact increment finds out whether a lost one was counted"
   }
 }
 
+TEST_CASE("counter: a lost reply is no doubt where the counter is exact, whether or not that was asked for") {
+  for (const auto mishap : {test::Mishap::lost_reply, test::Mishap::lost_request}) {
+    World world;
+    Counter counter = world.counter();
+    counter.incr("e", 3, exact);
+    world.faults.once(Op::incr_or_create, mishap);
+    CHECK(counter.incr("e", 4).value == 7);
+    world.faults.once(Op::decr, mishap);
+    CHECK(counter.decr("e", 2).value == 5);
+    world.faults.once(Op::incr_or_create, mishap);
+    const std::vector<Increment> batch{{"e", 1}};
+    CHECK(counter.begin_incr(batch)().of_names.front().answer.value == 6);
+    world.faults.once(Op::incr_or_create, mishap);
+    CHECK_THROWS_AS(counter.incr("missing", 1), UnknownOutcome);
+  }
+}
+
 TEST_CASE("counter: a lost reply to a plain take is unknown if the value changed, else taken") {
   World world;
   Counter counter = world.counter();

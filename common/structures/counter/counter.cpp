@@ -32,9 +32,10 @@ bool is_miss(const Reply& reply) {
   return reply.outcome == Outcome::miss || reply.outcome == Outcome::not_found;
 }
 
-// Returns `reply` as the reading of a single copy if it is a miss, so that the copy need not be read.
+// Returns `reply` as the reading of a single copy if it is one, so that the copy need not be read.
 std::span<const Reply> read_by(const Reply& reply) {
-  return is_miss(reply) ? std::span(&reply, 1) : std::span<const Reply>();
+  const bool is_reading = is_miss(reply) || reply.outcome == Outcome::hit;
+  return is_reading ? std::span(&reply, 1) : std::span<const Reply>();
 }
 
 // Adds up the increments of equal names.
@@ -146,6 +147,7 @@ std::function<IncrementResults()> Counter::begin_incr(std::span<const Increment>
         return std::optional(result.delta);
       };
       capture_failure(result.answer, [&] {
+        counter.expect_not_counted(result.name, known[i]);
         return CounterCopies::of(counter, result.name, {}, read_by(known[i]))->count(added, options);
       });
     });
@@ -176,8 +178,20 @@ std::optional<CounterAnswer> Counter::counted(const std::string& name, const Rep
   if (reply.outcome == Outcome::stored)
     return CounterAnswer{
         .done = true, .value = reply.number, .created = reply.created, .server = reply.server};
-  if (is_miss(reply) || (reply.is(ReplyFailure::Kind::not_a_number) && !is_text(reply))) return std::nullopt;
+  const bool may_be_exact =
+      reply.unknown() || (reply.is(ReplyFailure::Kind::not_a_number) && !is_text(reply));
+  if (is_miss(reply) || may_be_exact) return std::nullopt;
   fail(name, reply);
+}
+
+// Replaces the lost reply to a server's own incr or decr by a reading that shows that it was not applied: it
+// cannot change an exact counter. Throws UnknownOutcome for any other reading.
+void Counter::expect_not_counted(const std::string& name, Reply& reply) const {
+  if (!reply.unknown()) return;
+  const Reply there = context_.cluster.execute(Request::probe(key_of(name), reply.server));
+  const auto record = there.outcome == Outcome::hit ? record_in(there.value) : std::nullopt;
+  if (!record || record->base.plain) fail(name, reply);
+  reply = there;
 }
 
 // Throws the error for a failed change.
@@ -217,6 +231,7 @@ CounterAnswer Counter::decr(const std::string& name, std::uint64_t delta) {
         !parse_padded_u64(replies[0].value))
       put_back(name, replies[0], reply.number);
     if (auto answer = counted(name, reply)) return std::move(*answer);
+    expect_not_counted(name, reply);
   }
   const auto added = [=](bool exists, std::uint64_t now) {
     return exists ? std::optional(std::uint64_t{0} - std::min(now, delta)) : std::nullopt;

@@ -133,6 +133,7 @@ class Counter {
 
   std::optional<Request> first_request(const IncrementResult& increment, const IncrOptions& options) const;
   std::optional<CounterAnswer> counted(const std::string& name, const Reply& reply) const;
+  void expect_not_counted(const std::string& name, Reply& reply) const;
   [[noreturn]] void fail(const std::string& name, const Reply& reply) const;
   [[noreturn]] void put_back(const std::string& name, const Reply& text, std::uint64_t counted) const;
 
@@ -189,7 +190,8 @@ void Counter::fibers(std::size_t count, const Work& work) const {
 //   which copies cannot agree.
 // When things fail
 //   lost reply   plain: unknown, never retried. Exact: looked up by id; unknown only if 64 other changes
-//                followed.
+//                followed. Without `exact`: the key is read, and an exact counter shows that nothing was
+//                counted; if it is removed, the lost request may then begin a plain one.
 //   crash        leaves nothing to clean up.
 //   eviction, restart, flush   the counter starts again: created is true. With copies, nothing that was read
 //                              or changed after the loss of one server is lost.
