@@ -137,6 +137,11 @@ struct Request {
             .delta = delta,
             .initial = initial};
   }
+  // Returns an incr that leaves a value that is not a number unchanged, under meta also one that begins with
+  // a number.
+  static Request incr_existing(std::string key, std::uint64_t delta) {
+    return {.op = Op::incr_or_create, .key = std::move(key), .delta = delta, .creates = false};
+  }
   static Request append_or_create(std::string key, std::string prefix, std::string value, Exptime exptime) {
     return {.op = Op::append_or_create,
             .key = std::move(key),

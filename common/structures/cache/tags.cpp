@@ -71,7 +71,7 @@ std::vector<CacheTags::Expired> CacheTags::expire() const {
   for (std::size_t i = 0; i < left.size(); ++i) left[i] = i;
   for (int attempt = 1; !left.empty(); ++attempt) {
     std::vector<Request> batch;
-    for (const std::size_t i : left) batch.push_back(Request::incr(keys_[i], 1));
+    for (const std::size_t i : left) batch.push_back(Request::incr_existing(keys_[i], 1));
     const std::vector<Reply> replies = context_.cluster.execute(batch);
     std::vector<std::size_t> unknown;
     for (std::size_t k = 0; k < replies.size(); ++k) {

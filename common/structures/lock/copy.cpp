@@ -21,7 +21,7 @@ std::vector<Request> add_requests(const LockCopyRequest& plan) {
       Request::add(plan.key, plan.value, plan.exptime).on(plan.server).relying_on_expiry().relying_on_cas()};
   // This incr is sent before the lock's holder is known, so it must not create the fence.
   if (!plan.fence_key.empty())
-    batch.push_back(Request::incr(plan.fence_key, 1).placed_with(plan.key).on(plan.server));
+    batch.push_back(Request::incr_existing(plan.fence_key, 1).placed_with(plan.key).on(plan.server));
   return batch;
 }
 
