@@ -183,7 +183,7 @@ TEST_CASE("cache: an invalidation while it is rebuilt is not undone, whatever st
       if (expire)
         CHECK(world.theirs().expire() == !cold);
       else
-        CHECK(world.theirs().remove());
+        CHECK(world.theirs().remove() == !cold);
       CHECK(build(std::move(rebuilding), "outdated") == Stored::superseded);
       auto next = world.they_ask();
       CHECK(build(std::move(next), "new") == Stored::stored);
@@ -329,6 +329,19 @@ TEST_CASE("cache: a damaged record is a miss and is replaced; foreign data is le
   CHECK_THROWS_AS(world.cache().expire(), CorruptData);
   CHECK(world.raw("cache:report:rebuild").empty());
   CHECK(world.raw() == "their own");
+}
+
+TEST_CASE("cache: a placeholder is removed, but is no entry; a failed rebuild goes on no longer") {
+  World world;
+  auto answer = world.ask();
+  CHECK(world.cache().show().rebuilding);
+  CHECK_FALSE(world.theirs().remove());
+  CHECK(world.raw().empty());
+  CHECK(answer.rebuild->store(printed("old")) == Stored::superseded);
+  answer.rebuild->end(false);
+  const Cache::Shown shown = world.cache().show();
+  CHECK_FALSE(shown.rebuilding);
+  CHECK(shown.holder.find("finished_at") != std::string::npos);
 }
 
 TEST_CASE("cache: what does not fit is not sent") {

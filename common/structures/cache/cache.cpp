@@ -69,7 +69,7 @@ bool Cache::look(const CacheTerms& terms, Answer& busy) {
 // Returns nullopt if the key is missing or its value is damaged.
 std::optional<CacheRecord> Cache::record_in(const Reply& reply) const {
   if (expect_read(context_.cluster, reply).outcome == Outcome::miss) return std::nullopt;
-  return own_cache_record(key_, reply.value, context_.cluster.address_of(reply.server));
+  return own_cache_record(context_, key_, reply.value, reply.server);
 }
 
 // A waiting caller polls the lock, which is small. It reads the entry only when the lock has changed hands,
@@ -119,6 +119,7 @@ Cache::Shown Cache::show() {
                       context_.cluster.address_of(seen[0].server));
   shown.rebuilding = expect_read(context_.cluster, seen[1]).outcome == Outcome::hit;
   if (shown.rebuilding) shown.holder = lock_holder_in(seen[1].value);
+  if (json_field(shown.holder, "finished_at")) shown.rebuilding = false;
   if (shown.record && shown.record->placeholder) shown.record.reset();
   if (!shown.record) return shown;
   shown.ttl = seen[0].age.ttl;
@@ -133,7 +134,7 @@ bool Cache::expire() {
   std::vector<std::string> builds;
   cas_update(context_, key_, [&](const Observed& observed) -> std::optional<Write> {
     if (!observed.found) return std::nullopt;
-    auto record = own_cache_record(key_, observed.value, context_.cluster.address_of(observed.server));
+    auto record = own_cache_record(context_, key_, observed.value, observed.server);
     if (record && std::ranges::find(builds, record->build) != builds.end()) return std::nullopt;
     found = found || (record && !record->placeholder);
     if (!record) record.emplace().placeholder = true;
@@ -151,8 +152,8 @@ bool Cache::remove() {
   bool found = false;
   cas_update(context_, key_, [&](const Observed& observed) -> std::optional<Write> {
     if (!observed.found) return std::nullopt;
-    own_cache_record(key_, observed.value, context_.cluster.address_of(observed.server));
-    found = true;
+    const auto record = own_cache_record(context_, key_, observed.value, observed.server);
+    found = found || !record || !record->placeholder;
     return Write{.removes = true};
   });
   return found;

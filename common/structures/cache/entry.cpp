@@ -105,12 +105,15 @@ std::string cache_identity_of(std::string_view value) {
   return record ? record->build : digest128(value);
 }
 
-std::optional<CacheRecord> own_cache_record(const std::string& key, std::string_view value,
-                                            const std::string& server) {
+std::optional<CacheRecord> own_cache_record(const Context& context, const std::string& key,
+                                            std::string_view value, std::size_t server) {
   auto record = decode_cache_record(value);
   if (record || value.starts_with("K1 ") || value.starts_with("P1 ")) return record;
-  throw CorruptData(
-      key + " holds another program's data, not a cache entry; use another key or remove this one", server);
+  throw CorruptData(key +
+                        " holds another program's data, not a cache entry; use another key, or remove it: "
+                        "mcds item remove " +
+                        key.substr(context.key_prefix.size()),
+                    context.cluster.address_of(server));
 }
 
 }  // namespace mcds

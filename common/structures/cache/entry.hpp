@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/base/clock.hpp"
+#include "common/primitives/context.hpp"
 
 namespace mcds {
 
@@ -55,9 +55,9 @@ std::optional<CacheRecord> decode_cache_record(std::string_view value);
 std::string cache_identity_of(std::string_view value);
 
 // Returns the record in `value`, or nullopt if it is a damaged one of ours. Throws CorruptData for another
-// program's value; the message names `server`.
-std::optional<CacheRecord> own_cache_record(const std::string& key, std::string_view value,
-                                            const std::string& server);
+// program's value on `server`.
+std::optional<CacheRecord> own_cache_record(const Context& context, const std::string& key,
+                                            std::string_view value, std::size_t server);
 
 // The maximum size that encode() adds to the two outputs and the tags, in bytes.
 constexpr std::size_t cache_record_overhead = 192;

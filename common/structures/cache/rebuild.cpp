@@ -60,7 +60,7 @@ std::optional<CacheRecord> CacheRebuild::claim() {
     if ((miss || ours) && replies[0].is(ReplyFailure::Kind::refused)) expect(context_.cluster, replies[0]);
     tagged_ = tags_.take(std::span(replies).subspan(2));
     if (miss) continue;
-    there = own_cache_record(key_, replies[1].value, context_.cluster.address_of(replies[1].server));
+    there = own_cache_record(context_, key_, replies[1].value, replies[1].server);
     replaces_ = cache_identity_of(replies[1].value);
     seen_ = ours ? replies[0].cas : CasUnique();
     renew = !ours && ends_soon(there);

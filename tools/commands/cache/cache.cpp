@@ -111,8 +111,8 @@ void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options)
       .field("holder {host pid user note? acquired_at ttl_s? finished_at? slots?} who rebuilds the entry")
       .field("stored boolean whether the output of the command was stored")
       .field(
-          "reason string why not: exit_code, too_large, superseded (invalidated or rebuilt meanwhile), busy "
-          "or down")
+          "reason string why not: exit_code, too_large, superseded (invalidated or rebuilt meanwhile), busy, "
+          "refused, bad_data or down")
       .example("mcds cache run report --ttl 5m -- ./make-report")
       .example("mcds cache run --ttl 1m --key-from args,env:LANG -- ./query \"$1\"")
       .example("mcds cache run sales --tag orders --tag customers -- ./report")

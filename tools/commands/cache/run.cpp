@@ -45,6 +45,14 @@ bool fails_open(const Failure& failure) {
          failure.code() == ErrorCode::bad_data;
 }
 
+// Returns the reason why the output is not stored.
+const char* reason_of(const Failure& failure) {
+  if (failure.code() == ErrorCode::bad_data) return "bad_data";
+  if (failure.code() != ErrorCode::refused) return "down";
+  return std::string_view(failure.what()).find("too large") == std::string_view::npos ? "refused"
+                                                                                      : "too_large";
+}
+
 // Passes a child's output on as it arrives, and keeps a copy.
 //
 // It never blocks while the child runs: a slow reader of ours slows the child down, as it would without us.
@@ -145,7 +153,7 @@ class CachedRun {
 
   ExitStatus run() {
     auto answer = ask();
-    if (!answer) return run_plainly("down");
+    if (!answer) return finish(run_alone(session_, child_options()));
     switch (answer->kind) {
       case Cache::Answer::Kind::fresh: return replay(*answer->record, "fresh");
       case Cache::Answer::Kind::rebuild: return rebuild(*answer->rebuild);
@@ -166,6 +174,7 @@ class CachedRun {
     } catch (const Failure& failure) {
       if (!fails_open(failure) || options_.if_down == "fail") throw;
       session_.output().warning(std::string("running without the cache: ") + failure.what());
+      not_stored(reason_of(failure));
       return std::nullopt;
     }
   }
@@ -265,7 +274,7 @@ class CachedRun {
       record_.boolean("stored", true);
     } catch (const Failure& failure) {
       session_.output().warning(std::string("the output could not be stored: ") + failure.what());
-      not_stored("down");
+      not_stored(reason_of(failure));
     }
   }
 
