@@ -59,7 +59,7 @@ class JsonEvents {
   }
   bool open(const char* bracket) {
     if (depth_ == deepest_json) {
-      limit_ = "it nests more than " + std::to_string(deepest_json) + " deep";
+      limit_ = "the value nests more than " + std::to_string(deepest_json) + " deep";
       return false;
     }
     part(JsonPart::Kind::open, bracket);

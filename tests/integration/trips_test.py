@@ -141,7 +141,7 @@ VERBS = [
     (4, "item list", None),
     (1, "item remove z", None),
     (1, "where counter:x --probe", None),
-    (3, "servers", None),
+    (2, "servers", None),
     (5, "--copies 3 counter incr cc", None),
     (3, "--copies 3 counter incr cc", None),
     (1, "--copies 3 counter get cc", None),
