@@ -94,7 +94,7 @@ void number_of_nobody(Request& request) {
 }
 
 void look_at_no_tag(Request& request) {
-  if (request.op == Op::incr && request.key == "cachetag:T") request.key = "cachetag:elsewhere";
+  if (request.op == Op::incr_or_create && request.key == "cachetag:T") request.key = "cachetag:elsewhere";
 }
 
 TEST_CASE("exhaustive cache: tags, caught when broken") {
