@@ -399,6 +399,14 @@ def a_proxy_beside_servers(ward):
     return pool(ward) + f",127.0.0.1:{ports[0]}", {f"127.0.0.1:{ports[0]}"}
 
 
+@sick("slow")
+def a_proxy_that_answers_late(ward):
+    """Its keys cannot be watched."""
+    ward.servers(2)
+    late = ward.relay(None, delay=0.03, port=twemproxy(ward)[0])
+    return pool(ward, 0, 1, late), {late}
+
+
 # Memory.
 
 @sick("class_starves")

@@ -141,9 +141,9 @@ class Ward:
         self.processes.append(None)
         return len(self.paths) - 1
 
-    def relay(self, number, change=lambda data: data, delay=0.0):
-        """A stand-in before a real server: what that says is changed, or comes late. Its number."""
-        upstream = self.paths[number]
+    def relay(self, number, change=lambda data: data, delay=0.0, port=None):
+        """A stand-in before a real server, or what listens at a port: what that says is changed, or comes late. Its number."""
+        upstream = ("127.0.0.1", port) if port else self.paths[number]
 
         def counted(data):
             self.bursts += 1
@@ -154,7 +154,7 @@ class Ward:
             return change(data)
 
         def serve(connection):
-            with socket.socket(socket.AF_UNIX) as server:
+            with socket.socket(socket.AF_INET if port else socket.AF_UNIX) as server:
                 server.connect(upstream)
                 pass_on(connection, server, counted, late)
         return self.stub(serve)

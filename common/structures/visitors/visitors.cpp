@@ -94,7 +94,7 @@ void Visitors::note_period(std::int64_t period) const {
   if (is_known || seen[1].outcome == Outcome::hit) return;
   throw NotApplied(ErrorCode::unavailable,
                    "the length of the period cannot be stored in " + conf_ +
-                       ", without which nobody finds a new count; try again",
+                       ", without which a new count is not found; try again",
                    cluster.address_of(cluster.placement().server_of(conf_)));
 }
 

@@ -232,8 +232,10 @@ class DoctorReport {
       const std::string sent = piece.command.substr(sends.size());
       return {piece.words + "log in there, then send " + sent.substr(0, sent.find('\\')), {}};
     }
-    if (seen_.live && std::ranges::find(seen_.live->unwatched, server) != seen_.live->unwatched.end() &&
-        piece.command.find(" item hot ") != std::string::npos)
+    if (piece.command.find(" item hot ") == std::string::npos) return piece;
+    if (!seen_.snapshots[server].before.stats.number("pid"))
+      return {piece.words + "give a proxy's servers to see their busiest keys (item hot)", {}};
+    if (seen_.live && std::ranges::find(seen_.live->unwatched, server) != seen_.live->unwatched.end())
       return {piece.words + "start it without -W to see its busiest keys (item hot)", {}};
     return piece;
   }
