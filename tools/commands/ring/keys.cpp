@@ -14,8 +14,8 @@ KeyAndBytes of_key_line(std::string line) {
   std::optional<std::uint64_t> bytes;
   if (key_in_json(line)) {
     const auto size = json_field(line, "size_bytes");
-    if (size && !(bytes = parse_u64(*size)))
-      throw Failure(ErrorCode::bad_data, "size_bytes is not a size in bytes");
+    if (size) bytes = parse_u64(*size);
+    if (size && !bytes) throw Failure(ErrorCode::bad_data, "size_bytes is not a size in bytes");
   } else if (const std::size_t tab = line.find('\t'); tab != std::string::npos) {
     bytes = parse_u64(std::string_view(line).substr(tab + 1));
     if (!bytes)
