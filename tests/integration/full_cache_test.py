@@ -146,6 +146,9 @@ def on_a_full_server_that_refuses():
     with Pool("-m", "32", "-M") as pool:
         for size in (150, 3000, 100, 20):
             pool.fill(size, 40 << 20)
+        for period in ("5m", "1d"):
+            hit = pool.run("visitors", "hit", "new", "--period", period)
+            check(hit.returncode == 76, f"a first hit of {period} is refused, as all is: {hit.returncode} {hit.stderr}")
         every(pool, "full, refusing")
 
 

@@ -121,7 +121,7 @@ class Client {
     }
     std::set<std::size_t> missed = missed_by(result);
     const std::set<std::size_t> before = history_.missed[name];
-    // What failed may have reached no copy, so that each still misses what it missed before.
+    // A change that failed may have reached no copy: each still misses what it missed before.
     if (result.failure) missed.insert(before.begin(), before.end());
     history_.missed[name] = missed;
     if (result.failure) return;

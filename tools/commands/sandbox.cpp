@@ -74,7 +74,7 @@ void run_sandbox_load(Session& session) {
 }
 
 constexpr std::uint64_t max_servers = 64;
-// With less memory memcached refuses its own limit for the size of an item.
+// The least memory with which memcached starts, because an item may have 1 MB.
 constexpr std::uint64_t min_megabytes = 2, max_megabytes = 1 << 20;
 constexpr Duration startup_limit = std::chrono::seconds(10);
 constexpr Duration poll_interval = std::chrono::milliseconds(1);

@@ -92,7 +92,7 @@ void Visitors::note_period(std::int64_t period) const {
   const auto known = periods_in(seen[0].value, context_.clock.wall());
   const bool is_known = std::ranges::find(known, this->period()) != known.end();
   if (is_known || seen[1].outcome == Outcome::hit) return;
-  throw NotApplied(ErrorCode::unavailable,
+  throw NotApplied(seen[0].failed() ? ErrorCode::unavailable : ErrorCode::refused,
                    "the length of the period cannot be stored in " + conf_ +
                        ", without which a new count is not found; try again",
                    cluster.address_of(cluster.placement().server_of(conf_)));

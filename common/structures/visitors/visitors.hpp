@@ -125,8 +125,9 @@ class Visitors {
 //   The counter cannot be reached: the marks of the hit are removed, so that the next attempt counts (69); 80
 //   if that fails. A client that met such a mark meanwhile got the answer that the visitor is counted.
 //   The conf key cannot be written: the first hit of a T that is neither in it nor was counted in the period
-//   before is refused (NotApplied). A T whose line is lost is written again by the first hit of the next
-//   period; until then a reader has to give it. A conf key that cannot be read fails a reader without a T.
+//   before is refused (NotApplied, with the code `refused` if the server answers). A T whose line is lost is
+//   written again by the first hit of the next period; until then a reader has to give it. A conf key that
+//   cannot be read fails a reader without a T.
 //   Lost reply: an add is looked up by its digits and repeated with the same digits. The outcome of a count
 //   stays unknown (UnknownOutcome), because a repetition might count twice.
 //   Eviction, flush_all, restart: the count starts again at 0, undetected; an evicted id counts again.
