@@ -1,9 +1,13 @@
 #include "common/operations/not_saveable.hpp"
 
+#include <array>
+
 #include "common/base/bytes.hpp"
+#include "common/base/json.hpp"
 #include "common/operations/structure_merger.hpp"
 #include "common/primitives/seal.hpp"
 #include "common/structures/cache/entry.hpp"
+#include "common/structures/lock/lock.hpp"
 
 namespace mcds {
 
@@ -15,11 +19,15 @@ bool is_probe(std::string_view key, std::string_view key_prefix) {
   return key.starts_with(key_prefix) && key.substr(key_prefix.size()).starts_with("mcds:probe:");
 }
 
-// Locks can have an application's keys. So can their fences, which start as a time in microseconds.
+// Locks can have an application's keys. So can their fences, which start as a time in microseconds. A word and any
+// other JSON object may be an application's value.
 bool is_of_lock(std::string_view key, std::string_view value) {
   constexpr std::size_t microseconds_digits = 16;
-  return is_lock_value(value) ||
-         (key.ends_with(":fence") && value.size() == microseconds_digits && parse_u64(value));
+  if (key.ends_with(":fence") && value.size() == microseconds_digits && parse_u64(value)) return true;
+  if (!is_lock_value(value)) return false;
+  const std::string holder = lock_holder_in(value);
+  return std::ranges::any_of(std::array{"acquired_at", "ttl_s", "finished_at"},
+                             [&](const char* name) { return json_field(holder, name).has_value(); });
 }
 
 // Returns true if the first line has a valid checksum and starts with one of these words.
@@ -83,8 +91,9 @@ SavedAs saved_as(std::string_view key, std::string_view key_prefix) {
 bool is_of(const SavedAs& as, std::string_view key, std::string_view value, std::uint32_t flags) {
   if (as.structure.empty())
     return as.what == Savable::never && (!is_vote_key(key) || value == "V0" || value.starts_with("V1"));
-  // Any value may hold a lock. In another namespace only a token identifies one.
-  if (as.structure == "lock") return as.exact || (value.size() == 16 && parse_hex64(value));
+  // Any value may hold a lock. In another namespace a token identifies one.
+  if (as.structure == "lock")
+    return as.exact || is_lock_value(value) || (value.size() == 16 && parse_hex64(value));
   if (is_word(as.why, "locks")) return false;
   if (as.kind == Kind::journal || as.kind == Kind::log_part || as.kind == Kind::directory)
     return moving::StructureMerger::is_of(as.kind, value);

@@ -279,10 +279,4 @@ bool is_relied_on(View key, View key_prefix) {
 }
 
 // The value is a token, followed by `.` and the slot if the lock has several, a space and a JSON object.
-bool is_lock_value(std::string_view value) {
-  const std::size_t blank = value.find(' ');
-  return blank != std::string_view::npos && is_identifier(value.substr(0, blank)) &&
-         value.substr(blank + 1, 1) == "{";
-}
-
 }  // namespace mcds

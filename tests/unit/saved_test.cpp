@@ -128,8 +128,10 @@ TEST_CASE("only what stores an item is a record") {
 }
 
 TEST_CASE("locks, fences, votes and what has copies are never saved, under any name") {
-  const std::string lock = R"(b7c1e0f2a94d4f6e {"host":"web3"})";
+  const std::string lock = R"(b7c1e0f2a94d4f6e {"host":"web3","ttl_s":60})";
   CHECK(why_never("lock:night", lock) == "locks");
+  CHECK(why_never("app:lock:night", R"(mine {"host":"web3"})") == "locks");
+  CHECK(why_never("fortress", R"(mine {"finished_at":"2026-11-21T04:08:53.945Z"})") == "locks");
   CHECK(why_never("lock:night", "a word of another program") == "locks");
   CHECK(why_never("app:lock:night", lock) == "locks");
   CHECK(why_never("app:lock:night", "b7c1e0f2a94d4f6e") == "locks");
@@ -172,6 +174,10 @@ TEST_CASE("an application's keys are its own, whatever they are called") {
                           "mylockserver:votes:1",
                           "page:1"}) {
     CHECK_MESSAGE(saved_by_value(key, "app value") == Savable::item, key);
+  }
+  // These were taken for locks: a word, a space and a brace.
+  for (const char* value : {"a {", "q {\x80\x01", R"(INFO {"user":"bob"})", R"(INFO {"ttl_s":60)", "INFO {}"}) {
+    CHECK_MESSAGE(saved_by_value("page:1", value) == Savable::item, value);
   }
   // A number counts as an item, with the flags of any client.
   CHECK(saved_by_value("counter:hits", "7") == Savable::item);
