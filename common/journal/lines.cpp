@@ -11,6 +11,7 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t max_id_size = 128;  // an identifier, a dot and a number
+constexpr int max_salvages = 16;
 
 template <typename Function>
 void for_each_line(std::string_view text, Function function) {
@@ -38,6 +39,17 @@ std::optional<JournalLineView> decode_line(std::string_view line) {
   const bool has_element = change == Change::add || change == Change::remove;
   if (has_element == rest.empty()) return std::nullopt;
   return JournalLineView{change, id, rest};
+}
+
+// Returns our line behind bytes that another program appended without a line feed.
+std::optional<JournalLineView> salvage(std::string_view line) {
+  int tries = 0;  // each reads the rest of the line
+  for (std::size_t i = line.find(' '); i < line.size() && tries < max_salvages; i = line.find(' ', i + 1)) {
+    if (i < 2 || std::string_view("+-!=").find(line[i - 1]) == std::string_view::npos) continue;
+    ++tries;
+    if (const auto found = decode_line(line.substr(i - 1))) return found;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -115,12 +127,14 @@ ForeignLines report_journal_lines(std::string_view text, const ReportLine& repor
   ForeignLines foreign;
   for_each_line(text, [&](std::string_view line, bool whole) {
     if (line.starts_with('#') && whole) return;
-    const auto one = whole ? decode_line(line) : std::nullopt;
-    if (one) {
-      report(*one);
-    } else {
+    auto one = whole ? decode_line(line) : std::nullopt;
+    if (!one) {
       ++(whole && unseal(line) ? foreign.unknown : foreign.damaged);
+      if (whole) one = salvage(line);
     }
+    if (!one) return;
+    if (one->change() == Change::clear) foreign.damaged = 0;
+    report(*one);
   });
   return foreign;
 }

@@ -10,7 +10,7 @@
 //   # <spaces> <no checksum>              padding; has no effect
 //
 // <element> is any text without a line feed. A segment is lines only. Lines with a wrong checksum are
-// foreign: they are not ours.
+// foreign: they are not ours, but a line of ours may follow foreign bytes that lack a line feed.
 #pragma once
 
 #include <cstdint>
@@ -86,7 +86,8 @@ using ReportLine = std::function<void(const JournalLineView& line)>;
 struct ForeignLines {
   std::uint64_t damaged = 0, unknown = 0;
 };
-// Calls `report` for each of our lines in order. Returns the numbers of the others.
+// Calls `report` for each of our lines in order, also for one that follows foreign bytes in its line. Returns
+// the numbers of the others; damaged lines before a removal of everything do not count.
 ForeignLines report_journal_lines(std::string_view text, const ReportLine& report);
 
 std::vector<JournalLine> decode_journal_lines(std::string_view text);

@@ -92,6 +92,8 @@ class Placement {
                                                          const std::vector<bool>& down) const;
   // Returns the circle on which keys are placed, or nullptr if the client has none.
   virtual const Continuum* continuum() const { return nullptr; }
+  // Returns the weights of the pool's servers that a route states; empty: those of the pool apply.
+  virtual std::vector<double> route_weights() const { return {}; }
 
  protected:
   // Returns `servers`, extended to `count` by those that follow the first in the list.

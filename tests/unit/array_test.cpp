@@ -409,6 +409,25 @@ TEST_CASE("array: a replacement makes a lost segment void") {
   CHECK(world.fetched() == World::quoted({"new"}));
 }
 
+TEST_CASE("array: a replacement behind another program's bytes removes everything, and makes damage void") {
+  World world;
+  world.add({"old"});
+  world.trips.execute(Request::append("array:jobs", "junk"));
+  world.jobs.replace(World::quoted({"new"}));
+  CHECK(world.jobs.fetch().complete());
+  CHECK(world.fetched() == World::quoted({"new"}));
+  world.trips.execute(Request::append("array:jobs", "junk + x y"));
+  world.jobs.change(World::quoted({"newer"}), World::quoted({"new"}));
+  CHECK_FALSE(world.jobs.fetch().complete());
+  CHECK(world.fetched() == World::quoted({"newer"}));
+}
+
+TEST_CASE("array: what a change deleted under another program's value is bad data, not an unknown outcome") {
+  World world;
+  world.trips.execute(Request::set("array:jobs", "hello", Exptime::never()));
+  CHECK_THROWS_AS(world.jobs.change_and_report({}, World::quoted({"x"})), CorruptData);
+}
+
 TEST_CASE("array: an application's flags and time to live of a JSON array are kept") {
   World world;
   Request request = Request::set("array:jobs:json", "[ 1, 2.50 ]",

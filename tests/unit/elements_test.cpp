@@ -218,7 +218,8 @@ TEST_CASE(
     "elements: whoever sets several again lists them again while a part of the index is lost, in any number "
     "of copies, and not otherwise") {
   for (const std::size_t copies : {1U, 2U, 3U}) {
-    for (const std::string lost : {"", "shard", "shard created anew", "manifest", "all", "a copy"}) {
+    for (const std::string lost : {"", "shard", "shard created anew", "shard damaged", "manifest",
+                                   "both created anew", "all", "a copy"}) {
       CAPTURE(copies);
       CAPTURE(lost);
       test::World world(5, copies);
@@ -231,11 +232,18 @@ TEST_CASE(
         for (std::size_t server = 0; server < 5; ++server) world.memory.server(server).evict(key);
       };
       const std::string shard = keys[index_shard_of(names.front()) + 1];
-      if (lost.starts_with("shard")) lose(shard);
+      if (lost == "shard" || lost.ends_with("created anew")) lose(shard);
+      if (lost == "both created anew") lose(keys.front());
+      for (std::size_t server = 0; lost == "shard damaged" && server < 5; ++server) {
+        std::string value = world.memory.server(server).execute(Request::get(shard)).value;
+        if (value.empty()) continue;
+        value[value.size() / 2] ^= 1;
+        world.memory.server(server).execute(Request::set(shard, value, Exptime::never()));
+      }
       if (lost == "manifest" || lost == "all") lose(keys.front());
       for (std::size_t i = 1; lost == "all" && i < keys.size(); ++i) lose(keys[i]);
       if (lost == "a copy") world.memory.server_for(keys.front()).evict(keys.front());
-      if (lost == "shard created anew") {
+      if (lost.ends_with("created anew")) {
         std::string other = "g";
         while (index_shard_of(other) != index_shard_of(names.front())) other += 'g';
         const Element one{other, "v"};

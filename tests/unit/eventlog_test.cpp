@@ -372,6 +372,27 @@ TEST_CASE("eventlog: foreign bytes in a part are reported and hide no event") {
   world.memory.execute(Request::set(key, "a value of another program", Exptime::never()));
   CHECK(world.fetch().damages.size() == 1);
   CHECK(world.fetch().events.empty());
+  world.put("d");  // it was acknowledged, and never delivered
+  CursorState state;
+  CHECK(world.deliver(state).texts() == Texts{"d"});
+  world.put("e");
+  CHECK(world.deliver(state).texts() == Texts{"e"});
+  CHECK(world.fetch().texts() == Texts{"d", "e"});
+  CHECK(world.fetch().damages.size() == 1);
+}
+
+TEST_CASE("eventlog: a range without chunks does not hide that there is a log") {
+  World world;
+  world.put("a");
+  CollectingSink sink;
+  const WallTime now = world.clock.wall();
+  for (const LogRange& range :
+       {LogRange{.first = now - 48h, .last = now - 47h}, LogRange{.first = now + 24h}}) {
+    const LogSummary summary = world.log().fetch(range, sink);
+    CHECK(summary.parts + summary.shapes.size() != 0);
+    CHECK(summary.events == 0);
+  }
+  CHECK(sink.events.empty());
 }
 
 TEST_CASE("eventlog: whole lines in an unknown form are reported as such, and hide no event") {

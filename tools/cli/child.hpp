@@ -150,6 +150,7 @@ struct ChildResult {
   int signal = 0;            // the signal that ended it, or 0
   std::string message = {};  // why it could not be executed, or why its status is unknown
 
+  bool could_run() const { return reason != Reason::not_found && reason != Reason::not_executable; }
   // Returns the exit code for the child: 79 or 124 if we stopped it, else its own, 128 + signal, 126 or 127,
   // or 71 if it is unknown.
   int exit_code() const;

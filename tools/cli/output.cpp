@@ -184,6 +184,12 @@ void Output::answer_name(const JsonObject& object, std::string_view name) {
   answer(object, name);
 }
 
+void Output::answer_value(const JsonObject& object, std::string_view name, std::string_view value) {
+  if (mode_ == OutputMode::value && value.find(line_end_) != std::string_view::npos)
+    return hide(name, "the value contains " + end_of_line(line_end_));
+  answer(object, value);
+}
+
 void Output::answer_key(const JsonObject& object, std::string_view key) {
   if (mode_ == OutputMode::value && line_end_ != '\0' && has_controls(key))
     return hide(key, "the key contains control characters; use -0, or -o json");

@@ -107,13 +107,15 @@ class Output {
   // Writes an answer whose bare value is a name. A name that contains a line end is reported as an error
   // instead, because a reader would see two names.
   void answer_name(const JsonObject& object, std::string_view name);
+  // Does the same for one of several values, that of `name`.
+  void answer_value(const JsonObject& object, std::string_view name, std::string_view value);
   // Writes an answer whose bare value is a key that a server listed. In addition to answer_name(), a key with
   // control characters is reported as an error, unless lines end with a NUL.
   void answer_key(const JsonObject& object, std::string_view key);
   // Writes a name, a tab and a value with -o value, or the name alone if there is no value. A pair that a
   // reader would misread is reported as an error instead.
   void answer_pair(std::string_view name, std::optional<std::string_view> value);
-  // Returns true if a name was reported as an error instead of being printed.
+  // Returns true if a name or value was reported as an error instead of being printed.
   bool hid_names() const { return hid_names_; }
   // Sets a predicate that every JSON answer must satisfy.
   void expect(std::function<bool(const std::string&)> declared) { declared_ = std::move(declared); }

@@ -41,8 +41,9 @@ std::string element_of(const ArrayOptions& options, std::string_view value) {
     throw Failure(ErrorCode::bad_data, "the value is not JSON; omit --json to store it as a string");
   }
   if (element->size() > max_item_value_size) {
-    throw Failure(ErrorCode::bad_data, "a value of " + std::to_string(value.size()) +
-                                           " bytes is too large; at most 256 KiB fit into one change");
+    throw Failure(ErrorCode::bad_data,
+                  "a value of " + std::to_string(value.size()) +
+                      " bytes is too large; less than 256 KiB as JSON fit into one change");
   }
   return std::move(*element);
 }
@@ -239,7 +240,7 @@ ExitStatus print_each(Session& session, const Array::Contents& contents) {
   session.output().buffered(true);
   for (const std::string& element : contents.elements) {
     if (session.output().mode() == OutputMode::value) {
-      session.output().answer({}, bytes_of(element));
+      session.output().answer_value({}, bytes_of(element), bytes_of(element));
       continue;
     }
     JsonObject row;

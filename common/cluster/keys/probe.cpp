@@ -12,7 +12,7 @@ KeyCopy copy_of(const Reply& reply) {
   KeyCopy copy{.server = reply.server, .round_trip = reply.round_trip};
   if (reply.failed()) {
     copy.error = reply.failure->message;
-    copy.reached = !reply.is(ReplyFailure::Kind::unreachable);
+    copy.code = error_code_of_silence(*reply.failure);
     return copy;
   }
   if (reply.outcome != Outcome::hit) {

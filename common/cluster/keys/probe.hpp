@@ -23,8 +23,8 @@ struct KeyCopy {
   ItemAge age = {};
   std::string md5 = {};  // of the value, in hex
   std::optional<std::chrono::microseconds> round_trip = {};
-  std::string error = {};  // why it did not answer
-  bool reached = true;     // unanswered: false if no connection was possible, true if the server refused
+  std::string error = {};                   // why it did not answer
+  ErrorCode code = ErrorCode::unavailable;  // the same
 
   bool found() const { return state == State::found; }
 };

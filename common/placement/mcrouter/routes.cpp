@@ -218,6 +218,25 @@ class RoutedPlacement final : public Placement {
     return owners.list.empty() ? std::nullopt : std::optional(owners.list.front().server);
   }
 
+  // Returns those of one weighted hash over servers, as keys are spread while no server is down.
+  std::vector<double> route_weights() const override {
+    const auto usual = [&](std::size_t index) -> const Route& {
+      const Route* route = &routes_->routes[index];
+      while (route->kind == Route::Kind::failover || route->kind == Route::Kind::miss_failover)
+        route = &routes_->routes[route->children.front()];
+      return *route;
+    };
+    const Route& root = usual(routes_->root);
+    if (root.kind != Route::Kind::hash || root.hash.weights.empty()) return {};
+    std::vector<double> weights(pool_.size());
+    for (std::size_t i = 0; i < root.children.size(); ++i) {
+      const Route& child = usual(root.children[i]);
+      if (child.kind != Route::Kind::server) return {};
+      weights[child.server] += root.hash.weights[i];
+    }
+    return weights;
+  }
+
  private:
   Pool pool_;
   std::shared_ptr<const Routes> routes_;

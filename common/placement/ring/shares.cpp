@@ -1,6 +1,7 @@
 #include "common/placement/ring/shares.hpp"
 
 #include <cmath>
+#include <numeric>
 
 #include "common/placement/profiles/profile.hpp"
 #include "common/placement/ring/continuum.hpp"
@@ -97,12 +98,12 @@ std::vector<double> counted_shares(const Placement& placement, std::string_view 
 
 std::vector<double> fair_shares(const Placement& placement) {
   const bool zero_is_one = profile_named(placement.profile()).rule.zero_weight_is_one;
-  std::vector<double> shares;
-  double total = 0;
-  for (const Server& server : placement.pool()) {
-    shares.push_back(server.weight == 0 && zero_is_one ? 1 : server.weight);
-    total += shares.back();
+  std::vector<double> shares = placement.route_weights();
+  if (shares.empty()) {
+    for (const Server& server : placement.pool())
+      shares.push_back(server.weight == 0 && zero_is_one ? 1 : server.weight);
   }
+  const double total = std::accumulate(shares.begin(), shares.end(), 0.0);
   for (double& share : shares) share = total == 0 ? 1.0 / static_cast<double>(shares.size()) : share / total;
   return shares;
 }

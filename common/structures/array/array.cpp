@@ -83,7 +83,8 @@ void check_json(std::span<const std::string> elements) {
   for (const std::string& element : elements) {
     if (element.starts_with("b\""))
       throw Failure(ErrorCode::bad_data,
-                    "a JSON array cannot hold bytes that are not UTF-8; use the journal encoding");
+                    "a JSON array cannot hold bytes that are not UTF-8; encode them, or use a new array with "
+                    "the journal encoding");
   }
 }
 
@@ -172,6 +173,10 @@ std::vector<std::string> Array::deleted_by(const std::string& operation,
         context_.cluster.address_of(context_.cluster.placement().server_of(key_)));
   };
   auto read = attempt([&] { return journal().read_whole(); });
+  // The key holds another program's value, not a journal that is too large.
+  if (read.failure() && read.failure()->code() == ErrorCode::bad_data &&
+      !decode_journal_root(context_.cluster.execute(Request::get(key_)).value))
+    raise(*read.failure());
   if (read.failure()) throw unconfirmed_deletion(read.failure()->what());
   const std::vector<JournalLineView> lines = read.value().views();
   const JournalContents& contents = read.value().contents;
@@ -246,8 +251,7 @@ Array::Creation Array::creation(const Step& step, std::optional<ArrayEncoding> e
   const bool json = expect_read(context_.cluster, replies[1]).outcome == Outcome::hit;
   if (replies[0].outcome != Outcome::miss) return Creation::needless;
   if (json && encoding == ArrayEncoding::journal) {
-    throw Failure(ErrorCode::bad_data,
-                  "the array has the JSON encoding; omit --encoding, or give --encoding json",
+    throw Failure(ErrorCode::bad_data, "the array has the JSON encoding; omit --encoding and --tell",
                   context_.cluster.address_of(replies[1].server));
   }
   if (json) return Creation::other;
@@ -300,8 +304,9 @@ Array::Changed Array::cas_json(const Step& step) const {
     if (observed.ttl && observed.ttl->count() > 0)
       write.exptime = Exptime::after(*observed.ttl, context_.clock.wall());
     if (write.value.size() > max_value_size)
-      throw Failure(ErrorCode::bad_data,
-                    "the JSON array would be larger than one item; use the journal encoding");
+      throw Failure(
+          ErrorCode::bad_data,
+          "the JSON array would be larger than one item; use a new array with the journal encoding");
     return write;
   };
   changed.server = cas_update(context_, json_key_, unless_applied(decide, "change of the array")).server;

@@ -240,18 +240,31 @@ class Elements::Fetching {
       listing_.lines += look.lines();
       listing_.shards += look.shards();
     }
-    const auto whole = [](const ElementIndex::Look& look) { return look.manifest_whole(); };
+    // A shard that was lost with every manifest leaves no trace.
+    const auto is_lost = [&](const ElementIndex::Look& look) {
+      return !look.manifest_failure() &&
+             (!look.manifest_whole() || (look.loss_recorded() && listing_.lost.empty()));
+    };
+    if (std::ranges::all_of(looks_, is_lost))
+      listing_.lost.insert(listing_.lost.begin(), elements_.index(0).manifest_key());
+    record_loss();
     if (compared_ == 0) {
       const auto& failure = looks_.front().manifest_failure();
       if (failure && partial_) note_unreachable(*failure);
-      if (!failure && !whole(looks_.front()))
-        listing_.lost.insert(listing_.lost.begin(), elements_.index(0).manifest_key());
       return;
     }
     listing_.repaired = repaired_;
     if (listing_.complete()) accept_repaired();
     listing_.copies_whole =
         listing_.copies_whole && std::ranges::find(repairable_, false) == repairable_.end();
+  }
+
+  // If a copy cannot record it, the next fetch does.
+  void record_loss() const {
+    if (listing_.lost.empty() || !listing_.unreachable.empty()) return;
+    static_cast<void>(elements_.copies_.each([&](std::size_t copy) {
+      if (!looks_[copy].loss_recorded()) elements_.index(copy).record_loss();
+    }));
   }
 
   void accept_repaired() {
@@ -289,7 +302,7 @@ class Elements::Fetching {
   }
 
   static bool damaged(const ElementIndex::Look& look) {
-    if (!look.manifest_whole()) return true;
+    if (!look.manifest_whole() || look.loss_recorded()) return true;
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
       if (look.state(shard) == Shard::lost) return true;
     }

@@ -41,6 +41,7 @@ struct ElementIndex::Roots {
       if (line.change == Change::remove) dropped.insert(line.element);
     }
     manifest_lost = manifest.loss.any();
+    loss_recorded = named.erase(std::string(loss_mark)) != 0;
     stale = named;
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
       if (reader.failed(shard + 1)) forget_entries_of(shard);
@@ -74,6 +75,7 @@ struct ElementIndex::Roots {
 
   JournalReader reader;
   bool manifest_lost = false;
+  bool loss_recorded = false;
   std::map<std::size_t, std::string> unnamed;  // existing shards that the manifest does not name
   std::set<std::string> named;                 // entries of the manifest
   std::set<std::string> dropped;               // entries whose shards drop is removing
@@ -162,6 +164,10 @@ void ElementIndex::Look::reconcile(std::span<Look> copies) {
 
 const std::optional<Failure>& ElementIndex::Look::manifest_failure() const {
   return roots_->reader.failure(0);
+}
+
+bool ElementIndex::Look::loss_recorded() const {
+  return roots_->loss_recorded;
 }
 
 std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {
@@ -316,7 +322,7 @@ bool ElementIndex::accept() {
   }
   const auto without_stale = [&](std::vector<JournalLine> lines) {
     std::erase_if(lines, [&](const JournalLine& line) {
-      return line.change != Change::add || found->stale.contains(line.element) ||
+      return line.change != Change::add || line.element == loss_mark || found->stale.contains(line.element) ||
              found->ended.contains(line.element);
     });
     return lines;

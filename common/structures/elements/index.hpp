@@ -125,6 +125,8 @@ class ElementIndex {
     const std::optional<Failure>& manifest_failure() const;
     // Returns true if the manifest exists and names all existing shards.
     bool manifest_whole() const { return manifest_whole_; }
+    // Returns true if a client has recorded a loss that nobody has accepted since.
+    bool loss_recorded() const;
     // Compares several copies: a shard that one copy's manifest names and another copy has is not lost. After
     // a move to other servers, each key's copies may be in an order of their own.
     static void reconcile(std::span<Look> copies);
@@ -165,6 +167,10 @@ class ElementIndex {
   bool may_be_half_dead(std::size_t shard) const;
   // Declares the index complete as it is. Returns false if there is none.
   bool accept();
+
+  // Records a loss in the manifest, if there is one, so that clients that set several elements list them
+  // again although they exist, until accept().
+  void record_loss() const;
 
   // Records in the manifest that these shards are being removed, or with `dropped` false that they stay.
   void say_dropped(const std::vector<std::string>& entries, bool dropped) const;
@@ -271,7 +277,8 @@ class ElementIndexes {
 //                        shard begins with `- <id> born *<checksum>`; once the manifest names it, `- <id>
 //                        named:<incarnation> *<checksum>` follows.
 //   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever
-//                        created; `- … <shard>:<incarnation> …` if drop is removing it or has removed it
+//                        created; `- … <shard>:<incarnation> …` if drop is removing it or has removed it;
+//                        `+ … lost …` if a fetch found that a part of the index was lost
 //   E.g. table:blocked:i:9 = J1 …            table:blocked:i = J1 …
 //                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1
 //                                                                           *77d0a3c1

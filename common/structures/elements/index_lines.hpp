@@ -14,6 +14,7 @@ namespace mcds {
 
 constexpr std::string_view born_mark = "born";
 constexpr std::string_view named_mark = "named:";
+constexpr std::string_view loss_mark = "lost";          // of the manifest
 constexpr std::string_view restored_mark = "restored";  // has no effect; a shard begins with some line
 
 // Returns true if the line records how its shard relates to the manifest and lists nothing.

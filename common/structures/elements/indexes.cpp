@@ -3,7 +3,7 @@
 #include <iterator>
 
 #include "common/base/distinct.hpp"
-#include "common/structures/elements/index.hpp"
+#include "common/structures/elements/index_lines.hpp"
 
 namespace mcds {
 
@@ -13,20 +13,22 @@ namespace {
 // creations. An element of another client that the first copy has lost since may then count as new again.
 constexpr auto just_begun = std::chrono::seconds(10);
 
-// Returns true if a manifest names two incarnations of one shard: the earlier one is lost.
-bool names_twice(std::string_view manifest) {
+// Returns the shards that a manifest names, or nullopt if it shows a loss: two incarnations of one shard, of
+// which the earlier is lost, or the mark of a client that found a loss.
+std::optional<std::set<std::string>> shards_named(std::string_view manifest) {
   const auto root = decode_journal_root(manifest);
-  if (!root) return false;
   std::set<std::string> named;
-  for (JournalLine& line : decode_journal_lines(root->tail)) {
+  for (JournalLine& line : decode_journal_lines(root ? root->tail : "")) {
     if (line.change == Change::add)
       named.insert(std::move(line.element));
     else
       named.erase(line.element);
   }
   std::set<std::string> shards;
-  for (const std::string& entry : named) shards.insert(entry.substr(0, entry.find(':')));
-  return shards.size() != named.size();
+  for (const std::string& entry : named) {
+    if (entry == loss_mark || !shards.insert(entry.substr(0, entry.find(':'))).second) return std::nullopt;
+  }
+  return shards;
 }
 
 }  // namespace
@@ -126,10 +128,13 @@ bool ElementIndexes::is_damaged(const Probe& probe, std::span<const Reply> repli
     const auto of_copy = replies.first(1 + probe.shards.size());
     if (std::ranges::any_of(of_copy, &Reply::failed)) continue;
     ++answered;
-    bool lost =
-        names_twice(of_copy.front().value) || (of_copy.front().outcome == Outcome::miss && !shards.empty());
-    for (std::size_t i = 0; i < probe.shards.size(); ++i)
-      lost = lost || (of_copy[i + 1].outcome == Outcome::not_found && shards.contains(probe.shards[i]));
+    const auto named = shards_named(of_copy.front().value);
+    bool lost = !named || (of_copy.front().outcome == Outcome::miss && !shards.empty());
+    for (std::size_t i = 0; i < probe.shards.size() && !lost; ++i) {
+      // A shard that is not named has an earlier manifest, unless a client is creating it just now.
+      const bool absent = of_copy[i + 1].outcome == Outcome::not_found;
+      lost = absent ? shards.contains(probe.shards[i]) : !named->contains(std::to_string(probe.shards[i]));
+    }
     if (lost) ++damaged;
   }
   return damaged != 0 && damaged == answered;

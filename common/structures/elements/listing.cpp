@@ -45,6 +45,11 @@ void ElementIndex::say_dropped(const std::vector<std::string>& entries, bool dro
   if (!lines.empty()) static_cast<void>(journal(manifest_key()).append(lines, [] { return true; }));
 }
 
+void ElementIndex::record_loss() const {
+  const JournalLine line{Change::add, journal_line_id(line_operation(), 0), std::string(loss_mark)};
+  static_cast<void>(journal(manifest_key()).append(std::span(&line, 1), [] { return true; }));
+}
+
 Request ElementIndex::mark(std::size_t shard, const std::string& incarnation) const {
   const JournalLine line{Change::remove, journal_line_id(line_operation(), 0),
                          std::string(named_mark) + incarnation};

@@ -18,6 +18,17 @@ struct Damages {
   }
 };
 
+// The incarnation of another program's value, to which events were appended.
+constexpr std::string_view foreign_part = "foreign";
+
+bool holds_events(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view line = take_line(text);
+    if (parse_event_line(line) || salvage_event_line(line)) return true;
+  }
+  return false;
+}
+
 class ChunkDelivery {
  public:
   ChunkDelivery(const LogRing& ring, CursorState& state, LogReading& reading)
@@ -72,19 +83,17 @@ class ChunkDelivery {
       if (text.unreachable) continue;
       Part part{.name = name, .text = &text};
       const auto header = parse_part_header(text.value, name);
-      if (!header) {
-        damage(part, "is not a part of an event log");
-        continue;
-      }
-      part.incarnation = header->incarnation;
+      if (!header) damage(part, "is not a part of an event log");
+      if (!header && !holds_events(text.value)) continue;
+      part.incarnation = header ? header->incarnation : foreign_part;
       // Its writer was slow to create it; it is not lost.
       state_.lost.erase({part.name, std::string(part.incarnation)});
-      part.start = header->size;
+      part.start = header ? header->size : 0;
       const auto known = state_.parts.find(part.name);
       if (known != state_.parts.end() && known->second.incarnation == part.incarnation) {
         const auto& consumed = known->second;
-        part.replaced = consumed.bytes > text.value.size() || consumed.bytes < header->size ||
-                        text.value[consumed.bytes - 1] != '\n';
+        part.replaced = consumed.bytes > text.value.size() || consumed.bytes < part.start ||
+                        (consumed.bytes != 0 && text.value[consumed.bytes - 1] != '\n');
         if (!part.replaced) std::tie(part.start, part.last) = std::tie(consumed.bytes, consumed.last);
       }
       parts.push_back(part);
@@ -155,14 +164,14 @@ class ChunkDelivery {
       const std::string_view line = take_line(after);
       if (left && *left == 0) return report(false);
       if (line.size() == rest.size()) {
-        damage(part, "ends in the middle of a line");
+        if (part.incarnation != foreign_part) damage(part, "ends in the middle of a line");
         return report(true);
       }
       auto event = parse_event_line(line);
       if (!event && !is_filler(line) && unseal(line)) {
         unknown = true;
       } else if (!event && !is_filler(line)) {
-        lines.note(part.start);
+        if (part.incarnation != foreign_part) lines.note(part.start);
         event = salvage_event_line(line);
       }
       if (event && event->foreign) data.note(part.start);

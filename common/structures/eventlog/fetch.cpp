@@ -185,7 +185,8 @@ const RingShape& LogReader::shape() const {
 }
 
 LogSummary LogReader::fetch(const LogRange& range, LogSink& sink) {
-  auto [low, high] = parts_->window(parts_->ring.context.clock.wall());
+  const WallTime now = parts_->ring.context.clock.wall();
+  auto [low, high] = parts_->window(now);
   std::optional<WallTime> first = range.first;
   if (range.after) first = std::max(first.value_or(WallTime{}), range.after->time());
   const WallTime kept_from = shape().start_of(low + 1);
@@ -194,6 +195,7 @@ LogSummary LogReader::fetch(const LogRange& range, LogSink& sink) {
   }
   if (first) low = std::max(low, shape().chunk_of(*first));
   if (range.last) high = std::min(high, shape().chunk_of(*range.last));
+  if (low > high) low = high = shape().chunk_of(now);  // one chunk shows whether there is a log
   CursorState state;
   RangeSink in_range(range, sink);
   LogReading reading{in_range};

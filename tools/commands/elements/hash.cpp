@@ -69,7 +69,7 @@ ExitStatus get(Session& session, const ElementsOptions& options) {
     answer.stored_bytes("value", result.value).bytes("server", session.server_address(result.server));
     add_copies(answer, session, {{}, result.copies});
     warn_of_copies(session, result.copies);
-    alone ? output.answer_bytes(answer, result.value) : output.answer(answer, result.value);
+    alone ? output.answer_bytes(answer, result.value) : output.answer_value(answer, field.name, result.value);
     return ExitStatus::ok;
   };
   return run_words(
@@ -92,23 +92,25 @@ void print_change(Session& session, ElementLine& lines, const ElementWatch::Chan
   output.answer(line, {});
 }
 
-// Runs the command with the value as its input. If the command fails, the watch continues. A name with a NUL
-// is reported instead, because the environment would truncate it.
-void run_for(Session& session, const ElementsOptions& options, const ElementWatch::Change& change,
-             const HeldSignals& held) {
-  if (change.name.find('\0') != std::string::npos)
-    return session.output().error(Failure(
-        ErrorCode::bad_data, "no command is run for " + in_quotes(change.name) + ", which has a NUL"));
+// Runs the command with the value as its input. If the command fails, the watch continues; returns the exit
+// code of a command that cannot be run. A name with a NUL is reported instead, because the environment would
+// truncate it.
+ExitStatus run_for(Session& session, const ElementsOptions& options, const ElementWatch::Change& change,
+                   const HeldSignals& held) {
+  if (change.name.find('\0') != std::string::npos) {
+    session.output().error(Failure(ErrorCode::bad_data,
+                                   "no command is run for " + in_quotes(change.name) + ", which has a NUL"));
+    return ExitStatus::ok;
+  }
   ChildOptions child{.command = options.command};
   child.environment = {{"MCDS_HASH", options.name},
                        {"MCDS_FIELD", change.name},
                        {"MCDS_CHANGE", change.value ? "set" : "removed"}};
   child.input = change.value.value_or("");
   const ChildResult result = run_alone(session, child, held);
-  if (result.reason == ChildResult::Reason::not_found)
-    throw InvalidInput(result.message + "; check the command after --");
   report_failure(session.output(), result);
   if (result.signal == SIGINT || result.signal == SIGTERM) throw Interrupted{result.signal};
+  return result.could_run() ? ExitStatus::ok : static_cast<ExitStatus>(result.exit_code());
 }
 
 // Prints the current elements, then each change, or runs the command for each, until it is ended.
@@ -128,9 +130,13 @@ ExitStatus watch(Session& session, const ElementsOptions& options) {
   OutageReporter reporter;
   do {
     const ElementWatch::Look look = watched.look();
-    for (const auto& change : look.changes)
-      options.command.empty() ? print_change(session, lines, change)
-                              : run_for(session, options, change, *held);
+    for (const auto& change : look.changes) {
+      if (options.command.empty()) {
+        print_change(session, lines, change);
+      } else if (const auto status = run_for(session, options, change, *held); status != ExitStatus::ok) {
+        return status;
+      }
+    }
     session.output().flush();
     session.output().report_new_errors();
     reporter.report(session, look.failure ? std::span(&*look.failure, 1) : std::span<const Failure>());
@@ -145,7 +151,7 @@ void declare_hash(Command& command) {
       "1 a field is missing|2 a part of the index was lost, or the hash was lost or dropped while fields "
       "were set|65 a field or value is too long or, with -o value, not one line; a line is malformed; or a "
       "key holds something else|66 a file cannot be read|69|75 other clients kept changing the hash|76|80 "
-      "the change may or may not have been made");
+      "the change may or may not have been made|126|127");
   const auto options = std::make_shared<ElementsOptions>(ElementsOptions{"hash", "field"});
   declare_verb(command, options, "set", "set fields to values", set)
       .answer("hash field created server ttl_s? lost_or_dropped? @copies")

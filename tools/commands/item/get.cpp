@@ -95,7 +95,7 @@ ExitStatus read(Session& session, const ItemOptions& options, bool values) {
     add_age(line, reply.age);
     line.bytes("cas", std::to_string(reply.cas.value)).bytes("server", session.server_address(reply.server));
     if (!values) return output.answer(line, std::to_string(reply.value.size()));
-    alone ? output.answer_bytes(line, reply.value) : output.answer(line, reply.value);
+    alone ? output.answer_bytes(line, reply.value) : output.answer_value(line, item.key, reply.value);
   };
   bool sought = false;  // the first missing keys were looked for on other servers
   return for_items(session, options, [&](const Window<std::string>& names) {

@@ -150,9 +150,7 @@ class LockedRun {
   std::string end_hold(const ChildResult& result, SteadyTime started) {
     if (lost_) return "lost";
     const bool success = result.reason == ChildResult::Reason::ended && result.exit_code() == 0;
-    const bool ran = result.reason != ChildResult::Reason::not_found &&
-                     result.reason != ChildResult::Reason::not_executable;
-    Duration hold = ran ? options_.min_hold.value_or(Duration::zero()) : Duration::zero();
+    Duration hold = result.could_run() ? options_.min_hold.value_or(Duration::zero()) : Duration::zero();
     if (success) hold = std::max(hold, options_.once_per.value_or(Duration::zero()));
     const auto left = [&] { return started + hold - session_.clock().steady(); };
     for (;;) {

@@ -13,13 +13,18 @@ ExitStatus status_of(Verdict verdict) {
   return verdict == Verdict::missing ? ExitStatus::no : ExitStatus::problem;
 }
 
-bool nobody_there(const KeyCopies& copies) {
-  return std::ranges::all_of(
-      copies, [](const KeyCopy& copy) { return copy.state == KeyCopy::State::unanswered && !copy.reached; });
+// Returns why no server answers, or nullopt if one does.
+std::optional<ExitStatus> nobody_there(const KeyCopies& copies) {
+  ExitStatus status = ExitStatus::ok;
+  for (const KeyCopy& copy : copies) {
+    if (copy.state != KeyCopy::State::unanswered) return std::nullopt;
+    status = worse(status, status_of(copy.code));
+  }
+  return status;
 }
 
 ExitStatus status_of(const Findings& findings) {
-  if (nobody_there(findings.copies)) return ExitStatus::unavailable;
+  if (const auto status = nobody_there(findings.copies)) return *status;
   const Verdict after =
       verdict_of(after_removal(findings.copies, findings.removed), findings.owners, findings.compares);
   // All copies were removed, as requested.

@@ -255,7 +255,7 @@ void declare_where(Command& command) {
       "1 --probe: a key is missing; --down: a key has nowhere to go; --guess: no client is certain|2 "
       "--probe: another verdict than ok or missing; --prune: copies stay|65 a line of input is not a valid "
       "key, or --prune refuses the profile|66 a file cannot be read|69 no server answers, or one cannot list "
-      "its keys|76 a server has no command to list its keys|78|80 the outcome of a removal is unknown");
+      "its keys|76 a server has no command to list its keys|77|78|80 the outcome of a removal is unknown");
   const auto options = std::make_shared<WhereOptions>();
   command.itself()
       .answer("@where @owners explain?")
