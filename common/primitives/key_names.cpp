@@ -3,6 +3,7 @@
 #include <array>
 
 #include "common/base/bytes.hpp"
+#include "common/base/json.hpp"
 
 namespace mcds {
 
@@ -279,4 +280,11 @@ bool is_relied_on(View key, View key_prefix) {
 }
 
 // The value is a token, followed by `.` and the slot if the lock has several, a space and a JSON object.
+bool is_lock_value(std::string_view value) {
+  const std::size_t blank = value.find(' ');
+  if (blank == std::string_view::npos || !is_identifier(value.substr(0, blank))) return false;
+  const std::string_view holder = value.substr(blank + 1);
+  return holder.starts_with('{') && compact_json(holder);
+}
+
 }  // namespace mcds

@@ -94,4 +94,7 @@ bool is_vote_key(std::string_view key);
 // Returns true for a lock, its fence or a vote. If another client removed it, a lock could have two holders.
 bool is_relied_on(std::string_view key, std::string_view key_prefix);
 
+// Returns true for a token and a JSON object, as in the value of a held lock.
+bool is_lock_value(std::string_view value);
+
 }  // namespace mcds

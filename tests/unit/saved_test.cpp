@@ -175,8 +175,9 @@ TEST_CASE("an application's keys are its own, whatever they are called") {
                           "page:1"}) {
     CHECK_MESSAGE(saved_by_value(key, "app value") == Savable::item, key);
   }
-  // These were taken for locks: a word, a space and a brace.
-  for (const char* value : {"a {", "q {\x80\x01", R"(INFO {"user":"bob"})", R"(INFO {"ttl_s":60)", "INFO {}"}) {
+  // A word, a space and a brace made a lock of these.
+  for (const char* value :
+       {"a {", "q {\x80\x01", R"(INFO {"user":"bob"})", R"(INFO {"ttl_s":60)", "INFO {}"}) {
     CHECK_MESSAGE(saved_by_value("page:1", value) == Savable::item, value);
   }
   // A number counts as an item, with the flags of any client.

@@ -11,7 +11,6 @@
 #include "common/operations/move/server_starts.hpp"
 #include "common/operations/structure_merger.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/structures/lock/lock.hpp"
 
 namespace mcds {
 

@@ -261,7 +261,9 @@ class Elements::Fetching {
 
   // If a copy cannot record it, the next fetch does.
   void record_loss() const {
-    if (listing_.lost.empty() || !listing_.unreachable.empty()) return;
+    if (listing_.lost.empty() || !listing_.unreachable.empty() ||
+        !std::ranges::all_of(looks_, &ElementIndex::Look::certain))
+      return;
     static_cast<void>(elements_.copies_.each([&](std::size_t copy) {
       if (!looks_[copy].loss_recorded()) elements_.index(copy).record_loss();
     }));

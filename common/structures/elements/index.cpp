@@ -76,6 +76,7 @@ struct ElementIndex::Roots {
   JournalReader reader;
   bool manifest_lost = false;
   bool loss_recorded = false;
+  bool certain = true;                         // false: a shard that seems lost may only not be named yet
   std::map<std::size_t, std::string> unnamed;  // existing shards that the manifest does not name
   std::set<std::string> named;                 // entries of the manifest
   std::set<std::string> dropped;               // entries whose shards drop is removing
@@ -110,7 +111,7 @@ void ElementIndex::name_new(Roots& roots) const {
     return says(born_mark) && !says(std::string(named_mark) + shard.second);
   };
   // A shard that is not named now is named by the next client that looks.
-  static_cast<void>(attempt([&] {
+  const auto named = attempt([&] {
     auto found = roots.unnamed;
     std::erase_if(found, std::not_fn(is_new));
     std::erase_if(roots.unnamed, [&](const auto& shard) { return found.contains(shard.first); });
@@ -118,7 +119,8 @@ void ElementIndex::name_new(Roots& roots) const {
     std::vector<Request> marks;
     for (const auto& [shard, incarnation] : found) marks.push_back(mark(shard, incarnation));
     if (!marks.empty()) static_cast<void>(context_.cluster.execute(marks));
-  }));
+  });
+  roots.certain = roots.certain && !named.failure();
 }
 
 ElementIndex::Look::Look(Look&&) noexcept = default;
@@ -168,6 +170,10 @@ const std::optional<Failure>& ElementIndex::Look::manifest_failure() const {
 
 bool ElementIndex::Look::loss_recorded() const {
   return roots_->loss_recorded;
+}
+
+bool ElementIndex::Look::certain() const {
+  return roots_->certain;
 }
 
 std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {

@@ -127,6 +127,8 @@ class ElementIndex {
     bool manifest_whole() const { return manifest_whole_; }
     // Returns true if a client has recorded a loss that nobody has accepted since.
     bool loss_recorded() const;
+    // Returns false if a shard that seems lost may only not be named yet.
+    bool certain() const;
     // Compares several copies: a shard that one copy's manifest names and another copy has is not lost. After
     // a move to other servers, each key's copies may be in an order of their own.
     static void reconcile(std::span<Look> copies);

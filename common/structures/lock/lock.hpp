@@ -27,8 +27,6 @@ struct LockHolder {
 
 // Returns the holder in the value of a lock's key: a JSON object, or empty if another program left none.
 std::string lock_holder_in(std::string_view stored);
-// Returns true for a token and a holder, as in the value of a held lock.
-bool is_lock_value(std::string_view stored);
 
 // The tokens of one acquire. An add whose reply was lost may be applied at any time, even after the lock was
 // won, lost and taken by another client, so its token is never added again. A token that is read has been

@@ -37,11 +37,6 @@ std::string lock_holder_in(std::string_view stored) {
   return LockValue::parse(stored).holder;
 }
 
-bool is_lock_value(std::string_view stored) {
-  const std::size_t blank = stored.find(' ');
-  return blank != std::string_view::npos && is_identifier(stored.substr(0, blank)) && !lock_holder_in(stored).empty();
-}
-
 std::optional<std::size_t> slots_of(std::string_view holder) {
   if (holder.empty()) return std::nullopt;
   const auto field = json_field(holder, "slots");

@@ -213,7 +213,8 @@ void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
               "only events with a greater id; unlike a cursor, this misses events that are put late with an "
               "earlier time",
               &options->after)
-      .option("--limit", "N", "at most N events: the oldest ones, or with --cursor those put first", &options->limit)
+      .option("--limit", "N", "at most N events: the oldest ones, or with --cursor those put first",
+              &options->limit)
       .option("--cursor", "FILE",
               "only events that this file's reader has not had, late ones included; CMD reads them on stdin, "
               "and again if it fails",
