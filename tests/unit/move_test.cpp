@@ -266,6 +266,49 @@ TEST_CASE("move: again copies what has changed, and nothing that the new servers
   CHECK(world.left.front().key == both);
 }
 
+// Once, a copy was known by its bytes alone: an older value overwrote what a client of the new list had set
+// last, if that was what had been copied.
+TEST_CASE("move: again overwrites no write of the new list that has the bytes of the copy") {
+  MoveWorld world;
+  const std::string key = world.moving_key(1);
+  const auto set_there = [&](const std::string& value) {
+    CHECK(world.after.execute(Request::set(key, value, Exptime::never())).outcome == Outcome::stored);
+  };
+  const auto stays = [&](const std::string& value) {
+    CHECK(world.run(true));
+    CHECK(world.there(key)->value == value);
+    REQUIRE(world.left.size() == 1);
+    CHECK(std::string(world.left.front().reason) == "differs");
+  };
+  world.set(key, "first");
+  CHECK(world.run(false));
+  world.set(key, "on");
+  CHECK(world.run(true));
+  CHECK(world.there(key)->value == "on");
+  CHECK(world.left.empty());
+  world.set(key, "off");
+  set_there("on");
+  stays("on");
+  stays("on");
+  // What was left was not copied: the same bytes there are a client's.
+  set_there("off");
+  world.set(key, "later");
+  stays("off");
+  // What was removed there and set again is a client's too, although the item was only touched meanwhile.
+  const std::string removed = world.moving_key(2);
+  world.set(removed, "first");
+  CHECK(world.run(false));
+  CHECK(world.after.execute(Request::remove(removed)).outcome == Outcome::deleted);
+  const auto in_an_hour = Exptime::after(1h, world.clock.wall());
+  CHECK(world.memory.execute(Request::touch(removed, in_an_hour)).outcome == Outcome::stored);
+  CHECK(world.run(true));
+  CHECK_FALSE(world.there(removed));
+  CHECK(world.after.execute(Request::set(removed, "first", Exptime::never())).outcome == Outcome::stored);
+  world.set(removed, "second");
+  CHECK(world.run(true));
+  CHECK(world.there(removed)->value == "first");
+}
+
 // A session whose ttl is extended by every read: its copy had expired before the second run, which once
 // assumed that clients of the new list had removed it.
 TEST_CASE("move: again copies what lives on by touches although its copy has ended") {
@@ -362,7 +405,8 @@ TEST_CASE("move: a journal knows what is settled, and what ended runs may have s
     move_journal.add(hash_of("a"), {.digest = 1});
     move_journal.add(hash_of("b"), {.digest = 2});
     move_journal.write();
-    move_journal.settle(0, 1);
+    move_journal.settle(hash_of("a"), 0, 9);
+    move_journal.write();
     CHECK_THROWS_AS(MoveJournal(file.path, "move"), Failure);  // in use
   }
   {
@@ -370,18 +414,25 @@ TEST_CASE("move: a journal knows what is settled, and what ended runs may have s
     move_journal.add(hash_of("b"), {.digest = 3});
     move_journal.add(hash_of("c"), {.digest = 4});
     move_journal.write();
-    move_journal.settle(3, 1);
+    move_journal.settle(hash_of("c"), 3, 8);
+    move_journal.add(hash_of("d"), {.digest = 5});
+    move_journal.write();
+    move_journal.decline(hash_of("d"), 4);
+    move_journal.write();
   }
   std::ofstream(file.path, std::ios::app) << "half a record";
   MoveJournal move_journal(file.path, "move");
   CHECK(move_journal.has_history());
   move_journal.load(0);
-  CHECK(move_journal.find(hash_of("a"))->settled);
+  const Copied* a = move_journal.find(hash_of("a"));
+  CHECK(a->settled);
+  CHECK((a->may_be(1, 9) && !a->may_be(1, 7) && !a->may_be(2, 9)));
   const Copied* b = move_journal.find(hash_of("b"));
   CHECK_FALSE(b->settled);
-  CHECK((b->may_be(2) && b->may_be(3) && !b->may_be(4)));
+  CHECK((b->may_be(2, 7) && b->may_be(3) && !b->may_be(4)));
   CHECK(move_journal.find(hash_of("c"))->settled);
-  CHECK(move_journal.find(hash_of("d")) == nullptr);
+  CHECK((!move_journal.find(hash_of("d"))->settled && !move_journal.find(hash_of("d"))->may_be(5)));
+  CHECK(move_journal.find(hash_of("e")) == nullptr);
 }
 
 TEST_CASE("move: a journal of another move, and a file that is none, are refused and left alone") {
