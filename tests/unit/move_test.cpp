@@ -23,6 +23,7 @@ using moving::hash_of;
 using moving::Kind;
 using moving::MoveDecision;
 using moving::MoveJournal;
+using test::Killed;
 using test::MoveWorld;
 using test::TemporaryFile;
 
@@ -307,6 +308,70 @@ TEST_CASE("move: again overwrites no write of the new list that has the bytes of
   world.set(removed, "second");
   CHECK(world.run(true));
   CHECK(world.there(removed)->value == "first");
+}
+
+namespace {
+
+// Ends a run once its copies are stored, before the journal says so.
+struct Ending final : Decorator {
+  explicit Ending(Cluster& inner) : Decorator(inner) {}
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    std::vector<Reply> replies = inner().execute(batch);
+    if (std::ranges::count(batch, Op::add_and_get, &Request::op) > 0) throw Killed();
+    return replies;
+  }
+};
+
+}  // namespace
+
+// Once, a touch by the old list shortened what a client of the new list had touched for longer, and items of
+// an ended run were counted as updated although nothing had changed.
+TEST_CASE("move: again extends a copy's lifetime, and shortens only one that the new list left alone") {
+  for (const bool ended : {false, true}) {
+    CAPTURE(ended);
+    MoveWorld world;
+    const std::string longer = world.moving_key(1), extended = world.moving_key(2),
+                      shortened = world.moving_key(3), forever = world.moving_key(4),
+                      same = world.moving_key(5);
+    const auto in = [&](std::chrono::seconds ttl) { return Exptime::after(ttl, world.clock.wall()); };
+    const auto touch = [](Cluster& cluster, const std::string& key, Exptime exptime) {
+      CHECK(cluster.execute(Request::touch(key, exptime)).outcome == Outcome::stored);
+    };
+    const auto ttl = [&](const std::string& key) {
+      return world.after.execute(Request::probe(key, world.after.placement().server_of(key)))
+          .age.ttl->count();
+    };
+    for (const std::string& key : {longer, extended, shortened, forever, same})
+      world.set(key, key, 0, in(3600s));
+    Ending to(world.after);
+    const Context from{world.memory, world.clock, world.random, {}, 1};
+    const auto run = [&](Cluster& after, bool again) {
+      Move move(from, after, {.journal = world.journal.path, .again = again});
+      move.list([&](const TakeLiveKey& take) { return world.read(take); });
+      return move.copy({[](const KeptItem&) { FAIL("left"); }, [](std::uint64_t) {}});
+    };
+    if (ended)
+      CHECK_THROWS_AS(run(to, false), Killed);
+    else
+      run(world.after, false);
+    touch(world.memory, longer, in(7200s));
+    touch(world.after, longer, in(36000s));
+    touch(world.memory, extended, in(7200s));
+    touch(world.memory, shortened, in(600s));
+    touch(world.memory, forever, in(7200s));
+    touch(world.after, forever, Exptime::never());
+    std::uint64_t already = 0, updated = 0;
+    for (const auto& [servers, pair] : run(world.after, true).pairs)
+      already += pair.already, updated += pair.updated;
+    CHECK(ttl(longer) == 36000);
+    CHECK(std::abs(ttl(extended) - 7200) <= 2);
+    CHECK(std::abs(ttl(shortened) - 600) <= 2);
+    CHECK(ttl(forever) == -1);
+    CHECK(std::abs(ttl(same) - 3600) <= 2);
+    CHECK(already == 3);
+    CHECK(updated == 2);
+  }
 }
 
 // A session whose ttl is extended by every read: its copy had expired before the second run, which once

@@ -207,7 +207,7 @@ class Move::Copier {
     std::uint64_t first = 0;  // journal index of the first item; the others follow
   };
   // The state of an item so far.
-  enum class State { settled, declined, left, missing, changed, touched };
+  enum class State { settled, declined, left, missing, changed, same, touched };
 
   MovedPair& pair_of(const Item& item) { return parts_.report.pairs[{item.record.from, item.record.to}]; }
 
@@ -300,7 +300,7 @@ class Move::Copier {
     item.only_touched = same;
     item.record.cas = reply.cas.value;
     item.stores = !same || copy_has_ended(item);
-    if (!item.stores) return Request::gets(item.key).on(item.record.to);
+    if (!item.stores) return Request::probe(item.key, item.record.to);
     Request request = Request::add_and_get(item.key, std::move(reply.value), item.exptime).on(item.record.to);
     // A key with spaces or control characters is read, and then added if it is missing.
     if (!is_one_word(item.key)) request.op = Op::gets;
@@ -409,7 +409,7 @@ class Move::Copier {
   }
 
   // Decides what happens to the items of a batch after the new servers have replied, and counts the results.
-  // `batch` has an add_and_get for each item, or a gets (see read()).
+  // `batch` has an add_and_get for each item, or a gets or probe (see read()).
   std::vector<State> settle(Items& items, std::span<const Request> batch, std::span<const Reply> replies) {
     std::vector<State> states;
     states.reserve(items.size());
@@ -444,7 +444,13 @@ class Move::Copier {
           items[i].new_cas = of_item[1].cas;
           states[i] = judge_update(items[i], batch[i], now[i], of_item[0]);
         });
-    // The same value with another expiry.
+    // The same value; its expiry may be another.
+    ask_for(
+        states, State::same,
+        [&](std::size_t i) { return std::vector{Request::probe(items[i].key, items[i].record.to)}; },
+        [&](std::size_t i, std::span<const Reply> of_item) {
+          states[i] = judge_expiry(items[i], of_item[0]);
+        });
     ask_for(
         states, State::touched,
         [&](std::size_t i) {
@@ -473,8 +479,9 @@ class Move::Copier {
     if (seen.failed()) return left(item, failure_of(parts_.to, seen));
     const bool hit = seen.outcome == Outcome::hit;
     if (item.only_touched) {
+      if (hit && !item.stores) return judge_expiry(item, seen);
       if (hit && digest_of(seen.value, seen.flags) == item.digest)
-        return seen.created ? judge_found(item, request, seen) : State::touched;
+        return seen.created ? judge_found(item, request, seen) : State::same;
       if (!hit && item.stores) return State::missing;
       // Otherwise the new pool's clients changed or removed it.
       return settled(item, hit ? &MovedPair::already : &MovedPair::gone);
@@ -489,7 +496,7 @@ class Move::Copier {
     if (digest == item.digest) {
       // An interrupted run stored it, and its ttl may have changed since.
       if (!seen.created && item.before && !item.before->settled && item.before->may_be(digest))
-        return State::touched;
+        return State::same;
       return settled(item, seen.created ? &MovedPair::copied : &MovedPair::already);
     }
     if (item.before && item.before->may_be(digest)) return State::changed;
@@ -556,6 +563,29 @@ class Move::Copier {
           "the new server runs without cas (-C), so the copy there cannot be compared and replaced; stop the "
           "writers and give --without-cas");
     return judge_other(item, add, now);
+  }
+
+  State judge_expiry(const Item& item, const Reply& seen) {
+    if (seen.failed()) return left(item, failure_of(parts_.to, seen));
+    if (seen.outcome != Outcome::hit) return judge_touch(item, seen);
+    const bool same = digest_of(seen.value, seen.flags) == item.digest;
+    return same && must_touch(item, seen) ? State::touched : settled(item, &MovedPair::already);
+  }
+
+  // Returns true if the copy ends before the item. A copy that ends after it is shortened only if it still
+  // ends as it was copied: clients of the new list may have extended it. If the server reports no ttl, the
+  // item's counts.
+  bool must_touch(const Item& item, const Reply& seen) const {
+    if (!seen.age.ttl) return true;
+    const auto is_before = [](WallTime one, WallTime other) {
+      return one < other && (other == WallTime::max() || one + std::chrono::seconds(tick_s) < other);
+    };
+    const WallTime ends =
+        seen.age.ttl->count() < 0 ? WallTime::max() : parts_.from.clock.wall() + *seen.age.ttl;
+    const std::uint32_t copied = item.before->expires_s;
+    const WallTime as_copied = copied == 0 ? WallTime::max() : end_of(copied, item.record.from);
+    return is_before(ends, item.end) ||
+           (is_before(item.end, ends) && !is_before(as_copied, ends) && !is_before(ends, as_copied));
   }
 
   State judge_touch(const Item& item, const Reply& touched) {

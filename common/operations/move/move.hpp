@@ -150,8 +150,8 @@ class OldPlaces {
 //   leaves no copy that the next run mistakes for another client's write.
 // Round trips
 //   Two for each batch of up to 512 items, one to read and one to store and read back; batches overlap. One
-//   more if keys have spaces or control characters, on a new connection and to a proxy; and more for a journal
-//   with segments or one to be merged.
+//   more if keys have spaces or control characters or their ttl changed, on a new connection and to a proxy;
+//   and more for a journal with segments or one to be merged.
 //   Memory: a few batches; the listed keys are on disk.
 // When things fail
 //   crash          run it again with the same journal: settled items are skipped, the rest is done. Without a
