@@ -2,7 +2,6 @@
 
 #include <array>
 #include <deque>
-#include <set>
 
 #include "common/base/bounds.hpp"
 #include "common/base/errors.hpp"

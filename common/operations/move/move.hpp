@@ -99,8 +99,10 @@ class Move {
 // unless `options.journal` shows that it was not written since it was copied.
 class OldPlaces {
  public:
+  // `from_statistics` and `to_statistics` have separate connections for the servers' statistics, as for Move.
   // Throws Failure(cannot_read, bad_data) for the journal.
-  OldPlaces(const Context& from, Cluster& to, const MoveOptions& options);
+  OldPlaces(const Context& from, Cluster& to, const MoveOptions& options, Cluster* from_statistics = nullptr,
+            Cluster* to_statistics = nullptr);
   ~OldPlaces();
   OldPlaces(const OldPlaces&) = delete;
   OldPlaces& operator=(const OldPlaces&) = delete;

@@ -43,9 +43,12 @@ moving::MoveJournal journal_of(const Context& from, const Cluster& to, const std
 }  // namespace
 
 struct OldPlaces::Parts {
-  Parts(const Context& from_context, Cluster& to_cluster, const MoveOptions& move_options)
+  Parts(const Context& from_context, Cluster& to_cluster, const MoveOptions& move_options,
+        Cluster* of_old_servers, Cluster* of_new_servers)
       : from(from_context),
         to(to_cluster),
+        from_statistics(of_old_servers == nullptr ? from.cluster : *of_old_servers),
+        to_statistics(of_new_servers == nullptr ? to : *of_new_servers),
         options(move_options),
         map(from.cluster.placement(), to.placement(), from.key_prefix, from.copies),
         pool(from.cluster.placement().pool()),
@@ -96,6 +99,15 @@ struct OldPlaces::Parts {
     spill_files[move_journal.part_of(moving::hash_of(record.key, record.copy))].add(record);
   }
 
+  // Returns true if the two copies may be one item, because their servers may be one. Without cas tokens this
+  // depends on the servers alone.
+  bool may_be_same(const SpilledRecord& record, const Reply& here, const Reply& there) {
+    if (here.outcome != Outcome::hit || there.outcome != Outcome::hit || here.cas != there.cas) return false;
+    if (here.cas.value != 0 && (here.flags != there.flags || here.value != there.value)) return false;
+    if (!different) different = moving::different_servers(from_statistics, to_statistics);
+    return !different->contains({record.from, record.to});
+  }
+
   // The copies of each record on its old and new server. A segment is judged by the root: the new place must
   // have it, the old place must not. The segment's new copy is read because it may be the same item.
   struct Copies {
@@ -122,17 +134,13 @@ struct OldPlaces::Parts {
       took = parts.from.clock.steady() - begun;
       std::vector<Reply> own_ones = parts.to.execute(own);
       std::vector<Reply> found_roots = parts.from.cluster.execute(old_roots);
-      for (std::size_t i = 0; i < batch.size(); ++i) may_be_same[i] = are_alike(old_ones[i], new_ones[i]);
+      for (std::size_t i = 0; i < batch.size(); ++i)
+        may_be_same[i] = parts.may_be_same(batch[i], old_ones[i], new_ones[i]);
       for (std::size_t k = 0; k < vouched.size(); ++k) {
-        may_be_same[vouched[k]] = are_alike(old_ones[vouched[k]], own_ones[k]);
+        may_be_same[vouched[k]] = parts.may_be_same(batch[vouched[k]], old_ones[vouched[k]], own_ones[k]);
         if (own_ones[k].failed()) new_ones[vouched[k]] = std::move(own_ones[k]);
         roots[vouched[k]] = std::move(found_roots[k]);
       }
-    }
-
-    static bool are_alike(const Reply& one, const Reply& other) {
-      return one.outcome == Outcome::hit && other.outcome == Outcome::hit &&
-             mcds::may_be_same(one.cas, other.cas) && one.flags == other.flags && one.value == other.value;
     }
 
     std::vector<Reply> old_ones, new_ones;
@@ -196,6 +204,8 @@ struct OldPlaces::Parts {
           &Report::failed, "without_cas",
           "the server runs without cas (-C), so a write at the same moment would be lost; stop the "
           "writers and give --without-cas"};
+    if (here.cas.value == 0 && copies.may_be_same[i])
+      return KeepReason{&Report::failed, "same", why_kept(Sameness::Answer::unknown)};
     if (only_there || root) return std::nullopt;
     return compare(record, here, there, copies.took);
   }
@@ -301,6 +311,7 @@ struct OldPlaces::Parts {
 
   Context from;
   Cluster& to;
+  Cluster &from_statistics, &to_statistics;
   MoveOptions options;
   moving::Map map;
   Pool pool;                          // old servers, then servers of the new pool only
@@ -309,14 +320,16 @@ struct OldPlaces::Parts {
   std::vector<moving::SpillFile> spill_files;  // by part of the journal
   moving::SpillFile segments;
   std::vector<std::uint64_t> valid_from;          // of old servers, as in moving::ValidFrom
+  std::optional<moving::OldAndNew> different{};   // moving::different_servers(), once it was needed
   std::unordered_set<std::string> roots_to_go{};  // with dry_run: removed roots, with their server
   bool even_last = false;
   const Move::Watch* watch = nullptr;
   Report report;
 };
 
-OldPlaces::OldPlaces(const Context& from, Cluster& to, const MoveOptions& options)
-    : parts_(std::make_unique<Parts>(from, to, options)) {}
+OldPlaces::OldPlaces(const Context& from, Cluster& to, const MoveOptions& options, Cluster* from_statistics,
+                     Cluster* to_statistics)
+    : parts_(std::make_unique<Parts>(from, to, options, from_statistics, to_statistics)) {}
 
 OldPlaces::~OldPlaces() = default;
 
@@ -340,7 +353,8 @@ const OldPlaces::Report& OldPlaces::remove(bool even_last, const Move::Watch& wa
   parts.even_last = even_last;
   parts.watch = &watch;
   if (!parts.options.journal.empty())
-    parts.valid_from = moving::ValidFrom(parts.move_journal, parts.from.cluster, parts.to).old_servers;
+    parts.valid_from =
+        moving::ValidFrom(parts.move_journal, parts.from_statistics, parts.to_statistics).old_servers;
   std::uint64_t done = 0;
   for (std::size_t part = 0; part < parts.spill_files.size(); ++part) {
     parts.move_journal.load(part);
