@@ -81,6 +81,38 @@ TEST_CASE("move: old copies that clients delete before they are removed are not 
   CHECK(report.removed + report.only_there + report.differs + report.changed + report.failed == 0);
 }
 
+// Once, an old copy stayed for ever if a client of the new list had shortened the new one's ttl; the advice,
+// to move again, copied nothing.
+TEST_CASE("move: an old copy that outlasts the new one goes if the journal shows that nobody touched it") {
+  MoveWorld world;
+  const std::string shortened = world.moving_key(1), extended = world.moving_key(2),
+                    written = world.moving_key(3), forever = world.moving_key(4);
+  const auto in = [&](std::chrono::seconds ttl) { return Exptime::after(ttl, world.clock.wall()); };
+  const auto touch = [](Cluster& cluster, const std::string& key, Exptime exptime) {
+    CHECK(cluster.execute(Request::touch(key, exptime)).outcome == Outcome::stored);
+  };
+  for (const std::string& key : {shortened, extended, written}) world.set(key, "value", 0, in(3600s));
+  world.set(forever, "value");
+  CHECK(world.run(false));
+  world.clock.advance(100s);
+  touch(world.after, shortened, in(600s));
+  touch(world.after, forever, in(600s));
+  touch(world.memory, extended, in(7200s));
+  world.set(written, "value", 0, in(7200s));
+  const auto removed = [&](const std::string& journal) {
+    OldPlaces places({world.memory, world.clock, world.random, {}, 1}, world.after, {.journal = journal});
+    places.list([&](const Pool&, const TakeLiveKey& take) { return world.read(take); });
+    const auto& report = places.remove(false, {[](const KeptItem&) {}, [](std::uint64_t) {}});
+    CHECK(report.removed + report.differs == report.on_old);
+    return report.removed;
+  };
+  CHECK(removed("") == 0);
+  CHECK(removed(world.journal.path) == 2);
+  for (const std::string& key : {extended, written}) CHECK(world.memory.server_for(key).peek(key));
+  CHECK(world.run(true));
+  CHECK(removed("") == 2);
+}
+
 // Once, an item was copied seconds after its ttl was read, and each server's clock tick shortened the ttl, by
 // 2 s and more after a move and back.
 TEST_CASE(

@@ -1,7 +1,8 @@
 // Removes the items that a move leaves on their old servers.
 //
 // An old copy is removed if the new place has the same value and flags for at least as long; or all lines of
-// the journal or log; or if the move's journal shows that the old copy was not written since it was copied.
+// the journal or log; or if the move's journal shows that the old copy was not written since it was copied,
+// or not touched if only its end differs.
 // Journals and single items come first. Segments come last, and only those that no old root names any more,
 // so that a crash leaves no root without its segments.
 #include <unistd.h>
@@ -10,6 +11,7 @@
 
 #include "common/base/bounds.hpp"
 #include "common/base/errors.hpp"
+#include "common/operations/expiry.hpp"
 #include "common/operations/map.hpp"
 #include "common/operations/move/server_starts.hpp"
 #include "common/operations/removal.hpp"
@@ -126,12 +128,14 @@ struct OldPlaces::Parts {
         old_roots.push_back(Request::probe(name, record.from));
         vouched.push_back(i);
       }
+      asked = parts.from.clock.wall();
       const SteadyTime begun = parts.from.clock.steady();
       // Read the old copies first: if both are one item that is written in between, the old token removes
       // nothing.
       old_ones = parts.from.cluster.execute(here);
       new_ones = parts.to.execute(there);
       took = parts.from.clock.steady() - begun;
+      answered = parts.from.clock.wall();
       std::vector<Reply> own_ones = parts.to.execute(own);
       std::vector<Reply> found_roots = parts.from.cluster.execute(old_roots);
       for (std::size_t i = 0; i < batch.size(); ++i)
@@ -146,32 +150,40 @@ struct OldPlaces::Parts {
     std::vector<Reply> old_ones, new_ones;
     std::vector<std::optional<Reply>> roots;  // of segments: the root on the old server
     std::vector<bool> may_be_same;
+    WallTime asked{}, answered{};
     Duration took{};
   };
 
-  // Returns true if the old server has stored nothing under this key since the move read it.
-  bool not_written_since(const SpilledRecord& record, const Reply& here) const {
+  // Returns the journal's record if the old server has stored nothing under this key since the move read it.
+  const moving::Copied* not_written_since(const SpilledRecord& record, const Reply& here) const {
     const moving::Copied* copied = move_journal.find(moving::hash_of(record.key, record.copy));
-    return copied != nullptr && copied->settled && copied->cas != 0 && copied->cas == here.cas.value &&
-           copied->index >= valid_from[record.from];
+    const bool found = copied != nullptr && copied->settled && copied->cas != 0 &&
+                       copied->cas == here.cas.value && copied->index >= valid_from[record.from];
+    return found ? copied : nullptr;
   }
 
   std::optional<KeepReason> compare(const SpilledRecord& record, const Reply& here, const Reply& there,
-                                    Duration apart) const {
+                                    const Copies& read) const {
+    const moving::Copied* const as_copied = not_written_since(record, here);
     if (here.flags == there.flags && here.value == there.value) {
       const auto never = std::chrono::seconds::max();
       const auto ttl = [&](const Reply& reply) {
         return reply.age.ttl->count() < 0 ? never : *reply.age.ttl;
       };
-      const auto most = ttl_wobble + std::chrono::ceil<std::chrono::seconds>(apart);
+      const auto most = ttl_wobble + std::chrono::ceil<std::chrono::seconds>(read.took);
       const bool known = here.age.ttl && there.age.ttl;
       if (!known || ttl(there) == never || (ttl(here) != never && ttl(here) <= ttl(there) + most))
         return std::nullopt;
+      // If the old copy still ends as it was copied, a client of the new list has shortened the new one.
+      if (as_copied && moving::agrees({as_copied->expires_s, here.age.ttl, read.asked, read.answered},
+                                      clocks[record.from].value_or(moving::ClockLook{})))
+        return std::nullopt;
       return KeepReason{&Report::differs, "differs",
-                        "the item has the same value as on its new server but lasts longer, because a client "
-                        "of the old list touched it; ring move --again copies its expiry"};
+                        "the item has the same value as on its new server but lasts longer: a client of the "
+                        "old list touched it, and ring move --again copies its expiry; or one of the new "
+                        "list shortened it there, which the move's --journal shows"};
     }
-    if (not_written_since(record, here)) return std::nullopt;
+    if (as_copied) return std::nullopt;
     if (moving::StructureMerger::is_of(record.kind, here.value) &&
         moving::StructureMerger::is_of(record.kind, there.value)) {
       const auto has_all = attempt([&] {
@@ -207,7 +219,7 @@ struct OldPlaces::Parts {
     if (here.cas.value == 0 && copies.may_be_same[i])
       return KeepReason{&Report::failed, "same", why_kept(Sameness::Answer::unknown)};
     if (only_there || root) return std::nullopt;
-    return compare(record, here, there, copies.took);
+    return compare(record, here, there, copies);
   }
 
   // Counts an item that stays, or that a dry run would remove.
@@ -320,6 +332,7 @@ struct OldPlaces::Parts {
   std::vector<moving::SpillFile> spill_files;  // by part of the journal
   moving::SpillFile segments;
   std::vector<std::uint64_t> valid_from;          // of old servers, as in moving::ValidFrom
+  moving::Clocks clocks{};                        // of old servers; empty without a journal
   std::optional<moving::OldAndNew> different{};   // moving::different_servers(), once it was needed
   std::unordered_set<std::string> roots_to_go{};  // with dry_run: removed roots, with their server
   bool even_last = false;
@@ -352,9 +365,11 @@ const OldPlaces::Report& OldPlaces::remove(bool even_last, const Move::Watch& wa
   Parts& parts = *parts_;
   parts.even_last = even_last;
   parts.watch = &watch;
-  if (!parts.options.journal.empty())
+  if (!parts.options.journal.empty()) {
     parts.valid_from =
         moving::ValidFrom(parts.move_journal, parts.from_statistics, parts.to_statistics).old_servers;
+    parts.clocks = moving::read_clocks(parts.from_statistics, parts.from.clock);
+  }
   std::uint64_t done = 0;
   for (std::size_t part = 0; part < parts.spill_files.size(); ++part) {
     parts.move_journal.load(part);
