@@ -56,6 +56,7 @@ def newer_ones_stay():
         for words in ([], ["--journal", pools.journal]):
             status, lines, error = pools.prune(*words)
             check(status == 2 and lines[-1]["removed"] == 0 and lines[-1]["differs"] == moved, f"{words}: {status} {lines[-1]} {error}")
+            check(("give the move's --journal" in lines[0]["message"]) == (not words), f"{words}: {lines[0]}")
             check(pools.count("newer") == ITEMS, f"{words}: {pools.count('newer')} of {ITEMS} are left")
         # The step that was left out, and the last one again.
         status, lines, error = pools.move("--journal", pools.journal, "--again")
@@ -132,8 +133,9 @@ def no_cas():
         pools.store(pools.old, "newer")
         status, lines, error = pools.prune()
         check(status == 2 and lines[-1]["removed"] == 0, f"prune: {status} {lines[-1]} {error}")
-        status, lines, error = pools.prune("--without-cas")
+        status, lines, error = pools.prune("--without-cas", "--journal", pools.journal)
         check(status == 2 and lines[-1]["differs"] == moved, f"prune without cas: {status} {lines[-1]} {error}")
+        check("a journal cannot show" in lines[0]["message"], f"prune without cas: {lines[0]}")
         status, lines, error = pools.move("--without-cas", "--journal", pools.journal, "--again")
         check(status == 0 and lines[-1]["updated"] == moved, f"again: {status} {lines[-1]} {error}")
         status, lines, error = pools.prune("--without-cas")

@@ -192,9 +192,13 @@ struct OldPlaces::Parts {
       });
       if (!has_all.failure() && has_all.value()) return std::nullopt;
     }
+    const char* const advice =
+        options.journal.empty() ? "; give the move's --journal, or"
+        : here.cas.value == 0   ? "; without cas (-C) a journal cannot show that it is not, so"
+                                : "; the journal does not show that it is unchanged since it was copied, so";
     return KeepReason{&Report::differs, "differs",
-                      "the item differs from the one on its new server and may be newer; give the move's "
-                      "--journal, or compare them with mcds where --probe"};
+                      std::string("the item differs from the one on its new server and may be newer") +
+                          advice + " compare them with mcds where --probe"};
   }
 
   std::optional<KeepReason> judge(const SpilledRecord& record, const Copies& copies, std::size_t i) const {
