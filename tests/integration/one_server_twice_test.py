@@ -57,6 +57,41 @@ def spelled_otherwise():
             check(items(paths) == before, f"{how} removed items")
 
 
+def without_cas():
+    """Without cas no item shows that it is the other: once, the only copies went. Servers that are different ones are emptied as ever."""
+    with Servers(2, "-C") as servers:
+        old, other = servers.paths
+        again = old + "-again"
+        os.symlink(old, again)
+        store(old, [b"key%d" % number for number in range(ITEMS)])
+        for new, goes in ((again, False), (other, True)):
+            journal = os.path.join(servers.directory, "journal-" + os.path.basename(new))
+            options = ["--without-cas", "--journal", journal]
+            status, lines, error = answers("unix:" + old, "ring", "move", "--to", "unix:" + new, *options)
+            check(status == 0 and lines[-1]["left"] == 0, f"move: {status} {lines[-1:]} {error}")
+            for how in ("--dry-run", "--yes"):
+                before = items([old])
+                prune = ["where", "--prune", "--live", "--moved-from", "unix:" + old, *options, how]
+                status, lines, error = answers("unix:" + new, *prune)
+                removed = lines[-1].get("removed", lines[-1].get("would_remove"))
+                check((status, removed) == ((0, ITEMS) if goes else (2, 0)), f"{new} {how}: {status} {lines[-1:]} {error}")
+                check(goes or lines[0]["left"] == "same", f"{new} {how}: {lines[0]}")
+                check((items([old]) == before) == (not goes or how == "--dry-run"), f"{new} {how}: {len(before)} were there")
+
+
+def equal_tokens():
+    """Two new servers issue the same cas uniques. Once, a dry run said of their copies that they might be the same, and the run removed them."""
+    with Servers(2) as servers:
+        old, new = ("unix:" + path for path in servers.paths)
+        answers(old, "item", "set", "key", "value")
+        answers(old, "ring", "move", "--to", new)
+        tokens = [answers(server, "where", "--probe", "key")[1][0]["copies"][0]["cas"] for server in (old, new)]
+        check(tokens[0] == tokens[1], f"other tokens: {tokens}")
+        for how, word in (("--dry-run", "would_remove"), ("--yes", "removed")):
+            status, lines, error = answers(new, "where", "--prune", "--live", "--moved-from", old, how)
+            check(status == 0 and lines[-1][word] == 1, f"{how}: {status} {lines} {error}")
+
+
 def listed_twice():
     """One name too many in a pool: a key's own server and the one that holds a stray copy are the same."""
     with Servers(4) as servers:
@@ -175,6 +210,8 @@ if __name__ == "__main__":
     by_two_addresses()
     twins_in_containers()
     spelled_otherwise()
+    without_cas()
+    equal_tokens()
     listed_twice()
     behind_a_proxy()
     finish()

@@ -56,6 +56,7 @@ def newer_ones_stay():
         for words in ([], ["--journal", pools.journal]):
             status, lines, error = pools.prune(*words)
             check(status == 2 and lines[-1]["removed"] == 0 and lines[-1]["differs"] == moved, f"{words}: {status} {lines[-1]} {error}")
+            check(("give the move's --journal" in lines[0]["message"]) == (not words), f"{words}: {lines[0]}")
             check(pools.count("newer") == ITEMS, f"{words}: {pools.count('newer')} of {ITEMS} are left")
         # The step that was left out, and the last one again.
         status, lines, error = pools.move("--journal", pools.journal, "--again")
@@ -92,6 +93,20 @@ def old_ones_go_by_the_journal():
         check(pools.count("second") == ITEMS and pools.count("first") == 0, "the new ones are not all that is left")
 
 
+def same_bytes_stay():
+    """Clients wrote by the old list, then by the new one what had been copied: that was taken for the copy, and replaced by the older value."""
+    with ExitStack() as stack:
+        pools = Pools(stack)
+        pools.store(pools.old, "first")
+        moved = pools.move("--journal", pools.journal)[1][-1]["copied"]
+        pools.store(pools.old, "between")
+        pools.store(pools.new, "first")
+        for how in ("--again", "--again"):
+            status, lines, error = pools.move("--journal", pools.journal, how)
+            check(status == 2 and (lines[-1]["updated"], lines[-1]["left"]) == (0, moved), f"{status} {lines[-1:]} {error}")
+            check(pools.count("first") == ITEMS and pools.count("between") == moved, f"{pools.count('first')} of {ITEMS} are left")
+
+
 def touched_ones_stay():
     """The same bytes, but the old one lasts longer: it was renewed by a client of the old list."""
     with ExitStack() as stack:
@@ -118,8 +133,9 @@ def no_cas():
         pools.store(pools.old, "newer")
         status, lines, error = pools.prune()
         check(status == 2 and lines[-1]["removed"] == 0, f"prune: {status} {lines[-1]} {error}")
-        status, lines, error = pools.prune("--without-cas")
+        status, lines, error = pools.prune("--without-cas", "--journal", pools.journal)
         check(status == 2 and lines[-1]["differs"] == moved, f"prune without cas: {status} {lines[-1]} {error}")
+        check("a journal cannot show" in lines[0]["message"], f"prune without cas: {lines[0]}")
         status, lines, error = pools.move("--without-cas", "--journal", pools.journal, "--again")
         check(status == 0 and lines[-1]["updated"] == moved, f"again: {status} {lines[-1]} {error}")
         status, lines, error = pools.prune("--without-cas")
@@ -218,6 +234,7 @@ def main():
     newer_ones_stay()
     journal_of_a_former_life()
     old_ones_go_by_the_journal()
+    same_bytes_stay()
     touched_ones_stay()
     no_cas()
     finish()

@@ -23,6 +23,7 @@ using moving::hash_of;
 using moving::Kind;
 using moving::MoveDecision;
 using moving::MoveJournal;
+using test::Killed;
 using test::MoveWorld;
 using test::TemporaryFile;
 
@@ -78,6 +79,38 @@ TEST_CASE("move: old copies that clients delete before they are removed are not 
   CHECK(world.memory.execute(Request::remove(key)).outcome == Outcome::deleted);
   const auto& report = places.remove(false, {[](const KeptItem&) {}, [](std::uint64_t) {}});
   CHECK(report.removed + report.only_there + report.differs + report.changed + report.failed == 0);
+}
+
+// Once, an old copy stayed for ever if a client of the new list had shortened the new one's ttl; the advice,
+// to move again, copied nothing.
+TEST_CASE("move: an old copy that outlasts the new one goes if the journal shows that nobody touched it") {
+  MoveWorld world;
+  const std::string shortened = world.moving_key(1), extended = world.moving_key(2),
+                    written = world.moving_key(3), forever = world.moving_key(4);
+  const auto in = [&](std::chrono::seconds ttl) { return Exptime::after(ttl, world.clock.wall()); };
+  const auto touch = [](Cluster& cluster, const std::string& key, Exptime exptime) {
+    CHECK(cluster.execute(Request::touch(key, exptime)).outcome == Outcome::stored);
+  };
+  for (const std::string& key : {shortened, extended, written}) world.set(key, "value", 0, in(3600s));
+  world.set(forever, "value");
+  CHECK(world.run(false));
+  world.clock.advance(100s);
+  touch(world.after, shortened, in(600s));
+  touch(world.after, forever, in(600s));
+  touch(world.memory, extended, in(7200s));
+  world.set(written, "value", 0, in(7200s));
+  const auto removed = [&](const std::string& journal) {
+    OldPlaces places({world.memory, world.clock, world.random, {}, 1}, world.after, {.journal = journal});
+    places.list([&](const Pool&, const TakeLiveKey& take) { return world.read(take); });
+    const auto& report = places.remove(false, {[](const KeptItem&) {}, [](std::uint64_t) {}});
+    CHECK(report.removed + report.differs == report.on_old);
+    return report.removed;
+  };
+  CHECK(removed("") == 0);
+  CHECK(removed(world.journal.path) == 2);
+  for (const std::string& key : {extended, written}) CHECK(world.memory.server_for(key).peek(key));
+  CHECK(world.run(true));
+  CHECK(removed("") == 2);
 }
 
 // Once, an item was copied seconds after its ttl was read, and each server's clock tick shortened the ttl, by
@@ -266,6 +299,113 @@ TEST_CASE("move: again copies what has changed, and nothing that the new servers
   CHECK(world.left.front().key == both);
 }
 
+// Once, a copy was known by its bytes alone: an older value overwrote what a client of the new list had set
+// last, if that was what had been copied.
+TEST_CASE("move: again overwrites no write of the new list that has the bytes of the copy") {
+  MoveWorld world;
+  const std::string key = world.moving_key(1);
+  const auto set_there = [&](const std::string& value) {
+    CHECK(world.after.execute(Request::set(key, value, Exptime::never())).outcome == Outcome::stored);
+  };
+  const auto stays = [&](const std::string& value) {
+    CHECK(world.run(true));
+    CHECK(world.there(key)->value == value);
+    REQUIRE(world.left.size() == 1);
+    CHECK(std::string(world.left.front().reason) == "differs");
+  };
+  world.set(key, "first");
+  CHECK(world.run(false));
+  world.set(key, "on");
+  CHECK(world.run(true));
+  CHECK(world.there(key)->value == "on");
+  CHECK(world.left.empty());
+  world.set(key, "off");
+  set_there("on");
+  stays("on");
+  stays("on");
+  // What was left was not copied: the same bytes there are a client's.
+  set_there("off");
+  world.set(key, "later");
+  stays("off");
+  // What was removed there and set again is a client's too, although the item was only touched meanwhile.
+  const std::string removed = world.moving_key(2);
+  world.set(removed, "first");
+  CHECK(world.run(false));
+  CHECK(world.after.execute(Request::remove(removed)).outcome == Outcome::deleted);
+  const auto in_an_hour = Exptime::after(1h, world.clock.wall());
+  CHECK(world.memory.execute(Request::touch(removed, in_an_hour)).outcome == Outcome::stored);
+  CHECK(world.run(true));
+  CHECK_FALSE(world.there(removed));
+  CHECK(world.after.execute(Request::set(removed, "first", Exptime::never())).outcome == Outcome::stored);
+  world.set(removed, "second");
+  CHECK(world.run(true));
+  CHECK(world.there(removed)->value == "first");
+}
+
+namespace {
+
+// Ends a run once its copies are stored, before the journal says so.
+struct Ending final : Decorator {
+  explicit Ending(Cluster& inner) : Decorator(inner) {}
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    std::vector<Reply> replies = inner().execute(batch);
+    if (std::ranges::count(batch, Op::add_and_get, &Request::op) > 0) throw Killed();
+    return replies;
+  }
+};
+
+}  // namespace
+
+// Once, a touch by the old list shortened what a client of the new list had touched for longer, and items of
+// an ended run were counted as updated although nothing had changed.
+TEST_CASE("move: again extends a copy's lifetime, and shortens only one that the new list left alone") {
+  for (const bool ended : {false, true}) {
+    CAPTURE(ended);
+    MoveWorld world;
+    const std::string longer = world.moving_key(1), extended = world.moving_key(2),
+                      shortened = world.moving_key(3), forever = world.moving_key(4),
+                      same = world.moving_key(5);
+    const auto in = [&](std::chrono::seconds ttl) { return Exptime::after(ttl, world.clock.wall()); };
+    const auto touch = [](Cluster& cluster, const std::string& key, Exptime exptime) {
+      CHECK(cluster.execute(Request::touch(key, exptime)).outcome == Outcome::stored);
+    };
+    const auto ttl = [&](const std::string& key) {
+      return world.after.execute(Request::probe(key, world.after.placement().server_of(key)))
+          .age.ttl->count();
+    };
+    for (const std::string& key : {longer, extended, shortened, forever, same})
+      world.set(key, key, 0, in(3600s));
+    Ending to(world.after);
+    const Context from{world.memory, world.clock, world.random, {}, 1};
+    const auto run = [&](Cluster& after, bool again) {
+      Move move(from, after, {.journal = world.journal.path, .again = again});
+      move.list([&](const TakeLiveKey& take) { return world.read(take); });
+      return move.copy({[](const KeptItem&) { FAIL("left"); }, [](std::uint64_t) {}});
+    };
+    if (ended)
+      CHECK_THROWS_AS(run(to, false), Killed);
+    else
+      run(world.after, false);
+    touch(world.memory, longer, in(7200s));
+    touch(world.after, longer, in(36000s));
+    touch(world.memory, extended, in(7200s));
+    touch(world.memory, shortened, in(600s));
+    touch(world.memory, forever, in(7200s));
+    touch(world.after, forever, Exptime::never());
+    std::uint64_t already = 0, updated = 0;
+    for (const auto& [servers, pair] : run(world.after, true).pairs)
+      already += pair.already, updated += pair.updated;
+    CHECK(ttl(longer) == 36000);
+    CHECK(std::abs(ttl(extended) - 7200) <= 2);
+    CHECK(std::abs(ttl(shortened) - 600) <= 2);
+    CHECK(ttl(forever) == -1);
+    CHECK(std::abs(ttl(same) - 3600) <= 2);
+    CHECK(already == 3);
+    CHECK(updated == 2);
+  }
+}
+
 // A session whose ttl is extended by every read: its copy had expired before the second run, which once
 // assumed that clients of the new list had removed it.
 TEST_CASE("move: again copies what lives on by touches although its copy has ended") {
@@ -362,7 +502,8 @@ TEST_CASE("move: a journal knows what is settled, and what ended runs may have s
     move_journal.add(hash_of("a"), {.digest = 1});
     move_journal.add(hash_of("b"), {.digest = 2});
     move_journal.write();
-    move_journal.settle(0, 1);
+    move_journal.settle(hash_of("a"), 0, 9);
+    move_journal.write();
     CHECK_THROWS_AS(MoveJournal(file.path, "move"), Failure);  // in use
   }
   {
@@ -370,18 +511,25 @@ TEST_CASE("move: a journal knows what is settled, and what ended runs may have s
     move_journal.add(hash_of("b"), {.digest = 3});
     move_journal.add(hash_of("c"), {.digest = 4});
     move_journal.write();
-    move_journal.settle(3, 1);
+    move_journal.settle(hash_of("c"), 3, 8);
+    move_journal.add(hash_of("d"), {.digest = 5});
+    move_journal.write();
+    move_journal.decline(hash_of("d"), 4);
+    move_journal.write();
   }
   std::ofstream(file.path, std::ios::app) << "half a record";
   MoveJournal move_journal(file.path, "move");
   CHECK(move_journal.has_history());
   move_journal.load(0);
-  CHECK(move_journal.find(hash_of("a"))->settled);
+  const Copied* a = move_journal.find(hash_of("a"));
+  CHECK(a->settled);
+  CHECK((a->may_be(1, 9) && !a->may_be(1, 7) && !a->may_be(2, 9)));
   const Copied* b = move_journal.find(hash_of("b"));
   CHECK_FALSE(b->settled);
-  CHECK((b->may_be(2) && b->may_be(3) && !b->may_be(4)));
+  CHECK((b->may_be(2, 7) && b->may_be(3) && !b->may_be(4)));
   CHECK(move_journal.find(hash_of("c"))->settled);
-  CHECK(move_journal.find(hash_of("d")) == nullptr);
+  CHECK((!move_journal.find(hash_of("d"))->settled && !move_journal.find(hash_of("d"))->may_be(5)));
+  CHECK(move_journal.find(hash_of("e")) == nullptr);
 }
 
 TEST_CASE("move: a journal of another move, and a file that is none, are refused and left alone") {

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <deque>
-#include <set>
 
 #include "common/base/bounds.hpp"
 #include "common/base/errors.hpp"
@@ -27,6 +26,11 @@ constexpr std::int64_t tick_s = 2;
 bool same_expiry(std::uint32_t one, std::uint32_t other) {
   if (one == 0 || other == 0) return one == other;
   return std::abs(static_cast<std::int64_t>(one) - static_cast<std::int64_t>(other)) <= tick_s;
+}
+
+// Returns the item's cas token. A missing one gets a token that none has: what is there later is a client's.
+CasUnique token_of(const Reply& reply) {
+  return reply.outcome == Outcome::miss ? CasUnique{UINT64_MAX} : reply.cas;
 }
 
 constexpr const char* ended_meanwhile =
@@ -187,6 +191,7 @@ class Move::Copier {
     WallTime end = WallTime::max();  // by our clock
     bool only_touched = false;       // only its ttl changed since it was copied; the copy may have expired
     bool stores = true;              // false: its copy is only read, to be touched
+    CasUnique new_cas = {};          // of the copy on the new server, as last seen
   };
   using Items = std::vector<Item>;
   struct Reading {
@@ -200,7 +205,7 @@ class Move::Copier {
     std::uint64_t first = 0;  // journal index of the first item; the others follow
   };
   // The state of an item so far.
-  enum class State { settled, left, missing, changed, touched };
+  enum class State { settled, declined, left, missing, changed, same, touched };
 
   MovedPair& pair_of(const Item& item) { return parts_.report.pairs[{item.record.from, item.record.to}]; }
 
@@ -211,8 +216,9 @@ class Move::Copier {
     if (!item.before) return;
     Copied& before = *item.before;
     if (before.index < valid_from_.old_servers[item.record.from]) before.cas = 0;
-    const bool restarted = before.settled && before.index < valid_from_.new_servers[item.record.to];
-    if (!restarted && !before.lost) return;
+    const bool restarted = before.index < valid_from_.new_servers[item.record.to];
+    if (restarted) before.stored.clear();
+    if (!(restarted && before.settled) && !before.lost) return;
     before.settled = parts_.options.again;
     if (parts_.options.again) ++parts_.report.lost[item.record.to];
   }
@@ -292,10 +298,10 @@ class Move::Copier {
     item.only_touched = same;
     item.record.cas = reply.cas.value;
     item.stores = !same || copy_has_ended(item);
-    if (!item.stores) return Request::get(item.key).on(item.record.to);
+    if (!item.stores) return Request::probe(item.key, item.record.to);
     Request request = Request::add_and_get(item.key, std::move(reply.value), item.exptime).on(item.record.to);
     // A key with spaces or control characters is read, and then added if it is missing.
-    if (!is_one_word(item.key)) request.op = Op::get;
+    if (!is_one_word(item.key)) request.op = Op::gets;
     request.flags = reply.flags;
     return request;
   }
@@ -342,14 +348,15 @@ class Move::Copier {
     Items& items = writing.items;
     const std::vector<Reply> replies = writing.pending->finish();
     require(replies.size() == items.size(), "each item on its way has a reply");
-    const std::vector<bool> settled = settle(items, writing.pending->batch(), replies);
+    const std::vector<State> states = settle(items, writing.pending->batch(), replies);
     // Items that are not settled are tried again by the next run.
-    for (std::size_t from = 0; from < settled.size();) {
-      std::size_t to = from;
-      while (to < settled.size() && settled[to]) ++to;
-      parts_.move_journal.settle(writing.first + from, to - from);
-      from = to + 1;
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      const std::uint64_t index = writing.first + i;
+      if (states[i] == State::settled)
+        parts_.move_journal.settle(items[i].hash, index, items[i].new_cas.value);
+      if (states[i] == State::declined) parts_.move_journal.decline(items[i].hash, index);
     }
+    parts_.move_journal.write();
     done(items.size());
   }
 
@@ -400,36 +407,48 @@ class Move::Copier {
   }
 
   // Decides what happens to the items of a batch after the new servers have replied, and counts the results.
-  // `batch` has an add_and_get for each item, or a get (see read()). Returns which items are settled, so that
-  // no later run needs to handle them.
-  std::vector<bool> settle(Items& items, std::span<const Request> batch, std::span<const Reply> replies) {
+  // `batch` has an add_and_get for each item, or a gets or probe (see read()).
+  std::vector<State> settle(Items& items, std::span<const Request> batch, std::span<const Reply> replies) {
     std::vector<State> states;
     states.reserve(items.size());
-    for (std::size_t i = 0; i < items.size(); ++i) states.push_back(judge(items[i], batch[i], replies[i]));
-    const auto get = [&](std::size_t i, auto by) { return by(items[i].key).on(items[i].record.to); };
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      items[i].new_cas = token_of(replies[i]);
+      states.push_back(judge(items[i], batch[i], replies[i]));
+    }
+    const auto gets = [&](std::size_t i) { return Request::gets(items[i].key).on(items[i].record.to); };
     // An item that is missing although it was added: a separate add shows why.
     ask_for(
         states, State::missing,
         [&](std::size_t i) {
           Request add = batch[i];
           add.op = Op::add;
-          return std::vector{std::move(add), get(i, Request::get)};
+          return std::vector{std::move(add), gets(i)};
         },
         [&](std::size_t i, std::span<const Reply> of_item) {
+          items[i].new_cas = of_item[1].cas;
           states[i] = judge_added(items[i], batch[i], of_item[0], of_item[1]);
         });
     // The item changed on the old server since it was copied, but not on the new one.
     std::vector<Reply> now(items.size());
     ask_for(
-        states, State::changed, [&](std::size_t i) { return std::vector{get(i, Request::gets)}; },
+        states, State::changed, [&](std::size_t i) { return std::vector{gets(i)}; },
         [&](std::size_t i, std::span<const Reply> of_item) { now[i] = of_item[0]; });
     ask_for(
         states, State::changed,
-        [&](std::size_t i) { return std::vector{update_of(items[i], batch[i], now[i])}; },
+        [&](std::size_t i) {
+          return std::vector{update_of(items[i], batch[i], now[i]), gets(i)};
+        },
         [&](std::size_t i, std::span<const Reply> of_item) {
+          items[i].new_cas = of_item[1].cas;
           states[i] = judge_update(items[i], batch[i], now[i], of_item[0]);
         });
-    // The same value with another expiry.
+    // The same value; its expiry may be another.
+    ask_for(
+        states, State::same,
+        [&](std::size_t i) { return std::vector{Request::probe(items[i].key, items[i].record.to)}; },
+        [&](std::size_t i, std::span<const Reply> of_item) {
+          states[i] = judge_expiry(items[i], of_item[0]);
+        });
     ask_for(
         states, State::touched,
         [&](std::size_t i) {
@@ -438,17 +457,29 @@ class Move::Copier {
         [&](std::size_t i, std::span<const Reply> of_item) {
           states[i] = judge_touch(items[i], of_item[0]);
         });
-    std::vector<bool> is_settled;
-    for (const State state : states) is_settled.push_back(state == State::settled);
-    return is_settled;
+    if (!parts_.options.journal.empty() && !parts_.options.without_cas) read_tokens(items, states);
+    return states;
+  }
+
+  // Reads the tokens of settled copies that the replies did not show: those of a proxy never do, and those of
+  // a new connection not before the server is known.
+  void read_tokens(Items& items, std::vector<State> states) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (items[i].new_cas.value != 0) states[i] = State::left;
+    }
+    ask_for(
+        states, State::settled,
+        [&](std::size_t i) { return std::vector{Request::gets(items[i].key).on(items[i].record.to)}; },
+        [&](std::size_t i, std::span<const Reply> of_item) { items[i].new_cas = token_of(of_item[0]); });
   }
 
   State judge(const Item& item, const Request& request, const Reply& seen) {
     if (seen.failed()) return left(item, failure_of(parts_.to, seen));
     const bool hit = seen.outcome == Outcome::hit;
     if (item.only_touched) {
+      if (hit && !item.stores) return judge_expiry(item, seen);
       if (hit && digest_of(seen.value, seen.flags) == item.digest)
-        return seen.created ? judge_found(item, request, seen) : State::touched;
+        return seen.created ? judge_found(item, request, seen) : State::same;
       if (!hit && item.stores) return State::missing;
       // Otherwise the new pool's clients changed or removed it.
       return settled(item, hit ? &MovedPair::already : &MovedPair::gone);
@@ -463,7 +494,7 @@ class Move::Copier {
     if (digest == item.digest) {
       // An interrupted run stored it, and its ttl may have changed since.
       if (!seen.created && item.before && !item.before->settled && item.before->may_be(digest))
-        return State::touched;
+        return State::same;
       return settled(item, seen.created ? &MovedPair::copied : &MovedPair::already);
     }
     if (item.before && item.before->may_be(digest)) return State::changed;
@@ -494,10 +525,10 @@ class Move::Copier {
   State judge_other(const Item& item, const Request& add, const Reply& seen) {
     const Kind kind = item.record.kind;
     if (!StructureMerger::is_of(kind, add.value) || !StructureMerger::is_of(kind, seen.value)) {
-      return left(item, "differs",
-                  item.before
-                      ? "the item was changed on both servers since it was copied; the new value was kept"
-                      : "the new server has another value, which was kept");
+      left(item, "differs",
+           item.before ? "the item was changed on both servers since it was copied; the new value was kept"
+                       : "the new server has another value, which was kept");
+      return State::declined;
     }
     const auto merged = attempt([&] {
       roots_.merge({item.record.key, item.record.from, item.record.to}, kind, add.value);
@@ -508,7 +539,8 @@ class Move::Copier {
 
   Request update_of(const Item& item, const Request& add, const Reply& now) const {
     const bool no_cas = now.cas.value == 0;
-    const bool still = now.outcome == Outcome::hit && item.before->may_be(digest_of(now.value, now.flags)) &&
+    const bool still = now.outcome == Outcome::hit &&
+                       item.before->may_be(digest_of(now.value, now.flags), now.cas.value) &&
                        (!no_cas || parts_.options.without_cas);
     // An item that is no longer the copy must stay, so a get, which changes nothing, replaces the write.
     if (!still) return Request::get(item.key).on(item.record.to);
@@ -529,6 +561,29 @@ class Move::Copier {
           "the new server runs without cas (-C), so the copy there cannot be compared and replaced; stop the "
           "writers and give --without-cas");
     return judge_other(item, add, now);
+  }
+
+  State judge_expiry(const Item& item, const Reply& seen) {
+    if (seen.failed()) return left(item, failure_of(parts_.to, seen));
+    if (seen.outcome != Outcome::hit) return judge_touch(item, seen);
+    const bool same = digest_of(seen.value, seen.flags) == item.digest;
+    return same && must_touch(item, seen) ? State::touched : settled(item, &MovedPair::already);
+  }
+
+  // Returns true if the copy ends before the item. A copy that ends after it is shortened only if it still
+  // ends as it was copied: clients of the new list may have extended it. If the server reports no ttl, the
+  // item's counts.
+  bool must_touch(const Item& item, const Reply& seen) const {
+    if (!seen.age.ttl) return true;
+    const auto is_before = [](WallTime one, WallTime other) {
+      return one < other && (other == WallTime::max() || one + std::chrono::seconds(tick_s) < other);
+    };
+    const WallTime ends =
+        seen.age.ttl->count() < 0 ? WallTime::max() : parts_.from.clock.wall() + *seen.age.ttl;
+    const std::uint32_t copied = item.before->expires_s;
+    const WallTime as_copied = copied == 0 ? WallTime::max() : end_of(copied, item.record.from);
+    return is_before(ends, item.end) ||
+           (is_before(item.end, ends) && !is_before(as_copied, ends) && !is_before(ends, as_copied));
   }
 
   State judge_touch(const Item& item, const Reply& touched) {

@@ -99,8 +99,10 @@ class Move {
 // unless `options.journal` shows that it was not written since it was copied.
 class OldPlaces {
  public:
+  // `from_statistics` and `to_statistics` have separate connections for the servers' statistics, as for Move.
   // Throws Failure(cannot_read, bad_data) for the journal.
-  OldPlaces(const Context& from, Cluster& to, const MoveOptions& options);
+  OldPlaces(const Context& from, Cluster& to, const MoveOptions& options, Cluster* from_statistics = nullptr,
+            Cluster* to_statistics = nullptr);
   ~OldPlaces();
   OldPlaces(const OldPlaces&) = delete;
   OldPlaces& operator=(const OldPlaces&) = delete;
@@ -138,8 +140,9 @@ class OldPlaces {
 //   The journal of a move is a local file: move_journal.hpp.
 // Invariants
 //   Items are stored by add, so nothing is overwritten or removed that this move did not store. With `again`
-//   an item is replaced by cas if the new server still has the copy that the journal records, so writes of
-//   the new pool's clients stay.
+//   an item is replaced by cas if the new server still has the copy that the journal records, with its bytes
+//   and its cas token, so writes of the new pool's clients stay. Of a copy by a run that was killed before it
+//   read the token, the bytes decide.
 //   Value, flags and remaining ttl are kept. Each item counts as copied once it was read back from its new
 //   server; every other item that should have moved is reported by name and reason.
 //   If both places have changed, journals, event logs and indexes are merged line by line. For other items
@@ -149,7 +152,8 @@ class OldPlaces {
 //   leaves no copy that the next run mistakes for another client's write.
 // Round trips
 //   Two for each batch of up to 512 items, one to read and one to store and read back; batches overlap. One
-//   more if keys have spaces or control characters, and more for a journal with segments or one to be merged.
+//   more if keys have spaces or control characters or their ttl changed, on a new connection and to a proxy;
+//   and more for a journal with segments or one to be merged.
 //   Memory: a few batches; the listed keys are on disk.
 // When things fail
 //   crash          run it again with the same journal: settled items are skipped, the rest is done. Without a

@@ -19,23 +19,22 @@ namespace {
 constexpr std::size_t title_size = 64;
 constexpr std::size_t records_per_part = 200'000;
 constexpr std::size_t max_parts = 64;  // each needs a descriptor, and as many again for each pass
-constexpr std::string_view format = "mcds ring move 1 ";
+constexpr std::string_view format = "mcds ring move 2 ";
 
 struct Record {
-  enum class What : std::uint32_t { copied = 1, settled = 2, start = 3 };
+  enum class What : std::uint32_t { copied = 1, settled = 2, start = 3, declined = 4 };
   KeyHash key;
-  std::uint64_t digest;     // settled: the first index; life: its start
-  std::uint64_t cas;        // settled: the count; life: flushes
+  std::uint64_t digest;     // settled, declined: the index of the copied record; life: its start
+  std::uint64_t cas;        // life: flushes
   std::uint32_t expires_s;  // life: the pid
   What what;
 };
 static_assert(sizeof(Record) == 40);
 
-// A copied record in a part.
+// A record of a key in a part.
 struct Remembered {
-  KeyHash key;
-  std::uint64_t digest, cas, index;
-  std::uint32_t expires_s, unused;
+  Record record;
+  std::uint64_t index;  // of the copied record
 };
 
 std::string title_of(std::string_view move) {
@@ -114,15 +113,11 @@ void MoveJournal::read_history() {
     at += got;
     for (std::size_t i = 0; i < static_cast<std::size_t>(got) / sizeof(Record); ++i) {
       const Record& record = records[i];
-      if (record.what == Record::What::settled) {
-        add_settled(record.digest, record.cas);
-        continue;
-      }
       if (record.what == Record::What::start) {
         seen_.push_back({record.key, {record.digest, record.cas, record.expires_s}, written_});
         continue;
       }
-      const Remembered one{record.key, record.digest, record.cas, written_++, record.expires_s, 0};
+      const Remembered one{record, record.what == Record::What::copied ? written_++ : record.digest};
       parts_[part_of(record.key)].add_bytes(bytes_of(one));
     }
   }
@@ -144,13 +139,18 @@ void MoveJournal::add_part(std::size_t part) {
        bytes = spill_file.next_bytes(sizeof(Remembered))) {
     Remembered one{};
     std::memcpy(&one, bytes.data(), sizeof one);
-    const auto [at, is_new] = loaded_.try_emplace(one.key);
-    Copied& copied = at->second;
-    const bool settled = is_settled(one.index);
-    const bool lost = one.digest == 0 && (copied.settled || copied.lost);
-    if (settled) copied.earlier.clear();
-    if (!settled && !is_new) copied.earlier.push_back(copied.digest);
-    copied = {one.digest, one.cas, one.expires_s, settled, std::move(copied.earlier), one.index, lost};
+    const Record& record = one.record;
+    Copied& copied = loaded_[record.key];
+    if (record.what == Record::What::copied) {
+      const bool lost = record.digest == 0 && (copied.settled || copied.lost);
+      copied.stored.push_back({.digest = record.digest});
+      copied = {record.digest, record.cas, record.expires_s,        false,
+                one.index,     lost,       std::move(copied.stored)};
+    } else if (one.index == copied.index) {
+      copied.settled = record.what == Record::What::settled;
+      copied.stored.clear();
+      if (copied.settled) copied.stored.push_back({copied.digest, record.cas});
+    }
   }
 }
 
@@ -171,11 +171,14 @@ void MoveJournal::write() {
   buffer_.clear();
 }
 
-void MoveJournal::settle(std::uint64_t first, std::uint64_t count) {
-  if (descriptor_ < 0 || count == 0) return;
-  require(first + count <= written_, "only what was written down before is settled");
-  buffer_ += bytes_of(Record{{}, first, count, 0, Record::What::settled});
-  write();
+void MoveJournal::settle(const KeyHash& key, std::uint64_t index, std::uint64_t cas) {
+  if (descriptor_ < 0) return;
+  require(index < written_, "only what was written down before is settled");
+  buffer_ += bytes_of(Record{key, index, cas, 0, Record::What::settled});
+}
+
+void MoveJournal::decline(const KeyHash& key, std::uint64_t index) {
+  if (descriptor_ >= 0) buffer_ += bytes_of(Record{key, index, 0, 0, Record::What::declined});
 }
 
 std::uint64_t MoveJournal::alive_since(const KeyHash& server, const RecordedStart& now) const {
@@ -203,19 +206,6 @@ void MoveJournal::record_start(const KeyHash& server, const RecordedStart& start
   seen_.push_back({server, start, written_});
   if (descriptor_ < 0) return;
   buffer_ += bytes_of(Record{server, start.started, start.flushes, start.pid, Record::What::start});
-}
-
-// Batches are settled in order, so that few ranges remain.
-void MoveJournal::add_settled(std::uint64_t first, std::uint64_t count) {
-  if (!settled_.empty() && settled_.back().second == first)
-    settled_.back().second += count;
-  else
-    settled_.emplace_back(first, first + count);
-}
-
-bool MoveJournal::is_settled(std::uint64_t index) const {
-  const auto behind = std::ranges::upper_bound(settled_, std::pair(index, UINT64_MAX));
-  return behind != settled_.begin() && index < std::prev(behind)->second;
 }
 
 }  // namespace mcds::moving

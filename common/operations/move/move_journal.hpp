@@ -5,9 +5,11 @@
 //   copied     the key's 128-bit hash, a 64-bit digest of value and flags, the old server's cas token, and
 //              the expiry; written before the item is stored. The digest 0 means that the item is missing
 //              on its new server, which evicted items
-//   settled    a range of copied records (first, count) that are done; others may or may not have been stored
+//   settled    a copied record that is done: the key's hash, the record's number, and the cas token that the
+//              copy has on its new server; others may or may not have been stored
+//   declined   the same of a record that was not stored, because the new server has another client's value
 //   life       a server at the start of a run: the hash of its address, its start time, flush count and pid
-// The last record of a key counts. The new server may hold the item of any record since the last settled one.
+// The last copied record of a key counts. The new server may hold the item of any since the last settled one.
 // A partial record at the end is cut off.
 #pragma once
 
@@ -37,17 +39,24 @@ struct RecordedStart {
 
 struct Copied {
   std::uint64_t digest = 0;
-  std::uint64_t cas = 0;        // 0: unknown
+  std::uint64_t cas = 0;        // the old server's; 0: unknown
   std::uint32_t expires_s = 0;  // 0: never
   bool settled = false;
-  // Digests of interrupted runs since it was last settled: the new server may hold any of them.
-  std::vector<std::uint64_t> earlier = {};
   std::uint64_t index = 0;  // value of written() before this record
   bool lost = false;        // it was settled, and its new server has evicted it since
+  struct Stored {
+    std::uint64_t digest = 0;
+    std::uint64_t cas = 0;  // the new server's; 0: unknown
+  };
+  // The last settled copy and those of interrupted runs since: the new server may hold any of them.
+  std::vector<Stored> stored = {};
 
-  // Returns true if an item with this digest may have been stored by a move.
-  bool may_be(std::uint64_t found) const {
-    return found == digest || std::ranges::find(earlier, found) != earlier.end();
+  // Returns true if an item with this digest, and with this cas token if both are known, may have been stored
+  // by a move. The same bytes with another token are a client's write.
+  bool may_be(std::uint64_t found, std::uint64_t its_cas = 0) const {
+    return std::ranges::any_of(stored, [&](const Stored& one) {
+      return one.digest == found && (one.cas == 0 || its_cas == 0 || one.cas == its_cas);
+    });
   }
 };
 
@@ -68,12 +77,13 @@ class MoveJournal {
   // Returns true if an earlier run wrote records.
   bool has_history() const { return history_; }
 
-  // add() and write() record a batch before its items are stored; settle() marks them as done afterwards.
-  // `first` is the value of written() before them.
+  // add() and write() record a batch before its items are stored; settle() or decline(), and write(), say
+  // afterwards what became of them. `index` is the value of written() before the item, `cas` its new token.
   std::uint64_t written() const { return written_; }
   void add(const KeyHash& key, const Copied& copied);
+  void settle(const KeyHash& key, std::uint64_t index, std::uint64_t cas);
+  void decline(const KeyHash& key, std::uint64_t index);
   void write();
-  void settle(std::uint64_t first, std::uint64_t count);
 
   // Returns the value of written() when the server was first seen since its latest start and flush.
   std::uint64_t alive_since(const KeyHash& server, const RecordedStart& now) const;
@@ -86,15 +96,12 @@ class MoveJournal {
   };
   void read_history();
   void add_part(std::size_t part);
-  void add_settled(std::uint64_t first, std::uint64_t count);
-  bool is_settled(std::uint64_t index) const;
   void fail(const char* what) const;
 
   Descriptor descriptor_;
   std::string path_;
   bool history_ = false;
-  std::uint64_t written_ = 0;                                     // including earlier runs
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> settled_;  // by earlier runs: from, to
+  std::uint64_t written_ = 0;  // including earlier runs
   struct Seen {
     KeyHash server;
     RecordedStart start;

@@ -1,7 +1,8 @@
 // Removes the items that a move leaves on their old servers.
 //
 // An old copy is removed if the new place has the same value and flags for at least as long; or all lines of
-// the journal or log; or if the move's journal shows that the old copy was not written since it was copied.
+// the journal or log; or if the move's journal shows that the old copy was not written since it was copied,
+// or not touched if only its end differs.
 // Journals and single items come first. Segments come last, and only those that no old root names any more,
 // so that a crash leaves no root without its segments.
 #include <unistd.h>
@@ -10,6 +11,7 @@
 
 #include "common/base/bounds.hpp"
 #include "common/base/errors.hpp"
+#include "common/operations/expiry.hpp"
 #include "common/operations/map.hpp"
 #include "common/operations/move/server_starts.hpp"
 #include "common/operations/removal.hpp"
@@ -43,9 +45,12 @@ moving::MoveJournal journal_of(const Context& from, const Cluster& to, const std
 }  // namespace
 
 struct OldPlaces::Parts {
-  Parts(const Context& from_context, Cluster& to_cluster, const MoveOptions& move_options)
+  Parts(const Context& from_context, Cluster& to_cluster, const MoveOptions& move_options,
+        Cluster* of_old_servers, Cluster* of_new_servers)
       : from(from_context),
         to(to_cluster),
+        from_statistics(of_old_servers == nullptr ? from.cluster : *of_old_servers),
+        to_statistics(of_new_servers == nullptr ? to : *of_new_servers),
         options(move_options),
         map(from.cluster.placement(), to.placement(), from.key_prefix, from.copies),
         pool(from.cluster.placement().pool()),
@@ -96,6 +101,15 @@ struct OldPlaces::Parts {
     spill_files[move_journal.part_of(moving::hash_of(record.key, record.copy))].add(record);
   }
 
+  // Returns true if the two copies may be one item, because their servers may be one. Without cas tokens this
+  // depends on the servers alone.
+  bool may_be_same(const SpilledRecord& record, const Reply& here, const Reply& there) {
+    if (here.outcome != Outcome::hit || there.outcome != Outcome::hit || here.cas != there.cas) return false;
+    if (here.cas.value != 0 && (here.flags != there.flags || here.value != there.value)) return false;
+    if (!different) different = moving::different_servers(from_statistics, to_statistics);
+    return !different->contains({record.from, record.to});
+  }
+
   // The copies of each record on its old and new server. A segment is judged by the root: the new place must
   // have it, the old place must not. The segment's new copy is read because it may be the same item.
   struct Copies {
@@ -114,56 +128,62 @@ struct OldPlaces::Parts {
         old_roots.push_back(Request::probe(name, record.from));
         vouched.push_back(i);
       }
+      asked = parts.from.clock.wall();
       const SteadyTime begun = parts.from.clock.steady();
       // Read the old copies first: if both are one item that is written in between, the old token removes
       // nothing.
       old_ones = parts.from.cluster.execute(here);
       new_ones = parts.to.execute(there);
       took = parts.from.clock.steady() - begun;
+      answered = parts.from.clock.wall();
       std::vector<Reply> own_ones = parts.to.execute(own);
       std::vector<Reply> found_roots = parts.from.cluster.execute(old_roots);
-      for (std::size_t i = 0; i < batch.size(); ++i) may_be_same[i] = are_alike(old_ones[i], new_ones[i]);
+      for (std::size_t i = 0; i < batch.size(); ++i)
+        may_be_same[i] = parts.may_be_same(batch[i], old_ones[i], new_ones[i]);
       for (std::size_t k = 0; k < vouched.size(); ++k) {
-        may_be_same[vouched[k]] = are_alike(old_ones[vouched[k]], own_ones[k]);
+        may_be_same[vouched[k]] = parts.may_be_same(batch[vouched[k]], old_ones[vouched[k]], own_ones[k]);
         if (own_ones[k].failed()) new_ones[vouched[k]] = std::move(own_ones[k]);
         roots[vouched[k]] = std::move(found_roots[k]);
       }
     }
 
-    static bool are_alike(const Reply& one, const Reply& other) {
-      return one.outcome == Outcome::hit && other.outcome == Outcome::hit &&
-             mcds::may_be_same(one.cas, other.cas) && one.flags == other.flags && one.value == other.value;
-    }
-
     std::vector<Reply> old_ones, new_ones;
     std::vector<std::optional<Reply>> roots;  // of segments: the root on the old server
     std::vector<bool> may_be_same;
+    WallTime asked{}, answered{};
     Duration took{};
   };
 
-  // Returns true if the old server has stored nothing under this key since the move read it.
-  bool not_written_since(const SpilledRecord& record, const Reply& here) const {
+  // Returns the journal's record if the old server has stored nothing under this key since the move read it.
+  const moving::Copied* not_written_since(const SpilledRecord& record, const Reply& here) const {
     const moving::Copied* copied = move_journal.find(moving::hash_of(record.key, record.copy));
-    return copied != nullptr && copied->settled && copied->cas != 0 && copied->cas == here.cas.value &&
-           copied->index >= valid_from[record.from];
+    const bool found = copied != nullptr && copied->settled && copied->cas != 0 &&
+                       copied->cas == here.cas.value && copied->index >= valid_from[record.from];
+    return found ? copied : nullptr;
   }
 
   std::optional<KeepReason> compare(const SpilledRecord& record, const Reply& here, const Reply& there,
-                                    Duration apart) const {
+                                    const Copies& read) const {
+    const moving::Copied* const as_copied = not_written_since(record, here);
     if (here.flags == there.flags && here.value == there.value) {
       const auto never = std::chrono::seconds::max();
       const auto ttl = [&](const Reply& reply) {
         return reply.age.ttl->count() < 0 ? never : *reply.age.ttl;
       };
-      const auto most = ttl_wobble + std::chrono::ceil<std::chrono::seconds>(apart);
+      const auto most = ttl_wobble + std::chrono::ceil<std::chrono::seconds>(read.took);
       const bool known = here.age.ttl && there.age.ttl;
       if (!known || ttl(there) == never || (ttl(here) != never && ttl(here) <= ttl(there) + most))
         return std::nullopt;
+      // If the old copy still ends as it was copied, a client of the new list has shortened the new one.
+      if (as_copied && moving::agrees({as_copied->expires_s, here.age.ttl, read.asked, read.answered},
+                                      clocks[record.from].value_or(moving::ClockLook{})))
+        return std::nullopt;
       return KeepReason{&Report::differs, "differs",
-                        "the item has the same value as on its new server but lasts longer, because a client "
-                        "of the old list touched it; ring move --again copies its expiry"};
+                        "the item has the same value as on its new server but lasts longer: a client of the "
+                        "old list touched it, and ring move --again copies its expiry; or one of the new "
+                        "list shortened it there, which the move's --journal shows"};
     }
-    if (not_written_since(record, here)) return std::nullopt;
+    if (as_copied) return std::nullopt;
     if (moving::StructureMerger::is_of(record.kind, here.value) &&
         moving::StructureMerger::is_of(record.kind, there.value)) {
       const auto has_all = attempt([&] {
@@ -172,9 +192,13 @@ struct OldPlaces::Parts {
       });
       if (!has_all.failure() && has_all.value()) return std::nullopt;
     }
+    const char* const advice =
+        options.journal.empty() ? "; give the move's --journal, or"
+        : here.cas.value == 0   ? "; without cas (-C) a journal cannot show that it is not, so"
+                                : "; the journal does not show that it is unchanged since it was copied, so";
     return KeepReason{&Report::differs, "differs",
-                      "the item differs from the one on its new server and may be newer; give the move's "
-                      "--journal, or compare them with mcds where --probe"};
+                      std::string("the item differs from the one on its new server and may be newer") +
+                          advice + " compare them with mcds where --probe"};
   }
 
   std::optional<KeepReason> judge(const SpilledRecord& record, const Copies& copies, std::size_t i) const {
@@ -196,8 +220,10 @@ struct OldPlaces::Parts {
           &Report::failed, "without_cas",
           "the server runs without cas (-C), so a write at the same moment would be lost; stop the "
           "writers and give --without-cas"};
+    if (here.cas.value == 0 && copies.may_be_same[i])
+      return KeepReason{&Report::failed, "same", why_kept(Sameness::Answer::unknown)};
     if (only_there || root) return std::nullopt;
-    return compare(record, here, there, copies.took);
+    return compare(record, here, there, copies);
   }
 
   // Counts an item that stays, or that a dry run would remove.
@@ -301,6 +327,7 @@ struct OldPlaces::Parts {
 
   Context from;
   Cluster& to;
+  Cluster &from_statistics, &to_statistics;
   MoveOptions options;
   moving::Map map;
   Pool pool;                          // old servers, then servers of the new pool only
@@ -309,14 +336,17 @@ struct OldPlaces::Parts {
   std::vector<moving::SpillFile> spill_files;  // by part of the journal
   moving::SpillFile segments;
   std::vector<std::uint64_t> valid_from;          // of old servers, as in moving::ValidFrom
+  moving::Clocks clocks{};                        // of old servers; empty without a journal
+  std::optional<moving::OldAndNew> different{};   // moving::different_servers(), once it was needed
   std::unordered_set<std::string> roots_to_go{};  // with dry_run: removed roots, with their server
   bool even_last = false;
   const Move::Watch* watch = nullptr;
   Report report;
 };
 
-OldPlaces::OldPlaces(const Context& from, Cluster& to, const MoveOptions& options)
-    : parts_(std::make_unique<Parts>(from, to, options)) {}
+OldPlaces::OldPlaces(const Context& from, Cluster& to, const MoveOptions& options, Cluster* from_statistics,
+                     Cluster* to_statistics)
+    : parts_(std::make_unique<Parts>(from, to, options, from_statistics, to_statistics)) {}
 
 OldPlaces::~OldPlaces() = default;
 
@@ -339,8 +369,11 @@ const OldPlaces::Report& OldPlaces::remove(bool even_last, const Move::Watch& wa
   Parts& parts = *parts_;
   parts.even_last = even_last;
   parts.watch = &watch;
-  if (!parts.options.journal.empty())
-    parts.valid_from = moving::ValidFrom(parts.move_journal, parts.from.cluster, parts.to).old_servers;
+  if (!parts.options.journal.empty()) {
+    parts.valid_from =
+        moving::ValidFrom(parts.move_journal, parts.from_statistics, parts.to_statistics).old_servers;
+    parts.clocks = moving::read_clocks(parts.from_statistics, parts.from.clock);
+  }
   std::uint64_t done = 0;
   for (std::size_t part = 0; part < parts.spill_files.size(); ++part) {
     parts.move_journal.load(part);

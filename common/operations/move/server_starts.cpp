@@ -1,5 +1,6 @@
 #include "common/operations/move/server_starts.hpp"
 
+#include "common/cluster/distinct.hpp"
 #include "common/operations/expiry.hpp"
 
 namespace mcds::moving {
@@ -41,6 +42,36 @@ ValidFrom::ValidFrom(MoveJournal& move_journal, Cluster& from, Cluster& to)
     : old_servers(valid_from(move_journal, from, Side::old_server)),
       new_servers(valid_from(move_journal, to, Side::new_server)) {
   move_journal.write();
+}
+
+OldAndNew different_servers(Cluster& old_ones, Cluster& new_ones) {
+  const std::size_t old_count = old_ones.placement().pool().size();
+  Statistics statistics;  // of the old servers, then of the new ones
+  for (Reply& reply : statistics_of_keepers(old_ones)) statistics[reply.server] = std::move(reply.value);
+  for (Reply& reply : statistics_of_keepers(new_ones))
+    statistics[old_count + reply.server] = std::move(reply.value);
+  std::erase_if(statistics, [](const auto& one) { return !ServerStart::of(one.second); });
+  const auto ask = [&](const std::vector<Request>& requests) {
+    std::vector<Reply> replies;
+    for (Request request : requests) {
+      const bool is_old = *request.server < old_count;
+      const std::size_t first = is_old ? 0 : old_count;
+      *request.server -= first;
+      replies.push_back((is_old ? old_ones : new_ones).execute(std::move(request)));
+      replies.back().server += first;
+    }
+    return replies;
+  };
+  OldAndNew different;
+  for (const auto& [one, lines] : statistics) {
+    for (auto other = statistics.lower_bound(old_count); one < old_count && other != statistics.end();
+         ++other)
+      different.emplace(one, other->first - old_count);
+  }
+  const auto opens_none = [](const std::vector<Request>&) { return std::vector<Reply>(); };
+  for (const auto& [one, other] : seen_as_one(statistics, opens_none, ask))
+    different.erase({one, other - old_count});
+  return different;
 }
 
 ServerRestarts::ServerRestarts(Cluster& cluster) : cluster_(cluster), before_(counters()) {}

@@ -2,6 +2,8 @@
 // events may have cost them acknowledged items.
 #pragma once
 
+#include <set>
+
 #include "common/cluster/cluster.hpp"
 #include "common/cluster/statistics.hpp"
 #include "common/operations/move/move.hpp"
@@ -16,6 +18,11 @@ struct ValidFrom {
 
   ValidFrom(MoveJournal& move_journal, Cluster& from, Cluster& to);
 };
+
+// Returns the pairs of an old and a new server that are known to be different, because their statistics show
+// two processes. One server may have two names, or be behind a proxy, which shows none.
+using OldAndNew = std::set<std::pair<std::size_t, std::size_t>>;
+OldAndNew different_servers(Cluster& old_ones, Cluster& new_ones);
 
 class ServerRestarts {
  public:

@@ -26,8 +26,10 @@ JsonObject describe(const OldPlaces::Report& report, std::string_view profile, s
 
 ExitStatus prune_old_places(Session& session, const WhereOptions& options) {
   ChangedSession before(session, ChangedPool{options.moved_from, {}, {}, options.as_from});
-  const std::unique_ptr<Cluster> from = before.connect();
-  OldPlaces places(session.context_on(*from), session.cluster(), options_of(session, options));
+  const std::unique_ptr<Cluster> from = before.connect(), from_statistics = before.connect();
+  const std::unique_ptr<Cluster> to_statistics = session.connect_to(session.placement());
+  OldPlaces places(session.context_on(*from), session.cluster(), options_of(session, options),
+                   from_statistics.get(), to_statistics.get());
   RemovalSummary summary(session, options.audit, options.dry_run);
   session.output().buffered(true);
   const OldPlaces::Report& report =
