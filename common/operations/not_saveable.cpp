@@ -19,8 +19,8 @@ bool is_probe(std::string_view key, std::string_view key_prefix) {
   return key.starts_with(key_prefix) && key.substr(key_prefix.size()).starts_with("mcds:probe:");
 }
 
-// Locks can have an application's keys. So can their fences, which start as a time in microseconds. A word and any
-// other JSON object may be an application's value.
+// Locks can have an application's keys. So can their fences, which start as a time in microseconds. A word
+// and any other JSON object may be an application's value.
 bool is_of_lock(std::string_view key, std::string_view value) {
   constexpr std::size_t microseconds_digits = 16;
   if (key.ends_with(":fence") && value.size() == microseconds_digits && parse_u64(value)) return true;

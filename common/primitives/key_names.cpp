@@ -3,7 +3,6 @@
 #include <array>
 
 #include "common/base/bytes.hpp"
-#include "common/base/json.hpp"
 
 namespace mcds {
 

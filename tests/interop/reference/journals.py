@@ -2,6 +2,7 @@
 
 Public domain (CC0 1.0): copy freely.
 """
+import re
 import time
 from dataclasses import dataclass
 
@@ -60,13 +61,20 @@ class Journal:
                 lost += 1
                 continue
             *whole, cut = text.split(b"\n")
-            found = [(unsealed(line) or b"damaged").split(b" ", 2) for line in whole if line[:1] != b"#"]
-            good = [words for words in found if words[0] in (b"+", b"-", b"!", b"=") and len(words[1]) >= 18]
-            if any(words[0] == b"!" for words in good):
-                lost = 0  # what was lost had been deleted
-            lost += len(found) - len(good) + bool(cut)
-            for words in good:
+            for line in whole:
+                if line[:1] == b"#":
+                    continue
+                words = words_of(line)
+                if words is None:  # damaged, or behind bytes that another program appended
+                    lost += 1
+                    behind = (words_of(line[found.start():]) for found in re.finditer(rb"[-+!=] ", line))
+                    words = next(filter(None, behind), None)
+                if words is None:
+                    continue
+                if words[0] == b"!":
+                    lost = 0  # what was lost had been deleted
                 lines.setdefault(words[1], words)
+            lost += bool(cut)
         return Contents(incarnation, list(lines.values()), lost == 0)
 
     def _seal(self):
@@ -86,6 +94,11 @@ class Journal:
                 self.server.delete(key)  # another client was faster
         except LOST_REPLY:
             pass  # the journal may list it
+
+
+def words_of(line):
+    words = (unsealed(line) or b"").split(b" ", 2)
+    return words if words[0] in (b"+", b"-", b"!", b"=") and len(words) > 1 and len(words[1]) >= 18 else None
 
 
 def split(key, value):
