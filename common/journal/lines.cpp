@@ -123,20 +123,18 @@ std::optional<JournalRoot> decode_journal_root(std::string_view value) {
   return root;
 }
 
-ForeignLines report_journal_lines(std::string_view text, const ReportLine& report) {
-  ForeignLines foreign;
+void report_journal_lines(std::string_view text, const ReportLine& report, ForeignLines* foreign) {
+  ForeignLines ignored;
+  if (foreign == nullptr) foreign = &ignored;
   for_each_line(text, [&](std::string_view line, bool whole) {
     if (line.starts_with('#') && whole) return;
     auto one = whole ? decode_line(line) : std::nullopt;
     if (!one) {
-      ++(whole && unseal(line) ? foreign.unknown : foreign.damaged);
+      ++(whole && unseal(line) ? foreign->unknown : foreign->damaged);
       if (whole) one = salvage(line);
     }
-    if (!one) return;
-    if (one->change() == Change::clear) foreign.damaged = 0;
-    report(*one);
+    if (one) report(*one);
   });
-  return foreign;
 }
 
 std::vector<JournalLine> decode_journal_lines(std::string_view text) {

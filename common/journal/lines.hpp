@@ -86,9 +86,9 @@ using ReportLine = std::function<void(const JournalLineView& line)>;
 struct ForeignLines {
   std::uint64_t damaged = 0, unknown = 0;
 };
-// Calls `report` for each of our lines in order, also for one that follows foreign bytes in its line. Returns
-// the numbers of the others; damaged lines before a removal of everything do not count.
-ForeignLines report_journal_lines(std::string_view text, const ReportLine& report);
+// Calls `report` for each of our lines in order, also for one that follows foreign bytes in its line. Counts
+// the others before it reports what follows them.
+void report_journal_lines(std::string_view text, const ReportLine& report, ForeignLines* foreign = nullptr);
 
 std::vector<JournalLine> decode_journal_lines(std::string_view text);
 // Returns `text` without padding lines.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_set>
 
 #include "common/journal/journal.hpp"
 
@@ -88,15 +89,22 @@ std::vector<JournalLineView> JournalReading::views() {
 
 void JournalReading::report_lines(const ReportLine& report) {
   if (!contents.found) return;
+  ForeignLines foreign;
+  std::unordered_set<std::string_view>
+      ids;  // of removals of everything, and of lines that were compacted away
   const auto take = [&](std::string_view text) {
-    bool cleared = false;
-    const ForeignLines foreign = report_journal_lines(text, [&](const JournalLineView& line) {
-      cleared = cleared || line.change() == Change::clear;
-      report(line);
-    });
-    if (cleared) contents.loss = {};
-    contents.loss.lines += foreign.damaged;
-    contents.loss.unknown += foreign.unknown;
+    report_journal_lines(
+        text,
+        [&](const JournalLineView& line) {
+          const bool clears = line.change() == Change::clear;
+          // A repetition that is executed late has no effect.
+          if ((clears || line.change() == Change::forgotten) && ids.insert(line.id()).second && clears) {
+            contents.loss = {};
+            foreign.damaged = 0;
+          }
+          report(line);
+        },
+        &foreign);
   };
   for (std::size_t i = 0; i < root.segments.size(); ++i) {
     contents.segments.push_back(segment_key(key, root.segments[i].id));
@@ -108,6 +116,8 @@ void JournalReading::report_lines(const ReportLine& report) {
     take(*segments[i]);
   }
   take(root.tail);
+  contents.loss.lines = foreign.damaged;
+  contents.loss.unknown = foreign.unknown;
 }
 
 }  // namespace mcds

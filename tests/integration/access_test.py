@@ -285,7 +285,7 @@ def logins(directory, ca):
         fails("the other form", run("-s", a.plain, *login, "--auth", "user-key", *incr), 77, "rejects the login", "--auth")
         fails("the other form, keys", run("-s", f"{a.plain},{b.plain}", *login, "--auth", "user-key", *patience, "where", "--guess"), 77,
               "rejects")
-        fails("a probe without a login", run("-s", a.plain, "where", "--probe", "k"), 77)
+        fails("a probe without a login", run("-s", a.plain, "where", "--probe", "k", "-q"), 77)
         fails("keys without a login", run("-s", f"{a.plain},{b.plain}", *patience, "where", "--guess"), 77, "requires a login")
         fails("keys with a wrong password", run("-s", f"{a.plain},{b.plain}", "--user", "app", "--password-file", wrong, *patience,
                                               "where", "--guess"), 77, "rejects the login")

@@ -90,6 +90,7 @@ class FaultProxy::Loop {
   void refuse(bool on) {
     if (on == (listener_ < 0)) return;
     if (on) {
+      shutdown(listener_, SHUT_RDWR);  // a poll in progress keeps it open until it returns
       close(listener_);
       listener_ = -1;
     } else {

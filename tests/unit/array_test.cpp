@@ -420,6 +420,10 @@ TEST_CASE("array: a replacement behind another program's bytes removes everythin
   world.jobs.change(World::quoted({"newer"}), World::quoted({"new"}));
   CHECK_FALSE(world.jobs.fetch().complete());
   CHECK(world.fetched() == World::quoted({"newer"}));
+  // A replacement that is executed again, late, has no effect, so damage since the first time is reported.
+  const std::string cleared = encode(JournalLine{Change::clear, "b7c1e0f2a94d4f6e.0", {}});
+  world.trips.execute(Request::append("array:jobs", "\n" + cleared + "damaged\n" + cleared));
+  CHECK(world.jobs.fetch().loss.lines == 1);
 }
 
 TEST_CASE("array: what a change deleted under another program's value is bad data, not an unknown outcome") {

@@ -309,6 +309,24 @@ TEST_CASE(
   CHECK(world.listing().lost == Texts{keys[0]});
 }
 
+TEST_CASE("elements: a shard that comes back after its loss was recorded leaves no loss") {
+  World world;
+  world.set(numbered(100));
+  const std::string shard = world.elements.index_keys()[3];
+  const std::string value = world.trips.execute(Request::get(shard)).value;
+  REQUIRE(world.memory.evict(shard));
+  CHECK(world.listing().lost == Texts{shard});
+  static_cast<void>(world.memory.execute(Request::set(shard, value, Exptime::never())));
+  CHECK(world.listing().complete());
+  // Others list nothing again.
+  Hash other(world.others, "cfg");
+  const std::size_t lines = world.listing().lines;
+  std::vector<Element> batch;
+  for (const std::string& name : numbered(100)) batch.push_back({name, "w"});
+  World::answers(other.set(batch));
+  CHECK(world.listing().lines == lines);
+}
+
 TEST_CASE("elements: a lost manifest is reported") {
   World world;
   world.set(numbered(100));

@@ -28,9 +28,10 @@ bool same_expiry(std::uint32_t one, std::uint32_t other) {
   return std::abs(static_cast<std::int64_t>(one) - static_cast<std::int64_t>(other)) <= tick_s;
 }
 
-// Returns the item's cas token. A missing one gets a token that none has: what is there later is a client's.
+// A token that no item has: what is there later is a client's.
+constexpr CasUnique no_token{UINT64_MAX};
 CasUnique token_of(const Reply& reply) {
-  return reply.outcome == Outcome::miss ? CasUnique{UINT64_MAX} : reply.cas;
+  return reply.outcome == Outcome::miss ? no_token : reply.cas;
 }
 
 constexpr const char* ended_meanwhile =
@@ -414,6 +415,7 @@ class Move::Copier {
     for (std::size_t i = 0; i < items.size(); ++i) {
       items[i].new_cas = token_of(replies[i]);
       states.push_back(judge(items[i], batch[i], replies[i]));
+      if (states[i] == State::settled && !is_ours(items[i], replies[i])) items[i].new_cas = no_token;
     }
     const auto gets = [&](std::size_t i) { return Request::gets(items[i].key).on(items[i].record.to); };
     // An item that is missing although it was added: a separate add shows why.
@@ -425,7 +427,8 @@ class Move::Copier {
           return std::vector{std::move(add), gets(i)};
         },
         [&](std::size_t i, std::span<const Reply> of_item) {
-          items[i].new_cas = of_item[1].cas;
+          const bool refused = !of_item[0].failed() && of_item[0].outcome != Outcome::stored;
+          items[i].new_cas = refused ? no_token : of_item[1].cas;
           states[i] = judge_added(items[i], batch[i], of_item[0], of_item[1]);
         });
     // The item changed on the old server since it was copied, but not on the new one.
@@ -471,6 +474,12 @@ class Move::Copier {
         states, State::settled,
         [&](std::size_t i) { return std::vector{Request::gets(items[i].key).on(items[i].record.to)}; },
         [&](std::size_t i, std::span<const Reply> of_item) { items[i].new_cas = token_of(of_item[0]); });
+  }
+
+  // Returns true if a move stored what was found, not a client that stored the same.
+  static bool is_ours(const Item& item, const Reply& seen) {
+    return seen.outcome != Outcome::hit || seen.created ||
+           (item.before && item.before->may_be(digest_of(seen.value, seen.flags), seen.cas.value));
   }
 
   State judge(const Item& item, const Request& request, const Reply& seen) {

@@ -241,9 +241,8 @@ class Elements::Fetching {
       listing_.shards += look.shards();
     }
     // A shard that was lost with every manifest leaves no trace.
-    const auto is_lost = [&](const ElementIndex::Look& look) {
-      return !look.manifest_failure() &&
-             (!look.manifest_whole() || (look.loss_recorded() && listing_.lost.empty()));
+    const auto is_lost = [](const ElementIndex::Look& look) {
+      return !look.manifest_failure() && !look.manifest_whole();
     };
     if (std::ranges::all_of(looks_, is_lost))
       listing_.lost.insert(listing_.lost.begin(), elements_.index(0).manifest_key());
@@ -259,13 +258,12 @@ class Elements::Fetching {
         listing_.copies_whole && std::ranges::find(repairable_, false) == repairable_.end();
   }
 
-  // If a copy cannot record it, the next fetch does.
+  // Records a loss, or that a recorded one is none. If a copy cannot, the next fetch does.
   void record_loss() const {
-    if (listing_.lost.empty() || !listing_.unreachable.empty() ||
-        !std::ranges::all_of(looks_, &ElementIndex::Look::certain))
-      return;
+    const bool lost = !listing_.lost.empty();
+    if (!listing_.unreachable.empty() || !std::ranges::all_of(looks_, &ElementIndex::Look::certain)) return;
     static_cast<void>(elements_.copies_.each([&](std::size_t copy) {
-      if (!looks_[copy].loss_recorded()) elements_.index(copy).record_loss();
+      if (looks_[copy].loss_recorded() != lost) elements_.index(copy).record_loss(lost);
     }));
   }
 
@@ -304,7 +302,7 @@ class Elements::Fetching {
   }
 
   static bool damaged(const ElementIndex::Look& look) {
-    if (!look.manifest_whole() || look.loss_recorded()) return true;
+    if (!look.manifest_whole()) return true;
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
       if (look.state(shard) == Shard::lost) return true;
     }

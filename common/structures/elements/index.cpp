@@ -33,15 +33,17 @@ struct ElementIndex::Roots {
   Roots(const Context& context, std::span<const std::string> keys) : reader(context, keys) {
     if (reader.failed(0)) return;
     const JournalContents manifest = reader.take(0);
+    manifest_found = manifest.found;
     for (const JournalLine& line : manifest.lines) {
-      if (line.change == Change::add) {
+      if (line.element == loss_mark) {
+        loss_recorded = line.change == Change::add;
+      } else if (line.change == Change::add) {
         named.insert(line.element);
         dropped.erase(line.element);
       }
-      if (line.change == Change::remove) dropped.insert(line.element);
+      if (line.change == Change::remove && line.element != loss_mark) dropped.insert(line.element);
     }
     manifest_lost = manifest.loss.any();
-    loss_recorded = named.erase(std::string(loss_mark)) != 0;
     stale = named;
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
       if (reader.failed(shard + 1)) forget_entries_of(shard);
@@ -74,6 +76,7 @@ struct ElementIndex::Roots {
   }
 
   JournalReader reader;
+  bool manifest_found = false;
   bool manifest_lost = false;
   bool loss_recorded = false;
   bool certain = true;                         // false: a shard that seems lost may only not be named yet
@@ -173,7 +176,8 @@ bool ElementIndex::Look::loss_recorded() const {
 }
 
 bool ElementIndex::Look::certain() const {
-  return roots_->certain;
+  return roots_->certain && roots_->manifest_found &&
+         std::ranges::find(states_, Shard::unreachable) == states_.end();
 }
 
 std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {

@@ -125,9 +125,10 @@ class ElementIndex {
     const std::optional<Failure>& manifest_failure() const;
     // Returns true if the manifest exists and names all existing shards.
     bool manifest_whole() const { return manifest_whole_; }
-    // Returns true if a client has recorded a loss that nobody has accepted since.
+    // Returns true if a client has recorded a loss. It alone is no loss: a shard may have come back since.
     bool loss_recorded() const;
-    // Returns false if a shard that seems lost may only not be named yet.
+    // Returns false if there is no manifest, a shard could not be read, or one that seems lost may only not
+    // be named yet.
     bool certain() const;
     // Compares several copies: a shard that one copy's manifest names and another copy has is not lost. After
     // a move to other servers, each key's copies may be in an order of their own.
@@ -171,8 +172,8 @@ class ElementIndex {
   bool accept();
 
   // Records a loss in the manifest, if there is one, so that clients that set several elements list them
-  // again although they exist, until accept().
-  void record_loss() const;
+  // again although they exist. With `lost` false, records that there is none.
+  void record_loss(bool lost) const;
 
   // Records in the manifest that these shards are being removed, or with `dropped` false that they stay.
   void say_dropped(const std::vector<std::string>& entries, bool dropped) const;
@@ -280,7 +281,8 @@ class ElementIndexes {
 //                        named:<incarnation> *<checksum>` follows.
 //   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever
 //                        created; `- … <shard>:<incarnation> …` if drop is removing it or has removed it;
-//                        `+ … lost …` if a fetch found that a part of the index was lost
+//                        `+ … lost …` if a fetch found that a part of the index was lost, `- … lost …` if
+//                        a later one found everything
 //   E.g. table:blocked:i:9 = J1 …            table:blocked:i = J1 …
 //                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1
 //                                                                           *77d0a3c1

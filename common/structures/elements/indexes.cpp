@@ -28,6 +28,9 @@ std::optional<std::set<std::string>> shards_named(std::string_view manifest) {
   for (const std::string& entry : named) {
     if (entry == loss_mark || !shards.insert(entry.substr(0, entry.find(':'))).second) return std::nullopt;
   }
+  // Segments, which are rare, may name the others.
+  for (std::size_t shard = 0; root && !root->segments.empty() && shard < index_shards; ++shard)
+    shards.insert(std::to_string(shard));
   return shards;
 }
 
@@ -131,7 +134,7 @@ bool ElementIndexes::is_damaged(const Probe& probe, std::span<const Reply> repli
     const auto named = shards_named(of_copy.front().value);
     bool lost = !named || (of_copy.front().outcome == Outcome::miss && !shards.empty());
     for (std::size_t i = 0; i < probe.shards.size() && !lost; ++i) {
-      // A shard that is not named has an earlier manifest, unless a client is creating it just now.
+      // A shard that is not named has an earlier manifest, unless its creator has not named it yet.
       const bool absent = of_copy[i + 1].outcome == Outcome::not_found;
       lost = absent ? shards.contains(probe.shards[i]) : !named->contains(std::to_string(probe.shards[i]));
     }

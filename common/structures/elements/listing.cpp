@@ -45,8 +45,9 @@ void ElementIndex::say_dropped(const std::vector<std::string>& entries, bool dro
   if (!lines.empty()) static_cast<void>(journal(manifest_key()).append(lines, [] { return true; }));
 }
 
-void ElementIndex::record_loss() const {
-  const JournalLine line{Change::add, journal_line_id(line_operation(), 0), std::string(loss_mark)};
+void ElementIndex::record_loss(bool lost) const {
+  const JournalLine line{lost ? Change::add : Change::remove, journal_line_id(line_operation(), 0),
+                         std::string(loss_mark)};
   static_cast<void>(journal(manifest_key()).append(std::span(&line, 1), [] { return true; }));
 }
 

@@ -21,7 +21,10 @@ struct Damages {
 // The incarnation of another program's value, to which events were appended.
 constexpr std::string_view foreign_part = "foreign";
 
+// Returns true if there are events that no other part's first line claims.
 bool holds_events(std::string_view text) {
+  const auto first = unseal(text.substr(0, text.find('\n')));
+  if (first && first->starts_with("E1 ")) return false;
   while (!text.empty()) {
     const std::string_view line = take_line(text);
     if (parse_event_line(line) || salvage_event_line(line)) return true;

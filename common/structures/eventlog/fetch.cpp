@@ -40,6 +40,14 @@ class RangeSink final : public LogSink {
   std::uint64_t events_ = 0;
 };
 
+// Receives what nobody asked for.
+class NoSink final : public LogSink {
+ public:
+  bool event(const EventLine&) override { return true; }
+  void gap(const LogGap&) override {}
+  void damaged(const CorruptData&) override {}
+};
+
 std::vector<std::int64_t> span_of(std::int64_t low, std::int64_t high) {
   std::vector<std::int64_t> chunks;
   for (std::int64_t chunk = std::max<std::int64_t>(low, 0); chunk <= high; ++chunk) chunks.push_back(chunk);
@@ -195,9 +203,11 @@ LogSummary LogReader::fetch(const LogRange& range, LogSink& sink) {
   }
   if (first) low = std::max(low, shape().chunk_of(*first));
   if (range.last) high = std::min(high, shape().chunk_of(*range.last));
-  if (low > high) low = high = shape().chunk_of(now);  // one chunk shows whether there is a log
+  NoSink nobody;
+  const bool empty = low > high;
+  if (empty) low = high = shape().chunk_of(now);  // one chunk shows whether there is a log
   CursorState state;
-  RangeSink in_range(range, sink);
+  RangeSink in_range(range, empty ? nobody : sink);
   LogReading reading{in_range};
   parts_->read({span_of(low, high), std::nullopt, range.only_if_sole}, state, reading);
   reading.found.events = in_range.events();

@@ -54,19 +54,19 @@ class EventLog:
         for shape in [self.shape] if self.shape else self._shapes():
             ring = Ring(self.log, shape)
             now = int(time.time()) // ring.chunk_s
-            parts, listed = self._parts(ring, range(max(0, now - ring.chunks - 1), now + 3))
-            for value in parts.values():
-                for line in value.split(b"\n")[1:-1]:
-                    found = EVENT.search(line)  # another program's bytes may stand before it
-                    text = found and unsealed(line[found.start():])
-                    if text:
-                        events.setdefault(text[:36].decode(), value_of(text[37:]))
+            parts, foreign, listed = self._parts(ring, range(max(0, now - ring.chunks - 1), now + 3))
+            lines = [line for value in parts.values() for line in value.split(b"\n")[1:-1]]
+            for line in lines + [line for value in foreign for line in value.split(b"\n")[:-1]]:
+                found = EVENT.search(line)  # another program's bytes may stand before it
+                text = found and unsealed(line[found.start():])
+                if text:
+                    events.setdefault(text[:36].decode(), value_of(text[37:]))
             promised = range(now - ring.chunks, now + 1)
             lost |= {(shape, chunk) for chunk in losses(ring, parts, listed) if chunk in promised}
         return dict(sorted(events.items())), lost
 
     def _parts(self, ring, chunks):
-        """The values of the parts by (chunk, part), and what the directories list, read afterwards."""
+        """The values of the parts by (chunk, part), those without a first line, and what the directories list, read afterwards."""
         listed = self._listed(ring, chunks)
         found = get_all(self.at, [ring.part(chunk, 0) for chunk in chunks])
         parts = {(chunk, 0): found[ring.part(chunk, 0)] for chunk in chunks if ring.part(chunk, 0) in found}
@@ -78,7 +78,8 @@ class EventLog:
                 part += 1
         headers = {at: (unsealed(value.split(b"\n")[0]) or b"").split(b" ") for at, value in parts.items()}
         good = {at: value for at, value in parts.items() if headers[at][:2] == [b"E1", part_name(*at)]}
-        return good, self._listed(ring, chunks)
+        foreign = [value for at, value in parts.items() if headers[at][0] != b"E1"]
+        return good, foreign, self._listed(ring, chunks)
 
     def _part(self, ring, chunk, part):
         return repeated(lambda: self.at(ring.part(chunk, 0)).get(ring.part(chunk, part)))

@@ -71,7 +71,7 @@ class Journal:
                     words = next(filter(None, behind), None)
                 if words is None:
                     continue
-                if words[0] == b"!":
+                if words[0] == b"!" and words[1] not in lines:
                     lost = 0  # what was lost had been deleted
                 lines.setdefault(words[1], words)
             lost += bool(cut)
