@@ -1,6 +1,7 @@
 #include "common/cluster/libmemcached/binary.hpp"
 
 #include <cstdlib>
+#include <set>
 #include <unordered_set>
 
 #include "common/base/bytes.hpp"
