@@ -25,7 +25,8 @@ constexpr std::size_t max_change = 256 * 1024;
 struct JournalLoss {
   std::uint64_t segments = 0;  // named and missing
   std::uint64_t lines = 0;     // present but damaged, or another program's
-  std::uint64_t unknown = 0;   // present and whole, in a form that this version does not know
+  std::uint64_t unknown = 0;   // present and whole, in a form that this version does not know; not ended by a
+                               // removal of everything, which may not concern them
 
   bool any() const { return segments != 0 || lines != 0 || unknown != 0; }
   bool operator==(const JournalLoss&) const = default;

@@ -90,8 +90,8 @@ std::vector<JournalLineView> JournalReading::views() {
 void JournalReading::report_lines(const ReportLine& report) {
   if (!contents.found) return;
   ForeignLines foreign;
-  std::unordered_set<std::string_view>
-      ids;  // of removals of everything, and of lines that were compacted away
+  // The ids of removals of everything, and of lines that were compacted away.
+  std::unordered_set<std::string_view> ids;
   const auto take = [&](std::string_view text) {
     report_journal_lines(
         text,

@@ -323,11 +323,11 @@ TEST_CASE("move: again overwrites no write of the new list that has the bytes of
   set_there("on");
   stays("on");
   stays("on");
-  // What was left was not copied: the same bytes there are a client's.
+  // An item that was left was never copied: the same bytes there are a client's.
   set_there("off");
   world.set(key, "later");
   stays("off");
-  // What was removed there and set again is a client's too, although the item was only touched meanwhile.
+  // A copy that was removed and set again is a client's, too, although the item was only touched meanwhile.
   const std::string removed = world.moving_key(2);
   world.set(removed, "first");
   CHECK(world.run(false));
@@ -340,6 +340,14 @@ TEST_CASE("move: again overwrites no write of the new list that has the bytes of
   world.set(removed, "second");
   CHECK(world.run(true));
   CHECK(world.there(removed)->value == "first");
+  // An item that the new list's clients had stored before the first run is theirs, whatever its bytes.
+  const std::string earlier = world.moving_key(3);
+  world.set(earlier, "on");
+  CHECK(world.after.execute(Request::set(earlier, "on", Exptime::never())).outcome == Outcome::stored);
+  CHECK(world.run(false));
+  world.set(earlier, "off");
+  CHECK(world.run(true));
+  CHECK(world.there(earlier)->value == "on");
 }
 
 namespace {

@@ -107,7 +107,7 @@ class Output {
   // Writes an answer whose bare value is a name. A name that contains a line end is reported as an error
   // instead, because a reader would see two names.
   void answer_name(const JsonObject& object, std::string_view name);
-  // Does the same for one of several values, that of `name`.
+  // Writes the value of `name` among several. One that contains a line end is reported as an error, too.
   void answer_value(const JsonObject& object, std::string_view name, std::string_view value);
   // Writes an answer whose bare value is a key that a server listed. In addition to answer_name(), a key with
   // control characters is reported as an error, unless lines end with a NUL.

@@ -24,7 +24,7 @@ struct KeyCopy {
   std::string md5 = {};  // of the value, in hex
   std::optional<std::chrono::microseconds> round_trip = {};
   std::string error = {};                   // why it did not answer
-  ErrorCode code = ErrorCode::unavailable;  // the same
+  ErrorCode code = ErrorCode::unavailable;  // of this error
 
   bool found() const { return state == State::found; }
 };

@@ -413,9 +413,8 @@ class Move::Copier {
     std::vector<State> states;
     states.reserve(items.size());
     for (std::size_t i = 0; i < items.size(); ++i) {
-      items[i].new_cas = token_of(replies[i]);
+      items[i].new_cas = is_ours(items[i], replies[i]) ? token_of(replies[i]) : no_token;
       states.push_back(judge(items[i], batch[i], replies[i]));
-      if (states[i] == State::settled && !is_ours(items[i], replies[i])) items[i].new_cas = no_token;
     }
     const auto gets = [&](std::size_t i) { return Request::gets(items[i].key).on(items[i].record.to); };
     // An item that is missing although it was added: a separate add shows why.

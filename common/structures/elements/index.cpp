@@ -40,8 +40,9 @@ struct ElementIndex::Roots {
       } else if (line.change == Change::add) {
         named.insert(line.element);
         dropped.erase(line.element);
+      } else if (line.change == Change::remove) {
+        dropped.insert(line.element);
       }
-      if (line.change == Change::remove && line.element != loss_mark) dropped.insert(line.element);
     }
     manifest_lost = manifest.loss.any();
     stale = named;

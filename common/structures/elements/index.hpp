@@ -296,7 +296,7 @@ class ElementIndexes {
 //   only `born` is new, and the next look names it.
 // Round trips
 //   list 1 (1 more if it creates a shard, 3 more if it finds one full); look 1, with segments 1 more per
-//   shard; 3 more if it finds shards that are not named.
+//   shard; 3 more if it finds shards that are not named or lost. Recording a loss takes 1, once.
 // When things fail
 //   crash          between creating a shard and naming it: the next look names it, also after a failed
 //                  request. If the shard is lost before that look, or the manifest before `named` was
