@@ -24,9 +24,9 @@ constexpr std::string_view format = "mcds ring move 2 ";
 struct Record {
   enum class What : std::uint32_t { copied = 1, settled = 2, start = 3, declined = 4 };
   KeyHash key;
-  std::uint64_t digest;     // settled, declined: the index of the copied record; life: its start
-  std::uint64_t cas;        // life: flushes
-  std::uint32_t expires_s;  // life: the pid
+  std::uint64_t digest;     // settled, declined: the index of the copied record; start: its time
+  std::uint64_t cas;        // start: flushes
+  std::uint32_t expires_s;  // start: the pid
   What what;
 };
 static_assert(sizeof(Record) == 40);

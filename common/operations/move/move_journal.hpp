@@ -8,7 +8,7 @@
 //   settled    a copied record that is done: the key's hash, the record's number, and the cas token that the
 //              copy has on its new server; others may or may not have been stored
 //   declined   the same of a record that was not stored, because the new server has another client's value
-//   life       a server at the start of a run: the hash of its address, its start time, flush count and pid
+//   start      a server at the start of a run: the hash of its address, its start time, flush count and pid
 // The last copied record of a key counts. The new server may hold the item of any since the last settled one.
 // A partial record at the end is cut off.
 #pragma once

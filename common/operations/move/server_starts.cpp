@@ -57,7 +57,7 @@ OldAndNew different_servers(Cluster& old_ones, Cluster& new_ones) {
       const bool is_old = *request.server < old_count;
       const std::size_t first = is_old ? 0 : old_count;
       *request.server -= first;
-      replies.push_back((is_old ? old_ones : new_ones).execute(std::move(request)));
+      replies.push_back((is_old ? old_ones : new_ones).execute(request));
       replies.back().server += first;
     }
     return replies;
