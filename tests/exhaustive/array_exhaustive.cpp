@@ -55,13 +55,15 @@ TEST_CASE("exhaustive array: what is lost is reported") {
 // Drops while writers and readers run, with faults of any of their requests.
 TEST_CASE("exhaustive array: a drop loses nothing that comes after it") {
   using exhaustive::holds;
+  // A drop also removes the ids: an append that is executed late counts again after it (array.hpp).
+  Bounds none_late = small_items(0);
+  none_late.kinds.delayed = false;
   for (const bool grown : {false, true}) {
     const std::string state = grown ? ", segments" : "";
     for (const char letter : {'a', 'm', 'd', 'p', 'z', 'k', 'c', 'f', 'x'})
       holds(std::string("array: drop | ").append(1, letter).append("f").append(state),
             writers({"x", {letter, 'f'}}, {.grown = grown}), small_items(1));
-    holds("array: drop append | append fetch" + state, writers({"xa", "af"}, {.grown = grown}),
-          small_items(0));
+    holds("array: drop append | append fetch" + state, writers({"xa", "af"}, {.grown = grown}), none_late);
     holds("array: drop | append | compact" + state, writers({"x", "a", "c"}, {.grown = grown}),
           small_items(0));
   }
