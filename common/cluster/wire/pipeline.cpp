@@ -77,7 +77,7 @@ bool Pipeline::encode_next(RequestFormat format, std::string& output) {
   if (!outdated && why.empty()) {
     const Command command = encode(requests_, encoded_, output, format);
     encoded_ += command.count;
-    in_flight_.push_back({command, 0});
+    in_flight_.push_back({command, 0, 0});
     return true;
   }
   if (last) return false;
@@ -89,9 +89,12 @@ bool Pipeline::encode_next(RequestFormat format, std::string& output) {
 }
 
 std::size_t Pipeline::whole_commands(std::size_t left, std::size_t max_record) const {
+  const auto next = std::ranges::upper_bound(in_flight_, sent_, {}, &InFlight::end);
+  if (next == in_flight_.end()) return left;
+  if (next->begin > sent_) return next->begin - sent_;  // the one before it was answered before it was sent
   const auto fits = std::ranges::upper_bound(in_flight_, sent_ + max_record, {}, &InFlight::end);
-  if (fits != in_flight_.begin() && std::prev(fits)->end > sent_) return std::prev(fits)->end - sent_;
-  return fits == in_flight_.end() ? left : std::min(left, fits->end - sent_);
+  const bool cut = next->begin < sent_ || fits == next;
+  return std::min(left, (cut ? next : std::prev(fits))->end - sent_);
 }
 
 ReplyReader::Step Pipeline::read(std::string_view input, std::size_t& position) {

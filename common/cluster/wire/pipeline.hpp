@@ -69,16 +69,19 @@ class Pipeline {
   bool has_in_flight() const { return !in_flight_.empty(); }
 
   // Encodes the next command, or answers a request that must not be sent. Returns false if that has to wait
-  // for the replies to earlier requests. If the output grew, ends_at() must follow.
+  // for the replies to earlier requests. If the output grew, lies_at() must follow.
   bool encode_next(RequestFormat format, std::string& output);
-  // Records where the command ends, as a count of bytes like sent().
-  void ends_at(std::size_t end) { in_flight_.back().end = end; }
+  // Records where the command begins and ends, as counts of bytes like sent().
+  void lies_at(std::size_t begin, std::size_t end) {
+    in_flight_.back().begin = begin;
+    in_flight_.back().end = end;
+  }
   // Returns the number of bytes sent since the connection was last idle.
   std::size_t sent() const { return sent_; }
   void mark_sent(std::size_t bytes) { sent_ += bytes; }
-  // Returns how many of `left` bytes to send at once over TLS. A record must not end within a command unless
-  // the next record ends with that command. Before 1.6.40 memcached would otherwise wait for more bytes to
-  // arrive while the rest of the decrypted data is unread.
+  // Returns how many of `left` bytes to send at once over TLS. A command that is longer than a record shares
+  // none of its records with others, and no record ends within any other command. Before 1.6.40 memcached would
+  // otherwise wait for more bytes to arrive while the rest of the decrypted data is unread.
   std::size_t whole_commands(std::size_t left, std::size_t max_record) const;
 
   // Reads a part of the reply to the first command in flight.
@@ -110,7 +113,7 @@ class Pipeline {
   std::size_t lost_ = 0;      // requests that were answered, or sent whole on earlier connections
   struct InFlight {
     Command command;
-    std::size_t end;  // offset of its last byte, in the same count as sent_
+    std::size_t begin, end;  // in the same count as sent_
   };
   std::deque<InFlight> in_flight_;
   std::size_t sent_ = 0;

@@ -127,7 +127,8 @@ void ServerConnection::encode_requests() {
     if (!pipeline_.encode_next(format, output_)) return;
     if (output_.size() == before) continue;
     if (handshake_.state() == Handshake::State::greeting_due) handshake_.greet(output_, before);
-    pipeline_.ends_at(pipeline_.sent() + unsent());
+    const std::size_t begin = pipeline_.sent() + before - output_position_;
+    pipeline_.lies_at(begin, pipeline_.sent() + unsent());
   }
 }
 
