@@ -287,3 +287,16 @@ TEST_CASE("pipeline: a TLS record ends with a command, and a longer command shar
   connection.pipeline.mark_sent(long_one - 100);
   CHECK(pipeline.whole_commands(two, 50) == two);
 }
+
+TEST_CASE("pipeline: over TLS, the line that reads a long add back shares no record with its end") {
+  Connection connection({Request::add_and_get("c", std::string(100, 'x'), Exptime::never()), set("a")});
+  const Pipeline& pipeline = connection.pipeline;
+  const std::size_t all = connection.encoded({.meta = false}).size();
+  const std::size_t line = std::string_view("get c\r\n").size(), add = all - line - set_a.size();
+  CHECK(pipeline.whole_commands(all, add + line) == add + line);
+  CHECK(pipeline.whole_commands(all, 50) == add);
+  connection.pipeline.mark_sent(50);
+  CHECK(pipeline.whole_commands(all - 50, 50) == add - 50);
+  connection.pipeline.mark_sent(add - 50);
+  CHECK(pipeline.whole_commands(all - add, 50) == line);
+}

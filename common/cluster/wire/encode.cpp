@@ -97,6 +97,7 @@ Command encode_adds(std::span<const Request* const> requests, std::size_t first,
     ++command.count;
   }
   append_all(out, {line, "\r\n"});
+  command.read_back = line.size() + 2;
   return command;
 }
 

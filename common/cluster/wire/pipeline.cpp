@@ -93,8 +93,9 @@ std::size_t Pipeline::whole_commands(std::size_t left, std::size_t max_record) c
   if (next == in_flight_.end()) return left;
   if (next->begin > sent_) return next->begin - sent_;  // the one before it was answered before it was sent
   const auto fits = std::ranges::upper_bound(in_flight_, sent_ + max_record, {}, &InFlight::end);
-  const bool cut = next->begin < sent_ || fits == next;
-  return std::min(left, (cut ? next : std::prev(fits))->end - sent_);
+  if (next->begin == sent_ && fits != next) return std::prev(fits)->end - sent_;
+  const std::size_t read_back = next->end - next->command.read_back;
+  return (sent_ < read_back ? read_back : next->end) - sent_;
 }
 
 ReplyReader::Step Pipeline::read(std::string_view input, std::size_t& position) {

@@ -40,6 +40,7 @@ struct Command {
   std::size_t count = 1;
   RequestFormat format = {};
   bool in_base64 = false;
+  std::size_t read_back = 0;  // add_and_get: the size of the line at the end, which reads what was stored
 };
 
 // Returns true for keys with spaces or control characters, as binary clients store; they go in base64.
