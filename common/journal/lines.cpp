@@ -52,6 +52,11 @@ std::optional<JournalLineView> salvage(std::string_view line) {
   return std::nullopt;
 }
 
+// Bytes of another program may begin like padding, before a line of ours.
+bool is_padding(std::string_view line) {
+  return line.starts_with('#') && !salvage(line);
+}
+
 }  // namespace
 
 void append_line(std::string& text, const JournalLine& line) {
@@ -127,9 +132,9 @@ void report_journal_lines(std::string_view text, const ReportLine& report, Forei
   ForeignLines ignored;
   if (foreign == nullptr) foreign = &ignored;
   for_each_line(text, [&](std::string_view line, bool whole) {
-    if (line.starts_with('#') && whole) return;
     auto one = whole ? decode_line(line) : std::nullopt;
     if (!one) {
+      if (whole && is_padding(line)) return;
       ++(whole && unseal(line) ? foreign->unknown : foreign->damaged);
       if (whole) one = salvage(line);
     }
@@ -152,7 +157,7 @@ void keep_first_of_each(std::vector<JournalLineView>& lines) {
 std::string without_padding(std::string_view text) {
   std::string kept;
   for_each_line(text, [&](std::string_view line, bool whole) {
-    if (line.starts_with('#') && whole) return;
+    if (whole && is_padding(line)) return;
     kept += line;
     if (whole) kept += '\n';
   });

@@ -117,7 +117,7 @@ def figures_are_those_of_what_was_stored():
         check(clients[0].file.readline() == b"STORED\r\n", "an item of several chunks is stored")
         last = run(servers.list, "item", "list", "--histogram")[-1]
         check((last["chunk_bytes"], last["keys"], last["wasted_bytes"]) == (None, 1, None), f"an item of several chunks: {last}")
-        text = program.run(servers.list, "item", "list", "--by-prefix", "-o", "text", env=program.environment(COLUMNS="120")).stdout
+        text = program.run(servers.list, "item", "list", "--by-prefix", "-o", "text", env=program.environment(COLUMNS="200")).stdout
         check("█" in text, f"no bars: {text}")
 
 

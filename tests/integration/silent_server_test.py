@@ -15,7 +15,7 @@ from program import answers, run
 from real_servers import Servers
 from stub import Stub
 
-DEADLINE = ["--timeout", "60s", "--deadline", "2s"]
+DEADLINE = ["--timeout", "60s", "--deadline", "4s"]
 
 
 def a_deadline_below_the_timeout():

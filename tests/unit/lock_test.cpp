@@ -166,6 +166,21 @@ TEST_CASE("lock: an add that never arrived is repeated, with another token") {
   CHECK(LockValue::parse(world.server().peek("lock:nightly")->value).token == lease.token);
 }
 
+TEST_CASE("lock: no lease has a token whose add may still be executed, after its release") {
+  World world;
+  std::vector<Request> late;
+  world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+    if (request.op != Op::add || request.key != "lock:nightly" || late.size() == 2) return std::nullopt;
+    late.push_back(request);
+    return lost_request;
+  });
+  world.before(3, [&] { world.server().execute(late[0]); });
+  const Lease lease = world.take();
+  CHECK(world.lock.release(lease).result == Lock::Freed::Result::released);
+  world.server().execute(late[1]);
+  CHECK(world.lock.renew(lease.token, seconds(30)).renewal == Lock::Renewal::not_owner);
+}
+
 TEST_CASE("lock: what stays unknown is said") {
   World world;
   world.lose({lost_reply, lost_reply});

@@ -17,9 +17,9 @@ constexpr std::string_view named_mark = "named:";
 constexpr std::string_view loss_mark = "lost";          // of the manifest
 constexpr std::string_view restored_mark = "restored";  // has no effect; a shard begins with some line
 
-// Returns true if the line records how its shard relates to the manifest and lists nothing.
+// Returns true if the line records how its shard relates to the manifest, or what only a later version knows.
 inline bool is_mark(const JournalLine& line) {
-  return line.change == Change::remove && (line.element == born_mark || line.element.starts_with(named_mark));
+  return line.change == Change::remove && line.element != restored_mark;
 }
 
 inline std::string manifest_entry(std::size_t shard, const std::string& incarnation) {

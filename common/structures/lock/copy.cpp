@@ -96,6 +96,9 @@ LockCopy take_copy(const Context& context, const LockCopyRequest& plan) {
       if (stored.token == plan.tokens.next && taken.pending) {
         won(there.cas);
       } else if (plan.tokens.is_ours(stored.token) && ++exchanges < max_attempts) {
+        // An add of the latest token may be executed after its release, so that token is spent, too.
+        taken.vanished = taken.pending;
+        if (taken.pending) return taken;
         spent = there.cas;
       } else {
         taken.value = std::move(stored);

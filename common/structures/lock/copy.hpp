@@ -42,7 +42,7 @@ struct LockCopy {
   // The fencing token, if it was drawn after the add.
   std::optional<std::uint64_t> fence = {};
   bool pending = false;   // an add may have been applied unnoticed, or may still be
-  bool vanished = false;  // failed: the key was missing when an add with an unknown outcome was looked up
+  bool vanished = false;  // failed: an add with an unknown outcome was looked up and had not been executed
 
   bool is_lost() const { return result == Result::gone || result == Result::not_ours; }
   // Returns the outcome for answers, with `yes` if the copy did not fail.

@@ -62,13 +62,10 @@ class Journal:
                 continue
             *whole, cut = text.split(b"\n")
             for line in whole:
-                if line[:1] == b"#":
-                    continue
                 words = words_of(line)
-                if words is None:  # damaged, or behind bytes that another program appended
-                    lost += 1
-                    behind = (words_of(line[found.start():]) for found in re.finditer(rb"[-+!=] ", line))
-                    words = next(filter(None, behind), None)
+                if words is None:  # padding, damaged, or behind bytes that another program appended
+                    words = words_behind(line)
+                    lost += words is not None or line[:1] != b"#"
                 if words is None:
                     continue
                 if words[0] == b"!" and words[1] not in lines:
@@ -83,7 +80,7 @@ class Journal:
         if value is None or b"\n#>\n" in value:  # gone, or being put into another number of copies
             return
         _, _, head, tail = split(self.key, value)
-        kept = b"".join(line for line in tail.splitlines(keepends=True) if line[:1] != b"#")
+        kept = b"".join(line for line in tail.splitlines(keepends=True) if line[:1] != b"#" or words_behind(line[:-1]))
         if not kept:
             raise RuntimeError(f"{self.key!r} has no room for these lines")
         segment = random_hex()
@@ -99,6 +96,11 @@ class Journal:
 def words_of(line):
     words = (unsealed(line) or b"").split(b" ", 2)
     return words if words[0] in (b"+", b"-", b"!", b"=") and len(words) > 1 and len(words[1]) >= 18 else None
+
+
+def words_behind(line):
+    """Of our line behind other bytes in it."""
+    return next(filter(None, (words_of(line[found.start():]) for found in re.finditer(rb"[-+!=] ", line))), None)
 
 
 def split(key, value):
