@@ -489,6 +489,14 @@ def an_interactive_shell_as_the_child(world, terminal):
     terminal.line("echo code $?", "code 3")
 
 
+@on_terminal
+def a_child_that_was_ended_leaves_the_terminal_as_it_was(world, terminal):
+    for ending in ("exec sleep 100", "kill -KILL $$"):
+        terminal.line(f"stty -g >before; mcds lock run l --max-run 300ms -- sh -c 'stty raw -echo; {ending}'; stty -g >after; echo ended", "ended")
+        terminal.expect("ready> ")
+        assert world.read("after") == world.read("before") != "", ending
+
+
 @tested
 def a_child_stopped_where_nobody_could_continue_it_is_continued(world):
     """mcds as the leader of a session: the system ignores a stop from the terminal, as it would for the child alone."""

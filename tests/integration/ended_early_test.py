@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A command that changes many things and is ended early by SIGINT, SIGTERM or --deadline says what it did, with "unfinished":true.
-And what waits for somebody waits: a standard output that blocks, slow servers.
+An examination that is ended early has no findings. And what waits for somebody waits: a standard output that blocks, slow servers.
 
 Usage: ended_early_test.py BUILD_DIR
 """
@@ -14,8 +14,8 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
-from program import MCDS, environment, run
-from real_servers import connected, flush, running, Servers
+from program import MCDS, environment, run, wait_for
+from real_servers import connected, flush, running, Servers, statistics
 
 KEYS = 5000
 HANGS_S = 60
@@ -122,6 +122,15 @@ def lines(paths):
                   f"{kind} lines ended by {name}: {process.returncode}, {summary}, {errors}")
 
 
+def examinations(paths):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        process = start(["-s", "unix:" + paths[0], "doctor", "--for", "1h"])
+        wait_for(lambda: int(statistics(paths[0])["curr_connections"]) > 1, "the first read")
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=HANGS_S)
+        check((process.returncode, output) == (-number, ""), f"doctor ended by {number.name}: {process.returncode}, {output}, {errors}")
+
+
 def second_signal(paths):
     """While a server is frozen: the first signal waits for what is under way, the second for nothing."""
     with running(paths[2]) as memcached:
@@ -162,6 +171,7 @@ def main():
         removals(paths)
         loads(paths, servers.directory)
         lines(paths)
+        examinations(paths)
         second_signal(paths)
         non_blocking_output(paths)
     finish()

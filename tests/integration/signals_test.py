@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Signals that are ignored or blocked when mcds is started: every verb with a child ends when the child does, and the child has
-them as its parent's parent had. A status that another process has taken, and a process that cannot be made, are 71.
+them as its parent's parent had; and no ignored signal ends a command that waits. A status that another process has taken, and a process that cannot be made, are 71.
 
 Usage: signals_test.py BUILD_DIR
 """
@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import FULL, check, finish
@@ -137,6 +138,22 @@ def every_end(directory, server):
     end_left(directory)
 
 
+def ignored_while_it_waits(server):
+    """What each ends with after its second, whatever signals come."""
+    ignored = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+    for line, wanted in (("servers --every 100ms --deadline 1s", 75), ("eventlog tail log -f --deadline 1s", 75), ("hash watch h --deadline 1s", 75),
+                         ("capacity --for 1s", 2), ("item hot --for 1s", 0), ("doctor --for 1s --only down", 0)):
+        begun = time.monotonic()
+        process = start([MCDS, *line.split()], server, ignored)
+        while process.poll() is None and time.monotonic() - begun < HANGS_S:
+            for number in ignored:
+                process.send_signal(number)
+            time.sleep(0.05)
+        took = time.monotonic() - begun
+        status, output, errors = end_of(process)
+        check(status == wanted and took >= 1, f"{line}, ended by an ignored signal: {status} after {took} s, {output}, {errors}")
+
+
 def status_taken(directory, server):
     source, library = (os.path.join(directory, name) for name in ("thief.c", "thief.so"))
     with open(source, "w", encoding="ascii") as file:
@@ -182,6 +199,7 @@ def main():
         check(run([MCDS, "eventlog", "put", "log", "event"], server)[0] == 0, "an event is put")
         every_signal(directory, server)
         every_end(directory, server)
+        ignored_while_it_waits(server)
         status_taken(directory, server)
         no_more_processes(server)
     finish()

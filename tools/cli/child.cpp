@@ -6,6 +6,7 @@
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 
 #include "tools/cli/output.hpp"
 
@@ -25,6 +27,18 @@ constexpr std::array passed_on{SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
 
 constexpr Duration look_for_leftovers_every = std::chrono::milliseconds(10);
 
+// Returns those of the signals that were not ignored when we were started.
+sigset_t not_ignored(std::span<const int> signals) {
+  sigset_t result;
+  sigemptyset(&result);
+  for (const int signal : signals) {
+    struct sigaction action {};
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) sigaddset(&result, signal);
+  }
+  return result;
+}
+
 [[noreturn]] void fail(const char* what) {
   throw refused_by_system(ErrorCode::system, std::string("cannot ") + what);
 }
@@ -33,7 +47,9 @@ constexpr Duration look_for_leftovers_every = std::chrono::milliseconds(10);
 class Terminal {
  public:
   // Opens the controlling terminal, if there is one. Keep SIGTTOU blocked while using it.
-  Terminal() : descriptor_(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)) {}
+  Terminal()
+      : descriptor_(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)),
+        has_attributes_(tcgetattr(descriptor_, &attributes_) == 0) {}
 
   bool exists() const { return descriptor_ >= 0; }
   // Returns true if our process group has the foreground.
@@ -44,13 +60,18 @@ class Terminal {
   void lend(pid_t group) {
     if (descriptor_ >= 0 && tcsetpgrp(descriptor_, group) == 0) lent_ = true;
   }
-  // Takes the foreground back from the descendant that has it now, if it was lent.
-  void take_back() {
-    if (std::exchange(lent_, false)) tcsetpgrp(descriptor_, getpgrp());
+  // Takes the foreground back from the descendant that has it now, if it was lent. `restore` undoes what a
+  // descendant that was ended, as an editor may be, did to the terminal's attributes.
+  void take_back(bool restore = false) {
+    if (!std::exchange(lent_, false)) return;
+    tcsetpgrp(descriptor_, getpgrp());
+    if (restore && has_attributes_) tcsetattr(descriptor_, TCSANOW, &attributes_);
   }
 
  private:
   Descriptor descriptor_;
+  termios attributes_{};
+  bool has_attributes_;
   bool lent_ = false;
 };
 
@@ -72,7 +93,7 @@ class Run {
     kill_group(SIGKILL);
     reap(pid_);
     cleanup_.forget(pid_);
-    terminal_.take_back();
+    terminal_.take_back(true);
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -258,7 +279,7 @@ class Run {
     // it.
     check_deadlines();
     exited_ = true;
-    terminal_.take_back();
+    terminal_.take_back(result_.signal != 0 || result_.reason != ChildResult::Reason::ended);
     if (!options_.may_go_on && !group_is_gone() && !killed_) end_group(kill_at_);
   }
 
@@ -470,11 +491,11 @@ void CleanupProcess::send(const Order& order) const {
   static_cast<void>(!write(pipe_, &order, sizeof order));
 }
 
-Pause::Pause(SteadyTime deadline) : deadline_(deadline) {
-  sigemptyset(&signals_);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
-  sigprocmask(SIG_BLOCK, &signals_, nullptr);
-  descriptor_ = Descriptor(signalfd(-1, &signals_, SFD_CLOEXEC));
+Pause::Pause(SteadyTime deadline, Signals signals) : deadline_(deadline) {
+  if (signals == Signals::end_program) return;
+  const sigset_t heeded = not_ignored(std::array{SIGINT, SIGTERM, SIGHUP});
+  sigprocmask(SIG_BLOCK, &heeded, nullptr);
+  descriptor_ = Descriptor(signalfd(-1, &heeded, SFD_CLOEXEC));
   if (descriptor_ < 0) throw Failure(ErrorCode::system, "cannot wait for signals");
 }
 
@@ -501,14 +522,8 @@ bool Pause::wait(Duration duration) {
   }
 }
 
-HeldSignals::HeldSignals() {
-  sigemptyset(&signals_);
+HeldSignals::HeldSignals() : signals_(not_ignored(passed_on)) {
   sigaddset(&signals_, SIGCHLD);
-  for (const int signal : passed_on) {
-    struct sigaction action {};
-    sigaction(signal, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) sigaddset(&signals_, signal);
-  }
   // SIGTTOU would stop a process in the background that changes the terminal's foreground.
   sigset_t blocked = signals_;
   sigaddset(&blocked, SIGTTOU);

@@ -163,9 +163,10 @@ ChildResult run_child(const ChildOptions& options, Clock& clock, const CleanupPr
 // Waits between two polls in a command that runs until the user, or the reader of our output, ends it.
 class Pause {
  public:
-  // Makes INT, TERM and HUP end a wait instead of the program. `deadline` is the command's, if it bounds
-  // waits.
-  explicit Pause(SteadyTime deadline = SteadyTime::max());
+  // Tells what INT, TERM and HUP end, unless they were ignored when we were started.
+  enum class Signals { end_wait, end_program };
+  // `deadline` is the command's, if it bounds waits.
+  explicit Pause(SteadyTime deadline = SteadyTime::max(), Signals signals = Signals::end_wait);
 
   // Returns false when it is time to end. Throws ClosedPipe, and Failure(try_again) at the deadline.
   bool wait(Duration duration);
@@ -177,7 +178,6 @@ class Pause {
   }
 
  private:
-  sigset_t signals_{};
   bool take_keys() const;
 
   SteadyTime deadline_;

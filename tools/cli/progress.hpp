@@ -64,8 +64,7 @@ class Waiting {
 // is a terminal, one line shows how much is left: `measuring, 7 s left`.
 class Countdown {
  public:
-  // Makes INT, TERM and HUP end a wait instead of the program, as Pause does.
-  Countdown(const Clock& clock, Duration length);
+  Countdown(const Clock& clock, Duration length, Pause::Signals signals);
   ~Countdown() { hide_progress(); }
   Countdown(const Countdown&) = delete;
   Countdown& operator=(const Countdown&) = delete;
