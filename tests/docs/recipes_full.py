@@ -94,7 +94,7 @@ def passes():
 def add_verb():
     path = "tools/commands/elements/table.cpp"
     declared = VERB.replace('      .example("mcds table shout blocked --loudly")\n', "")
-    change(path, r"(void declare_table\(Command& command\) \{\n.*\n)", lambda found: found[1] + declared.lstrip("\n"))
+    change(path, r"(  const auto options = std::make_shared<ElementsOptions>.*\n)", lambda found: found[1] + declared.lstrip("\n"))
     build()
     named("an example", "docs/docs", "mcds table shout: no example")
     named("a section", "docs/docs", "no section of the verb shout")

@@ -269,7 +269,8 @@ def crashed(profile, before, after, names):
     """Tries a change of pools. Returns what was found if a server crashed meanwhile."""
     known = len(failures)
     with ExitStack() as stack:
-        servers = stack.enter_context(Servers(names, "-m", "128"))
+        # Before 1.6.24 an item that is moved to another page gets a new cas, as if a client had written it.
+        servers = stack.enter_context(Servers(names, "-m", "128", "-o", "slab_automove=0"))
         directory, where = servers.directory, f"{profile}, {len(before)} to {len(after)}, seed {SEED}"
         try:
             change(Pool(before, directory, profile), Pool(after, directory, profile), os.path.join(directory, "journal"), where)

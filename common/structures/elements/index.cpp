@@ -22,16 +22,6 @@ void drop_repeated(std::vector<std::string>& names) {
   keep_first_of_each(names, [](const std::string& name) { return std::string_view(name); });
 }
 
-// Returns the entries of a manifest that drop records as removed.
-std::set<std::string> dropped_in(const std::vector<JournalLine>& manifest) {
-  std::set<std::string> dropped;
-  for (const JournalLine& line : manifest) {
-    if (line.change == Change::add) dropped.erase(line.element);
-    if (line.change == Change::remove && line.element != loss_mark) dropped.insert(line.element);
-  }
-  return dropped;
-}
-
 }  // namespace
 
 std::uint64_t digest_of_name(std::string_view name) {
@@ -45,12 +35,15 @@ struct ElementIndex::Roots {
     const JournalContents manifest = reader.take(0);
     manifest_found = manifest.found;
     for (const JournalLine& line : manifest.lines) {
-      if (line.element == loss_mark)
+      if (line.element == loss_mark) {
         loss_recorded = line.change == Change::add;
-      else if (line.change == Change::add)
+      } else if (line.change == Change::add) {
         named.insert(line.element);
+        dropped.erase(line.element);
+      } else if (line.change == Change::remove) {
+        dropped.insert(line.element);
+      }
     }
-    dropped = dropped_in(manifest.lines);
     manifest_lost = manifest.loss.any();
     stale = named;
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
@@ -337,14 +330,17 @@ bool ElementIndex::accept() {
     static_cast<void>(
         journal(shard_key(shard)).compact([&](const auto& lines) { return still_needed(lines, {}); }, true));
   }
+  const std::int64_t now = unix_seconds(context_.clock.wall());
   const auto without_stale = [&](std::vector<JournalLine> lines) {
-    const std::set<std::string> dropped = dropped_in(lines);
+    std::set<std::string> dropping;  // by a drop that may still run, and must find what it recorded
+    for (const JournalLine& line : lines) {
+      if (line.change == Change::add) dropping.erase(line.element);
+      if (line.change == Change::remove && !is_old(line.id, now)) dropping.insert(line.element);
+    }
     std::erase_if(lines, [&](const JournalLine& line) {
-      const std::string& entry = line.element;
-      // A drop that began after the index was read must find what it recorded.
-      if (dropped.contains(entry) && !found->dropped.contains(entry)) return false;
-      return line.change != Change::add || entry == loss_mark || found->stale.contains(entry) ||
-             found->ended.contains(entry);
+      if (line.element != loss_mark && dropping.contains(line.element)) return false;
+      return line.change != Change::add || line.element == loss_mark || found->stale.contains(line.element) ||
+             found->ended.contains(line.element);
     });
     return lines;
   };
