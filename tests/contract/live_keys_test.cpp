@@ -1,5 +1,6 @@
 // Listing every key of every server.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <map>
@@ -143,6 +144,22 @@ TEST_CASE("live keys: a server without the dump, with the crawler off, and a pro
   CHECK(message_of(Fault::answer_garbage, "CLIENT_ERROR lru crawler disabled\r\n").find("is off") !=
         std::string::npos);
   CHECK(message_of(Fault::hang_up, "").find("proxy") != std::string::npos);
+}
+
+TEST_CASE("live keys: a server at its connection limit, and one of the binary protocol, say what they are") {
+  MemcachedProcess full({"-c", "30", "-t", "1"}), binary({"-B", "binary"});
+  std::vector<int> held;
+  for (int i = 0; i < 40; ++i) held.push_back(connect_to(full.server()));
+  Found found;
+  for (int tries = 0; tries < 5; ++tries) {
+    const auto result = collect({full.server()}, snapshot(), found)[0];
+    CHECK(result.failure->message.find("connection limit") != std::string::npos);
+  }
+  std::string message;
+  for (int tries = 0; tries < 5 && message.find("only the binary protocol") == std::string::npos; ++tries)
+    message = collect({binary.server()}, hasty(), found)[0].failure->message;  // late on a busy machine
+  CHECK(message.find("only the binary protocol") != std::string::npos);
+  for (const int fd : held) close(fd);
 }
 
 TEST_CASE("live keys: a dump that breaks off, or turns into something else, is never complete") {

@@ -127,6 +127,9 @@ def tls(directory, ca, other):
         check(done.returncode == 0 and done.stderr.count("not verified") == 1, f"--tls-insecure: {done}")
         done = run("-s", a.plain, "--timeout", "300ms", *incr)
         fails("plain to TLS", done, 77, "requires TLS", "tls://")
+        for verb in (["item", "list"], ["item", "hot", "--for", "100ms"], ["ring", "move", "--to", c.plain, "--dry-run", "-q"]):
+            done = run("-s", a.plain, *patience, *verb)
+            check(done.returncode == 77 and "requires TLS" in done.stderr, f"plain to TLS: {verb}: {done}")
         begun = time.monotonic()
         fails("TLS to plain", run("-s", c.tls, *trusted, "--connect-timeout", "300ms", *incr), 69, "TLS")
         check(time.monotonic() - begun < 20, "TLS to plain: waits without end")
@@ -140,7 +143,8 @@ def tls(directory, ca, other):
             fails(f"a certificate that is {what}", run("-s", server.tls, *trusted, "counter", "incr", "n"), 77, *words)
     with Memcached(*tls_options(good, key, "ssl_verify_mode=3", f"ssl_ca_cert={ca.file}")) as server:
         every_command("client certificates", "-s", server.tls, *trusted, "--tls-cert", client, "--tls-key", client_key)
-        fails("no client certificate", run("-s", server.tls, *patience, *trusted, "counter", "incr", "n"), 77, "--tls-cert")
+        for verb in (["counter", "incr", "n"], ["item", "list"], ["item", "hot", "--for", "100ms"]):
+            fails(f"no client certificate: {verb}", run("-s", server.tls, *patience, *trusted, *verb), 77, "--tls-cert")
         stranger = other.certificate("client", "DNS:client")
         done = run("-s", server.tls, *patience, *trusted, "--tls-cert", stranger[0], "--tls-key", stranger[1], "counter", "incr", "n")
         fails("a client certificate of another CA", done, 77, "does not accept", stranger[0])
@@ -353,6 +357,7 @@ def binary_only(directory):
             incr = ["-s", server.plain, *patience, "counter", "incr", "n"]
             fails(what, run(*incr), status, words, "binary protocol")
             fails(f"{what}, with a login", run(*incr, **login), status, words, "binary protocol")
+            fails(f"{what}, item hot", run("-s", server.plain, *patience, "item", "hot", "--for", "100ms"), status, words, "binary protocol")
             fails(f"{what}, classic words", run(*incr[:-1], "n" * 24, "--protocol", "classic"), status, words, "binary protocol")
             # Shorter than a binary header, which such a server waits for.
             short = run("-s", server.plain, *patience, "servers")

@@ -23,15 +23,21 @@ void LineStream::start(SteadyTime now) {
 }
 
 short LineStream::events() const {
+  if (question_) return question_->connection.events();
   if (socket_.state() == Socket::State::connecting) return socket_.connecting_events();
   return unsent_.empty() ? POLLIN : POLLOUT;
 }
 
 void LineStream::proceed(short happened, SteadyTime now) {
+  if (question_) {
+    question_->connection.proceed(happened, now);
+    return finish_question();
+  }
   // Bytes that arrived while this process was paused are not late.
   if (happened == 0 && now >= deadline_) {
     if (socket_.state() == Socket::State::connecting) return fail(Kind::unreachable, socket_.complaint(true));
-    return take_late();
+    take_late();
+    return find_cause(now, std::min(options_.timeout, meta::max_late_probe));
   }
   if (now >= acts_at_) {
     acts_at_ = SteadyTime::max();
@@ -84,8 +90,30 @@ void LineStream::send(std::string_view text) {
 
 void LineStream::send_more() {
   const std::ptrdiff_t size = socket_.send(unsent_.data(), unsent_.size());
-  if (size < 0) return fail(Kind::unreachable, socket_.complaint());
+  if (size < 0) return unsent_.clear();  // read() finds out what the server replied before it closed
   unsent_.erase(0, static_cast<std::size_t>(size));
+}
+
+void LineStream::find_cause(SteadyTime now, Duration longest) {
+  if (answered_ || !failure_) return;
+  question_ = std::make_unique<Question>(
+      server_, tls_,
+      ConnectOptions{.timeout = longest,
+                     .connect_timeout = std::min(longest, options_.connect_timeout),
+                     .run = options_.run});
+  busy_ = true;
+  question_->connection.start(now);
+  finish_question();
+}
+
+// Ends this stream once its question is answered. A server that speaks the protocol, or cannot be reached, does
+// not explain the failure.
+void LineStream::finish_question() {
+  if (question_->connection.busy()) return;
+  const Reply& reply = question_->reply;
+  const bool greeted = question_->connection.protocol().words != ServerProtocol::CommandSet::unknown;
+  if (!greeted && reply.failed() && !reply.is(Kind::unreachable)) failure_ = reply.failure;
+  busy_ = false;
 }
 
 void LineStream::pause_until(SteadyTime when) {
@@ -99,15 +127,18 @@ void LineStream::finish() {
 }
 
 void LineStream::fail(Kind kind, std::string message) {
-  failure_ = std::make_shared<ReplyFailure>(ReplyFailure{kind, std::move(message)});
+  if (!failure_) failure_ = std::make_shared<ReplyFailure>(ReplyFailure{kind, std::move(message)});
   finish();
 }
 
 void LineStream::read(SteadyTime now) {
   const std::ptrdiff_t size = socket_.receive(input_);
   if (size < 0 && socket_.denied()) return fail_connecting();
-  if (std::size_t end = 0; size < 0 && login_) return static_cast<void>(read_login(end, true, now));
-  if (size < 0) return take_close();
+  if (size < 0) {
+    std::size_t end = 0;
+    login_ ? static_cast<void>(read_login(end, true, now)) : take_close();
+    return find_cause(now, options_.timeout);
+  }
   if (size == 0) return;
   received_ += static_cast<std::size_t>(size);
   read_lines(now);
@@ -124,6 +155,7 @@ void LineStream::read_lines(SteadyTime now) {
     const auto whole = meta::take_whole_line(input_, position);
     if (!whole) break;
     const std::string_view line = *whole;
+    answered_ = true;
     if (wants_login(line)) {
       fail(Kind::denied, login_wanted);
     } else if (line.starts_with("ERROR Too many")) {

@@ -1,12 +1,14 @@
 // LineStream: base class for one server's long reply, read line by line over a separate connection. It
-// connects, logs in and keeps the time limits; subclasses send the command and interpret the lines.
+// connects, logs in and keeps the time limits; subclasses send the command and interpret the lines. If the
+// server closes or is silent before its first line, an ordinary request follows: if that finds another kind of
+// server, or one that denies access, its failure is reported.
 #pragma once
 
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
 #include "common/cluster/credentials.hpp"
 #include "common/cluster/request.hpp"
-#include "common/cluster/wire/socket.hpp"
+#include "common/cluster/wire/server_connection.hpp"
 #include "common/placement/pools/pool.hpp"
 
 namespace mcds {
@@ -31,7 +33,7 @@ struct LineStreamOptions {
 class LineStream {
  public:
   LineStream(const Server& server, const LineStreamOptions& options, const tls::Context* tls)
-      : server_(server), options_(options), socket_(server, tls) {}
+      : server_(server), options_(options), tls_(tls), socket_(server, tls) {}
   virtual ~LineStream() = default;
   LineStream(const LineStream&) = delete;
   LineStream& operator=(const LineStream&) = delete;
@@ -39,9 +41,13 @@ class LineStream {
   void start(SteadyTime now);
   bool busy() const { return busy_; }
   // Return the descriptor, events and time limit for poll(); descriptor -1 means the time limit only.
-  int descriptor() const { return paused_ ? -1 : socket_.descriptor(); }
+  int descriptor() const {
+    return paused_ ? -1 : question_ ? question_->connection.descriptor() : socket_.descriptor();
+  }
   short events() const;
-  SteadyTime wakes_at() const { return std::min(deadline_, acts_at_); }
+  SteadyTime wakes_at() const {
+    return question_ ? question_->connection.deadline() : std::min(deadline_, acts_at_);
+  }
   // Handles the result of poll(); `happened` is 0 if there was no event.
   void proceed(short happened, SteadyTime now);
   // Called when options.longest, or the deadline of the run, has passed.
@@ -81,18 +87,35 @@ class LineStream {
   std::size_t received_bytes() const { return received_; }
 
  private:
+  // The ordinary request that finds out what the server is.
+  struct Question {
+    Question(const Server& server, const tls::Context* tls, const ConnectOptions& limits)
+        : options(limits), connection(server, 0, options, tls) {
+      connection.begin(meta::IncrForm::whole);
+      connection.add(request, reply);
+    }
+    ConnectOptions options;
+    Request request = Request::version(0);
+    Reply reply;
+    meta::ServerConnection connection;
+  };
+
   void connected(SteadyTime now);
   void finish_connecting(SteadyTime now);
   void fail_connecting() { fail(socket_.denied() ? Kind::denied : Kind::unreachable, socket_.complaint()); }
   void send_more();
+  void find_cause(SteadyTime now, Duration longest);
+  void finish_question();
   void read(SteadyTime now);
   void read_lines(SteadyTime now);
   bool read_login(std::size_t& position, bool closed, SteadyTime now);
 
   const Server& server_;
   const LineStreamOptions& options_;
+  const tls::Context* tls_;
   meta::Socket socket_;
   bool busy_ = true;
+  bool answered_ = false;               // a line has arrived, not counting those of the login
   std::optional<LoginExchange> login_;  // set until this connection's login is done
   bool login_wanted_ = false;           // the server is known to refuse reads without a login
   bool paused_ = false;
@@ -102,6 +125,7 @@ class LineStream {
   std::size_t received_ = 0;
   std::string input_;
   std::shared_ptr<const ReplyFailure> failure_;
+  std::unique_ptr<Question> question_;
 };
 
 // Runs all streams concurrently until they finish. Ends them early after options.longest, or when `goes_on`

@@ -17,8 +17,6 @@ constexpr std::size_t input_slack = 256 * 1024;
 constexpr std::size_t min_replies_per_s = 64;
 constexpr std::size_t min_bytes_per_s = 64 * 1024;
 constexpr int max_receives = 64;
-// The time limit for a protocol probe after a timeout.
-constexpr Duration max_late_probe = std::chrono::milliseconds(100);
 
 }  // namespace
 

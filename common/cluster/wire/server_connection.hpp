@@ -18,6 +18,9 @@
 
 namespace mcds::meta {
 
+// The time limit for a protocol probe after a timeout.
+constexpr Duration max_late_probe = std::chrono::milliseconds(100);
+
 // The connection outlives batches; all other state belongs to requests that are not yet answered.
 class ServerConnection {
  public:
