@@ -4,11 +4,15 @@ An examination that is ended early has no findings. And what waits for somebody 
 
 Usage: ended_early_test.py BUILD_DIR
 """
+import array
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import termios
 import time
 import threading
 
@@ -165,6 +169,54 @@ def non_blocking_output(paths):
         check(process.returncode == 0 and got == KEYS, f"a non-blocking output, {words}: {process.returncode}, {got} lines, {errors!r}")
 
 
+def is_full(pipe):
+    size = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, size)
+    return size[0] > 60000
+
+
+def read_all(process, pause):
+    """The output: with a pause, read slowly, else only when the process has ended."""
+    output = b""
+    if pause is None:
+        process.wait(HANGS_S)
+    while part := os.read(process.stdout.fileno(), 4096):
+        output += part
+        time.sleep(pause or 0)
+    return output
+
+
+def lines_that_nobody_reads(paths):
+    """Of each line: its answer, or that it may have been applied, or that it was not sent. Two lines of a name have one answer."""
+    server = "unix:" + paths[0]
+    for name, options, number, status in by_what_ends():
+        for pause in (None, 0.02):
+            case = f"{name}, a reader that {'stops' if pause is None else 'is slow'}"
+            with tempfile.TemporaryFile() as lines, tempfile.NamedTemporaryFile() as failures:
+                names = [f"{name}{pause}-{i // 2}" for i in range(40000)]
+                lines.write("".join(one + "\n" for one in names).encode())
+                lines.seek(0)
+                process = subprocess.Popen([MCDS, *options, "-s", server, "--errors", failures.name, "counter", "incr", "-"], stdin=lines,
+                                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment())
+                wait_until_begun(process, lambda: is_full(process.stdout))
+                if number:
+                    process.send_signal(number)
+                *whole, torn = read_all(process, pause).split(b"\n")
+                code = process.wait(HANGS_S)
+                failed = [json.loads(line) for line in failures]
+            answered = {json.loads(line)["counter"] for line in whole}
+            found = subprocess.run([MCDS, "-s", server, "counter", "get", "-"], input="\n".join(names[::2]), capture_output=True, text=True,
+                                   check=False, env=environment()).stdout.splitlines()
+            counted = {answer["counter"] for answer in map(json.loads, found) if answer["found"]}
+            unknown, unsent = ({names[failure["line"] - 1] for failure in failed if "line" in failure and
+                                (failure["code"] == "unknown_outcome") is may_be} for may_be in (True, False))
+            check(torn == b"", f"{case}: the last line is torn: {torn[-100:]!r}")
+            check(code == (80 if status > 0 and unknown else status), f"{case}: {code}, {len(unknown)} lines in doubt")
+            check(unknown or pause is not None, f"{case}: lines without an answer are in doubt")
+            check(answered.isdisjoint(unknown) and answered <= counted <= answered | unknown and counted.isdisjoint(unsent),
+                  f"{case}: {len(counted)} counted, {len(answered)} answered, {len(unknown)} in doubt, {len(unsent)} not sent")
+
+
 def main():
     with Servers(2) as servers:
         paths = [*servers.paths, os.path.join(servers.directory, "frozen")]
@@ -172,6 +224,7 @@ def main():
         loads(paths, servers.directory)
         lines(paths)
         examinations(paths)
+        lines_that_nobody_reads(paths)
         second_signal(paths)
         non_blocking_output(paths)
     finish()

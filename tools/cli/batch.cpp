@@ -25,7 +25,8 @@ ExitStatus for_names(Session& session, const std::vector<std::string>& names, co
 
 ExitStatus where_names(Session& session, const std::vector<std::string>& names, const KeysOfName& keys_of) {
   return for_names(session, names, keys_of, [&](const Window<std::string>& window) {
-    for (const std::string& name : window.items) window.note(print_where(session, keys_of(name)));
+    for (std::size_t i = 0; i < window.items.size(); ++i)
+      window.done(i, print_where(session, keys_of(window.items[i])));
   });
 }
 
@@ -54,7 +55,7 @@ BatchLines::BatchLines(Session& session, LineOptions options)
 
 LinesDone BatchLines::each(const std::function<void(std::string&&)>& take,
                            const std::function<void()>& send) {
-  session_.output().buffered(true);
+  session_.output().batched(true);
   try {
     read(take, send);
   } catch (const Failure& failure) {
@@ -95,15 +96,19 @@ void BatchLines::read(const std::function<void(std::string&&)>& take, const std:
 
 // Shows the results so far before more input is waited for.
 void BatchLines::pause() {
-  session_.output().flush();
+  if (session_.output().drain()) answered_.clear();
   if (failed_ == 0) return;
   session_.output().report_new_errors();
 }
 
 void BatchLines::finish(const std::function<void()>& send) {
   send();
-  session_.output().flush();
-  session_.output().buffered(false);
+  if (!session_.output().drain()) {
+    session_.output().give_up();
+    forget_written();
+    for (const auto& [line, end] : answered_) fail(session_.output().unread(), line);
+  }
+  session_.output().batched(false);
   session_.output().report_errors();
   if (isatty(STDERR_FILENO) != 0) session_.output().note(summary());
 }

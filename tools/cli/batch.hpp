@@ -24,8 +24,10 @@ template <typename Item>
 class Window {
  public:
   using Fail = std::function<void(std::size_t i, const Failure& failure)>;
+  using Done = std::function<void(std::size_t i, std::optional<std::uint64_t> end)>;
   using Note = std::function<void(ExitStatus status)>;
-  Window(Fail fail, Note note) : fail_(std::move(fail)), note_(std::move(note)) {}
+  Window(Fail fail, Done done, Note note)
+      : fail_(std::move(fail)), done_(std::move(done)), note_(std::move(note)) {}
 
   std::vector<Item> items;
 
@@ -35,12 +37,22 @@ class Window {
   void fail_from(std::size_t i, const Failure& failure) const {
     for (; i < items.size(); ++i) fail_(i, failure);
   }
+  // Notes that the i-th item was answered up to this Output::end(); default: the present one.
+  void done(std::size_t i, ExitStatus status, std::optional<std::uint64_t> end = {}) const {
+    done_(i, end);
+    note(status);
+  }
+  // Notes that the items that neither failed nor are done were answered.
+  void done_with_rest() const {
+    for (std::size_t i = 0; i < items.size(); ++i) done_(i, {});
+  }
   void note(ExitStatus status) const {
     if (status != ExitStatus::ok) note_(status);
   }
 
  private:
   Fail fail_;
+  Done done_;
   Note note_;
 };
 
@@ -51,7 +63,7 @@ void answer_each(const Window<Item>& window, const Results& results, const Answe
     if (results[i].failure)
       window.fail(i, *results[i].failure);
     else
-      window.note(answer(window.items[i], results[i]));
+      window.done(i, answer(window.items[i], results[i]));
   }
 }
 
@@ -60,7 +72,7 @@ template <typename Item, typename Answer>
 void answer_one_by_one(const Window<Item>& window, const Answer& answer) {
   for (std::size_t i = 0; i < window.items.size(); ++i) {
     try {
-      window.note(answer(window.items[i]));
+      window.done(i, answer(window.items[i]));
     } catch (const Failure& failure) {
       window.fail(i, failure);
     }
@@ -93,6 +105,13 @@ class BatchLines {
   // Returns the number of the current line, from 1.
   std::size_t number() const { return lines_.number(); }
   void fail(const Failure& failure, std::size_t line);
+  // Records that the line was answered up to this Output::end(). It fails if that is not written in time.
+  void done(std::size_t line, std::optional<std::uint64_t> end) {
+    answered_.emplace_back(line, end.value_or(session_.output().end()));
+  }
+  void forget_written() {
+    std::erase_if(answered_, [&](const auto& one) { return session_.output().has_written(one.second); });
+  }
   void note(ExitStatus status) { worst_ = worse(worst_, status); }
 
  private:
@@ -108,6 +127,7 @@ class BatchLines {
   std::optional<Progress> progress_;
   ExitStatus worst_ = ExitStatus::ok;
   std::uint64_t failed_ = 0;
+  std::vector<std::pair<std::size_t, std::uint64_t>> answered_;  // lines, each with the end of its answer
 };
 
 // Calls `check` for a line of input. Turns InvalidInput into Failure(bad_data), the error for bad input.
@@ -182,7 +202,10 @@ class BatchRun {
     numbers_ = std::make_shared<std::vector<std::size_t>>();
     filling_ = std::make_unique<Window<Item>>(
         [this, numbers = numbers_](std::size_t i, const Failure& failure) {
-          lines_.fail(failure, (*numbers)[i]);
+          if (const std::size_t line = std::exchange((*numbers)[i], 0)) lines_.fail(failure, line);
+        },
+        [this, numbers = numbers_](std::size_t i, std::optional<std::uint64_t> end) {
+          if (const std::size_t line = std::exchange((*numbers)[i], 0)) lines_.done(line, end);
         },
         [this](ExitStatus status) { lines_.note(status); });
     filling_->items.reserve(last_size_);
@@ -199,8 +222,15 @@ class BatchRun {
     with_failures_of(*window, [&] {
       batch_.run ? batch_.run(*window) : static_cast<void>(answers = batch_.begin(*window));
     });
-    if (answers) in_flight_.push_back([window, answers] { with_failures_of(*window, answers); });
+    if (answers)
+      in_flight_.push_back([window, answers] {
+        with_failures_of(*window, answers);
+        window->done_with_rest();
+      });
+    else
+      window->done_with_rest();
     print(batch_.ahead);
+    lines_.forget_written();
   }
 
   template <typename Step>
@@ -225,9 +255,10 @@ class BatchRun {
   const Batch<Item>& batch_;
   BatchLines lines_;
   std::unique_ptr<Window<Item>> filling_;
-  std::shared_ptr<std::vector<std::size_t>> numbers_;  // line numbers of the items in `filling_`
-  std::size_t bytes_ = 0;                              // size of the items in `filling_`
-  std::size_t last_size_ = 0;                          // number of items in the previous window
+  // Line numbers of the items in `filling_`; 0 once an item has failed or is answered.
+  std::shared_ptr<std::vector<std::size_t>> numbers_;
+  std::size_t bytes_ = 0;      // size of the items in `filling_`
+  std::size_t last_size_ = 0;  // number of items in the previous window
   std::deque<Answers> in_flight_;
 };
 
@@ -245,6 +276,7 @@ ExitStatus Batch<Item>::of_words(Session& session, std::vector<Item> items,
         session.output().error_of(words[i], words, failure);
         worst = worse(worst, status_of(failure.code()));
       },
+      [](std::size_t, std::optional<std::uint64_t>) {},
       [&](ExitStatus status) { worst = worse(worst, status); });
   window.items = std::move(items);
   run ? run(window) : begin(window)();

@@ -52,6 +52,7 @@ void declare_changed_pool(Verb& verb, ChangedPool& pool) {
 
 ChangedSession::ChangedSession(Session& session, const ChangedPool& pool) : other_(changed(session, pool)) {
   other_.set_deadline(session.deadline());
+  other_.change_for(session);
   // A pool of the config has credentials of its own.
   if (!pool.to_pool) other_.set_main_list(session.pool().pool);
   const std::string profile = profile_said(session, other_, pool);

@@ -10,6 +10,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/text.hpp"
+#include "common/cluster/transport.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/progress.hpp"
 
@@ -39,6 +40,8 @@ std::string unquoted(std::string_view message) {
 }
 
 constexpr std::size_t buffer_size = 64 * 1024;
+// A reader that goes on reading when the run's limits are over takes the pending answers in this time.
+constexpr auto reader_grace = std::chrono::milliseconds(500);
 
 // Keeps freed memory in the process. Each window of a large batch uses the same few MiB, which would
 // otherwise come back page by page, and small freed blocks would be merged over and over.
@@ -163,8 +166,9 @@ void Output::answer(const JsonObject& object, std::string_view bare) {
   object.write([&](std::string_view part) {
     pending_ += part;
     if (pending_.size() < buffer_size) return;
-    make_json_visible(pending_, std::exchange(start, 0));
-    flush();
+    make_json_visible(pending_, start);
+    static_cast<void>(write_pending());
+    start = pending_.size();
   });
   make_json_visible(pending_, start);
   pending_ += line_end_;
@@ -223,35 +227,49 @@ void Output::raw(std::string_view bytes) {
 }
 
 void Output::line_done() {
-  if (!buffered_ || pending_.size() >= buffer_size) write_pending();
+  const bool due = !buffered_ || pending_.size() >= buffer_size;
+  if (due && !write_pending() && !batched_) throw unread();
 }
 
-void Output::flush() {
+bool Output::drain() {
   pending_ += table_.flush();
-  write_pending();
+  return write_pending();
 }
 
 void Output::next_table() {
   pending_ += table_.end();
-  write_pending();
+  flush();
 }
 
 void Output::give_up() {
-  const std::string rest = std::exchange(pending_, {}) + (mode_ == OutputMode::text ? table_.flush() : "");
-  static_cast<void>(attempt([&] { static_cast<void>(write_answers(rest)); }));
+  try {
+    drain();
+  } catch (...) {  // the error that ends the run is reported
+  }
+  gave_up_ = true;
 }
 
-bool Output::write_answers(std::string_view bytes) const {
+Failure Output::unread() const {
+  const std::string why = limits_->why_over() + ", and standard output is not being read";
+  if (!*changed_) return {ErrorCode::try_again, why};
+  return UnknownOutcome(why + std::string(may_be_applied));
+}
+
+// Writes what standard output takes within the run's limits, and removes it from `bytes`. Returns false with
+// errno on an error.
+bool Output::write_some(std::string_view& bytes) {
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
   if (is_terminal) hide_progress();
   // Files and /dev/null take everything at once.
   const bool may_wait = is_terminal || is_output_piped();
-  if (!may_wait || limits_ == nullptr || !limits_->may_be_cut()) return write_all(STDOUT_FILENO, bytes);
-  while (!bytes.empty()) {
+  if (!may_wait || limits_ == nullptr || !limits_->may_be_cut())
+    return write_all(STDOUT_FILENO, std::exchange(bytes, {}));
+  while (!bytes.empty() && is_taken()) {
     // A pipe that is ready takes PIPE_BUF bytes without waiting for its reader. A terminal may wait.
-    if (!ready_in_time(STDOUT_FILENO, POLLOUT, *limits_))
-      throw Failure(ErrorCode::try_again, limits_->why_over() + ", and standard output is not being read");
-    const ssize_t size = write(STDOUT_FILENO, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
+    std::size_t most = std::min<std::size_t>(bytes.size(), PIPE_BUF);
+    if (const std::size_t end = bytes.substr(0, most).rfind(line_end_); end != std::string_view::npos)
+      most = end + 1;
+    const ssize_t size = write(STDOUT_FILENO, bytes.data(), most);
     if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (size <= 0) return false;
     bytes.remove_prefix(static_cast<std::size_t>(size));
@@ -259,14 +277,25 @@ bool Output::write_answers(std::string_view bytes) const {
   return true;
 }
 
-void Output::write_pending() {
-  if (pending_.empty()) return;
-  std::string bytes = std::exchange(pending_, {});
-  const bool written = write_answers(bytes);
+bool Output::is_taken() {
+  if (ready_in_time(STDOUT_FILENO, POLLOUT, *limits_)) return true;
+  if (!grace_.may_be_cut()) grace_.set_deadline(SystemClock().steady() + reader_grace);
+  return ready_in_time(STDOUT_FILENO, POLLOUT, grace_);
+}
+
+// Writes the pending answers. Returns false if they are not read in time; the rest stays, because nothing may
+// follow a part of a line.
+bool Output::write_pending() {
+  if (gave_up_) pending_.clear();
+  if (pending_.empty()) return true;
+  std::string_view rest = pending_;
+  const bool failed = !write_some(rest);
   const int error = errno;
-  bytes.clear();
-  pending_ = std::move(bytes);  // keeps its capacity
-  if (written) return;
+  const std::size_t size = pending_.size() - rest.size();
+  written_ += size;
+  pending_.erase(0, size);
+  if (!failed) return pending_.empty();
+  gave_up_ = true;
   throw_output_failed(error);
 }
 

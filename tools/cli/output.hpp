@@ -128,15 +128,36 @@ class Output {
   // Writes bytes unchanged to stderr.
   void raw_error(std::string_view bytes) const;
 
-  // Limits the wait for the reader of the answers, after which Failure(try_again) is thrown.
-  void bound(std::shared_ptr<const RunLimits> limits) { limits_ = std::move(limits); }
+  // Limits the wait for the reader of the answers, after which unread() is thrown. `changed`: the run has sent
+  // changes.
+  void bound(std::shared_ptr<const RunLimits> limits, std::shared_ptr<const std::atomic<bool>> changed) {
+    limits_ = std::move(limits);
+    changed_ = std::move(changed);
+  }
 
   void buffered(bool on);
-  // Throws Failure(output_failed) if stdout cannot be written, ClosedPipe if it has no reader.
-  void flush();
+  // Buffers the answers of a batch, which calls drain(): those that are not read in time are kept until then.
+  void batched(bool on) {
+    buffered(on);
+    batched_ = on;
+  }
+  // Writes all answers. Throws unread(), Failure(output_failed) if stdout cannot be written, ClosedPipe if it
+  // has no reader.
+  void flush() {
+    if (!drain()) throw unread();
+  }
+  // Writes all answers. Returns false if they are not read in time, with whole lines written if these fit into
+  // a pipe at once; later answers follow the unwritten ones.
+  bool drain();
+  // Returns Failure(unknown_outcome) for answers of a run that has sent changes, otherwise Failure(try_again).
+  Failure unread() const;
+  // Returns the end of the answers so far, for has_written().
+  std::uint64_t end() const { return table_.waits() ? UINT64_MAX : written_ + pending_.size(); }
+  // Returns true if the answers up to that end() were written.
+  bool has_written(std::uint64_t end) const { return end <= written_; }
   // Flushes; with -o text, the next row then has a header of its own.
   void next_table();
-  // Writes the pending answers before an error, as far as standard output accepts them.
+  // Writes the pending answers before an error, as far as standard output accepts them. Drops later ones.
   void give_up();
 
   // Sets a further hint for the error about an unreachable server.
@@ -169,18 +190,21 @@ class Output {
  private:
   void hide(std::string_view name, const std::string& why);
   void line_done();
-  void write_pending();
+  bool write_pending();
+  bool write_some(std::string_view& bytes);
+  bool is_taken();
   void report(const FailedGroup& group) const;
   void keep(const Failure& failure, std::uint64_t line, std::string_view name);
   // Returns true if errors and warnings are JSON: in JSON mode, unless a person at a terminal reads them.
   bool reports_json() const;
   std::string message_of(std::string_view text, ErrorCode code) const;
 
-  bool write_answers(std::string_view bytes) const;
-
   OutputMode mode_;
   std::shared_ptr<const RunLimits> limits_;
-  bool buffered_ = false;
+  std::shared_ptr<const std::atomic<bool>> changed_;
+  RunLimits grace_;  // for the reader once limits_ are over
+  bool buffered_ = false, batched_ = false;
+  bool gave_up_ = false;  // nothing may follow what was written
   bool quiet_ = false;
   bool hid_names_ = false;
   char line_end_ = '\n';
@@ -189,7 +213,8 @@ class Output {
   ErrorDigest digest_;
   OutputFile errors_file_;
   std::string pending_;
-  TextTable table_;  // -o text
+  std::uint64_t written_ = 0;  // bytes
+  TextTable table_;            // -o text
 };
 
 }  // namespace mcds

@@ -6,6 +6,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
+#include "common/cluster/transport.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/servers_from.hpp"
 
@@ -68,6 +69,28 @@ class RunClock final : public Clock {
   SystemClock clock_;
 };
 
+// Notes in `changed` that requests that change something were sent.
+class ChangeWatch final : public Decorator {
+ public:
+  ChangeWatch(std::unique_ptr<Cluster> inner, std::shared_ptr<std::atomic<bool>> changed)
+      : Decorator(std::move(inner)), changed_(std::move(changed)) {}
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    note(batch);
+    return inner().execute(batch);
+  }
+  std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
+    note(batch);
+    return inner().begin(std::move(batch));
+  }
+
+ private:
+  void note(std::span<const Request> batch) {
+    if (!*changed_ && !std::ranges::all_of(batch, changes_nothing, &Request::op)) *changed_ = true;
+  }
+  std::shared_ptr<std::atomic<bool>> changed_;
+};
+
 }  // namespace
 
 Session::Session(GlobalOptions options)
@@ -89,7 +112,7 @@ void Session::begin() {
   if (options_.null) output_.end_lines_with('\0');
   if (options_.deadline) limits_->set_deadline(clock().steady() + positive(*options_.deadline, "--deadline"));
   bound_input(limits_);
-  output_.bound(limits_);
+  output_.bound(limits_, changed_);
   resolve_output();
   if (options_.errors) output_.keep_errors(*options_.errors);
 }
@@ -209,6 +232,11 @@ const std::string& Session::key_prefix() {
   return *key_prefix_;
 }
 
+std::unique_ptr<Cluster> Session::connect_with(std::shared_ptr<const Placement> placement,
+                                               const ConnectOptions& options) const {
+  return std::make_unique<ChangeWatch>(connect(std::move(placement), options), changed_);
+}
+
 Cluster& Session::cluster() {
   if (!cluster_) cluster_ = connect_to(placement());
   return *cluster_;
@@ -272,7 +300,7 @@ Cluster& Session::distinct_servers() {
       return connect(placement(), options)->execute(requests);
     };
     options.peers = std::make_shared<Peers>();
-    several_ = std::make_unique<DistinctServers>(connect(placement(), options), options.peers, open);
+    several_ = std::make_unique<DistinctServers>(connect_with(placement(), options), options.peers, open);
   }
   return *several_;
 }

@@ -81,9 +81,11 @@ class Session {
   Cluster& cluster();
   // Opens connections with the same settings for another placement: another pool or another profile.
   std::unique_ptr<Cluster> connect_to(std::shared_ptr<const Placement> placement) {
-    return connect(std::move(placement), connect_options());
+    return connect_with(std::move(placement), connect_options());
   }
   ConnectOptions connect_options();
+  // Makes the changes that this session sends those of the run of `main`.
+  void change_for(const Session& main) { changed_ = main.changed_; }
   // Delays requests to a server that pauses for a while, because many lines follow.
   void hold_for_unhealthy() { limits_->treat(RunLimits::UnhealthyPolicy::hold); }
   // Sends requests even to a server that was unhealthy.
@@ -149,11 +151,14 @@ class Session {
 
  private:
   void resolve_output();
+  std::unique_ptr<Cluster> connect_with(std::shared_ptr<const Placement> placement,
+                                        const ConnectOptions& options) const;
   std::uint64_t copies_of_pool();
   Cluster& distinct_servers();  // for keys with several copies
 
   GlobalOptions options_;
   std::shared_ptr<RunLimits> limits_ = std::make_shared<RunLimits>();
+  std::shared_ptr<std::atomic<bool>> changed_ = std::make_shared<std::atomic<bool>>();  // changes were sent
   Output output_;
   // The following are resolved once, when they are first needed.
   std::unique_ptr<Clock> clock_;  // does not sleep beyond the deadline

@@ -20,6 +20,8 @@ class TextTable {
   // differs from the previous row's begins a new table. A single row that is too wide is printed one field
   // per line.
   std::string add(const std::string& object);
+  // Returns true if rows wait for flush().
+  bool waits() const { return !waiting_.empty(); }
   // Returns the remaining text. Later rows are returned at once, with the same column widths.
   std::string flush();
   // Flushes; the next row then has a header of its own.

@@ -77,12 +77,15 @@ IncrOptions incr_options(const CounterOptions& options) {
 
 void answer_increments(Session& session, const Counter& counter, const Window<Increment>& window,
                        const IncrementResults& results) {
+  std::vector<std::uint64_t> ends;
   for (const IncrementResult& result : results.of_names) {
     if (!result.answer.failure) answer_increment(session, counter, result.name, result.delta, result.answer);
+    ends.push_back(session.output().end());
   }
   for (std::size_t i = 0; i < results.of_lines.size(); ++i) {
-    const auto& failure = results.of_names[results.of_lines[i]].answer.failure;
-    if (failure) window.fail(i, *failure);
+    const std::size_t name = results.of_lines[i];
+    const auto& failure = results.of_names[name].answer.failure;
+    failure ? window.fail(i, *failure) : window.done(i, ExitStatus::ok, ends[name]);
   }
 }
 
@@ -340,7 +343,7 @@ ExitStatus limit_lines(Session& session, const CounterOptions& options, Counter&
       if (results[i].failure && !answers_despite(options, *results[i].failure))
         window.fail(i, *results[i].failure);
       else
-        window.note(print_use(session, options, window.items[i].name, results[i]));
+        window.done(i, print_use(session, options, window.items[i].name, results[i]));
     }
   };
   return batch.of_lines(session, {}).worst;

@@ -102,11 +102,14 @@ ExitStatus read(Session& session, const ItemOptions& options, bool values) {
     const std::vector<Item> items = items_of(session, options, names.items);
     std::vector<std::string> missing;
     probe_items(session, items, [&](std::size_t i, ItemReplies replies) {
-      if (const Reply* reply = first_with(Outcome::hit, replies)) return print(items[i], *reply);
+      if (const Reply* reply = first_with(Outcome::hit, replies)) {
+        print(items[i], *reply);
+        return names.done(i, ExitStatus::ok);
+      }
       if (const Reply* reply = first_failed(replies))
         return names.fail(i, failure_of(session.cluster(), *reply));
       const ItemPlace& place = items[i].places.front();
-      names.note(answer_missing(session, JsonObject("key", items[i].key), {place.server}));
+      names.done(i, answer_missing(session, JsonObject("key", items[i].key), {place.server}));
       if (missing.size() < max_sought) missing.push_back(place.wire_key);
     });
     if (!missing.empty() && !std::exchange(sought, true)) warn_if_elsewhere(session, missing);

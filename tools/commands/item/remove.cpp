@@ -111,7 +111,7 @@ class Remover {
         names.fail(i, failure_of(session_.cluster(), *failed));
         ++kept_["failed"];
       } else {
-        names.note(print(targets[i]));
+        names.done(i, print(targets[i]));
       }
     }
   }

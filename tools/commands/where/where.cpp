@@ -240,7 +240,10 @@ ExitStatus for_each_key(Session& session, const Placements& placements, const Wh
   batch.parse = [&](std::string&& line) { return rules.of_line(std::move(line), session.options().null); };
   batch.run = [&](Window<std::string>& window) {
     for (const auto& placement : placements) placement->expect(window.items);
-    for (std::string& key : window.items) window.note(take(std::move(key)));
+    for (std::size_t i = 0; i < window.items.size(); ++i) {
+      const ExitStatus status = take(std::move(window.items[i]));
+      send ? window.note(status) : window.done(i, status);
+    }
     if (send) window.note(send());
   };
   const auto& keys = options.keys;
