@@ -89,7 +89,9 @@ class RandomPools:
             write(self.bench, client, configuration, servers, keys)
         answers, certain = asked(self.bench, listed, "where", "--guess")
         first = [answer for answer in answers if "share" in answer] or answers[:1]
-        named = [any(configuration.profile in (answer["profile"], *answer["also"]) for answer in first)
+        # What is on all servers, any other client explains, too; the copies elsewhere are told apart.
+        everywhere = ("node-memcache-broadcast",) if len(writers) > 1 else ()
+        named = [configuration.profile in everywhere or any(configuration.profile in (answer["profile"], *answer["also"]) for answer in first)
                  for _, configuration in writers]
         outcome = ("certain" if certain else "all named" if all(named) else "some named" if any(named) else "none named")
         self.outcomes[f"{kind}: {outcome}"] += 1
