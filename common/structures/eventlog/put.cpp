@@ -80,8 +80,10 @@ class PartWriter {
       if (stored == Stored::yes) return stored;
       if (stored == Stored::refused) part = std::max(part + 1, last_part);
     }
-    throw Contention("the log's chunk is full and other clients fill each new part at once; try again",
-                     cluster.address_of(cluster.placement().server_of(ring_.keys.part({chunk, 0}))));
+    throw Contention(
+        "the log's chunk is full and other clients fill each new part at once, or its server closes every "
+        "connection; try again",
+        cluster.address_of(cluster.placement().server_of(ring_.keys.part({chunk, 0}))));
   }
 
   Stored append_to(const PartName& name, const std::string& lines) {

@@ -213,7 +213,9 @@ Lock::Renewal Lock::not_renewed(std::span<const LockCopy> renewals) const {
   }
   if (not_ours > context_.copies - majority()) return rival ? Renewal::not_owner : Renewal::not_held;
   if (failed != nullptr) expect(context_.cluster, failed->failure);
-  throw Contention("the lock's key kept changing during the renewal; try again", address());
+  throw Contention(
+      "the lock's key kept changing during the renewal, or its server closes every connection; try again",
+      address());
 }
 
 // Takes the lost copies again while a majority is ours, so that they exclude other clients too.
@@ -307,7 +309,9 @@ Lock::Freed Lock::release_copies(const std::optional<std::string>& token,
     throw other_copies(*other_number(std::span(&*reported.value, 1), context_.copies), address());
   if (reported.result == Result::failed) expect(context_.cluster, reported.failure);
   if (reported.result == Result::contended)
-    throw Contention("the lock's key kept changing during the release; try again", address());
+    throw Contention(
+        "the lock's key kept changing during the release, or its server closes every connection; try again",
+        address());
   if (reported.result == Result::done) freed.result = Freed::Result::released;
   if (reported.result == Result::not_ours) freed.result = Freed::Result::not_owner;
   return freed;
