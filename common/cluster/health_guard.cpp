@@ -4,13 +4,12 @@
 #include <set>
 
 #include "common/cluster/decorators.hpp"
+#include "common/cluster/wire/greeting.hpp"
 #include "common/cluster/wire/socket.hpp"
 
 namespace mcds {
 
 namespace {
-
-constexpr std::string_view question = "version\r\n";
 
 using Kind = ReplyFailure::Kind;
 
@@ -26,12 +25,15 @@ bool only_counts(std::span<const Request> batch) {
   return std::ranges::all_of(batch, [](const Request& request) { return request.op == Op::incr_or_create; });
 }
 
-// Sends `version` to one server on a separate connection, without blocking, to see whether it answers again.
+// Sends `version` (in the binary protocol, a request for SASL mechanisms) to one server on a separate
+// connection, without blocking, to see whether it answers again.
 class HealthProbe {
  public:
   // `tls` is nullptr for a server that is reached without it.
-  HealthProbe(const Server& server, const tls::Context* tls)
-      : socket_(server, tls), failed_(!socket_.start(Duration::zero())) {}
+  HealthProbe(const Server& server, const tls::Context* tls, bool binary)
+      : question_(binary ? meta::binary_question : "version\r\n"),
+        socket_(server, tls),
+        failed_(!socket_.start(Duration::zero())) {}
 
   enum class State { waiting, answered, failed };
   State look() {
@@ -44,6 +46,7 @@ class HealthProbe {
     }
     if (failed_ || (!sent_ && !send())) return State::failed;
     const std::ptrdiff_t size = socket_.receive(answer_);
+    if (answer_.starts_with('\x81')) return State::answered;
     const std::size_t end = answer_.find('\n');
     // A CLIENT_ERROR comes from a server that requires a login; it is healthy too.
     const bool healthy = answer_.starts_with("VERSION ") || answer_.starts_with("CLIENT_ERROR ");
@@ -56,11 +59,12 @@ class HealthProbe {
 
  private:
   bool send() {
-    const std::ptrdiff_t size = socket_.send(question.data(), question.size());
-    sent_ = size == static_cast<std::ptrdiff_t>(question.size());
+    const std::ptrdiff_t size = socket_.send(question_.data(), question_.size());
+    sent_ = size == static_cast<std::ptrdiff_t>(question_.size());
     return size >= 0;
   }
 
+  std::string_view question_;
   meta::Socket socket_;
   bool sent_ = false;
   bool failed_ = false;
@@ -225,7 +229,8 @@ class HealthGuard final : public Decorator {
     if (server.probe == nullptr) {
       if (now < server.next_probe) return;
       const ::mcds::Server& one = placement().pool()[index];
-      server.probe = std::make_unique<HealthProbe>(one, tls_.of(one));
+      server.probe = std::make_unique<HealthProbe>(one, tls_.of(one),
+                                                   options_.protocol == ConnectOptions::Protocol::binary);
       server.probe_until = now + options_.timeout;
     }
     const HealthProbe::State state = server.probe->look();

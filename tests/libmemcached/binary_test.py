@@ -5,11 +5,13 @@ is sent once; and the conformance suite, on -B binary and on -S.
 Usage: binary_test.py BUILD_DIR
 """
 import os
+import signal
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -131,6 +133,22 @@ def unreachable():
     answers("a read where nobody listens", run("127.0.0.1:1", "counter", "get", "c"), 69)
 
 
+def stopped(server, process):
+    """It costs a batch two timeouts, however many lines there are; if it goes on in time, no line fails."""
+    lines = "".join(f"n{number}\n" for number in range(20))
+    process.send_signal(signal.SIGSTOP)
+    try:
+        for words in (["table", "add", "t", "-"], ["counter", "incr", "-"], ["item", "get", "-"]):
+            begun = time.monotonic()
+            answers(f"a stopped server: {words}", run(server, *words, given=lines, timeout="1s"), 69, "TIMEOUT")
+            took = time.monotonic() - begun
+            check(took < 5, f"a stopped server: {words} took {took:.1f} s")
+        threading.Timer(3, process.send_signal, [signal.SIGCONT]).start()
+        answers("a server that goes on", run(server, "counter", "incr", "-", given=lines, timeout="2s"), 0)
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
 def logins(directory):
     """-S with a login of its own."""
     config = os.path.join(directory, "sasl")
@@ -209,6 +227,7 @@ def main():
             without_memory(directory)
             sent_once()
             unreachable()
+            stopped(servers[0], running[0])
             logins(directory)
         finally:
             for process in running:

@@ -239,15 +239,16 @@ class BinaryConnection {
   std::optional<Reply> judge(const Beginning& beginning, const std::string& version, const std::string& why) {
     const bool logs_in = credentials_of(server_).login.has_value();
     if (beginning.version != MEMCACHED_SUCCESS) {
-      const bool connected = why.find("CONNECTION FAILURE") == std::string::npos &&
-                             why.find("TIMEOUT") == std::string::npos &&
+      const bool late = why.find("TIMEOUT") != std::string::npos;
+      const bool connected = !late && why.find("CONNECTION FAILURE") == std::string::npos &&
                              why.find("HOST LOOKUP") == std::string::npos;
       if (logs_in && connected)
         return not_sent(Kind::denied,
                         "the server rejected the SASL login, or does not support SASL (" + why +
                             "); check --user and --password-file, and that the server runs with -S");
-      return not_sent(Kind::unreachable, "no answer in the binary protocol (" + why +
-                                             "); is the server up, and without -B ascii?");
+      return not_sent(
+          Kind::unreachable,
+          "no answer in the binary protocol (" + why + "); is the server up, and without -B ascii?", late);
     }
     if (beginning.look == MEMCACHED_AUTH_FAILURE)
       return not_sent(

@@ -19,8 +19,6 @@ using Action = Decision::Action;
 // protocols answer only after a whole header.
 constexpr auto mn_alone = "mn\r\nmn\r\nmn\r\nmn\r\nmn\r\nmn\r\n"sv;
 constexpr auto classic_get = "get mcds:what-server-is-this\r\n"sv;
-// A binary request for the SASL mechanisms.
-constexpr auto binary_question = "\x80\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"sv;
 // The smallest ClientHello of TLS 1.2. Any answer to it is a TLS record.
 constexpr auto tls_hello =
     "\x16\x03\x01\0\x2f\x01\0\0\x2b\x03\x03"

@@ -19,6 +19,9 @@ namespace mcds::meta {
 
 // The header size of the binary protocol; such a server does not answer before it has a whole header.
 constexpr std::size_t binary_header = 24;
+// A binary request for the SASL mechanisms, which needs no login.
+constexpr std::string_view binary_question{"\x80\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+                                           binary_header};
 
 // The meaning of an answer, or of its absence, for a connection and its requests.
 struct Decision {
