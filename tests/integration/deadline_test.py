@@ -79,6 +79,35 @@ def readers_that_pause(server):
             check(b"deadline" in message and time.monotonic() - started < BOUND_S + 1, f"a reader that pauses: {message!r}")
 
 
+@contextlib.contextmanager
+def full_pipe():
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    size = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            size += os.write(writing, b"x" * 4096)
+    os.set_blocking(writing, True)
+    yield writing, lambda: os.read(reading, size + 4096)[size:]
+    os.close(reading)
+    os.close(writing)
+
+
+def answers_without_reader(server):
+    """The answer to a change that is not read leaves it in doubt, also a sum; an answer to a question may be asked for again."""
+    for words, status in ((["counter", "incr", "c"], 80), (["counter", "get", "c"], 75), (["counter", "get", "-"], 75),
+                          (["eventlog", "put", "e", "-"], 80), (["array", "add", "a", "-"], 80), (["table", "add", "t", "a", "b"], 80),
+                          (["table", "has", "t", "a", "b"], 75), (["visitors", "hit", "v", "--id", "-"], 80), (["item", "list"], 75),
+                          (["item", "touch", "--ttl", "1h", "-"], 80), (["lock", "show", "-"], 75), (["item", "remove", "-"], 80)):
+        with full_pipe() as (pipe, read), tempfile.TemporaryFile() as lines:
+            lines.write(b"a\nb\n")
+            lines.seek(0)
+            with subprocess.Popen([MCDS, "-s", server, "--deadline", "1s", *words], stdin=lines, stdout=pipe, stderr=subprocess.PIPE) as process:
+                message = process.communicate(timeout=60)[1]
+            check(process.returncode == status and b"not being read" in message and read() == b"",
+                  f"an answer that nobody reads, {words}: {process.returncode} {message!r}")
+
+
 def silent_pipes(directory, server):
     fifo = os.path.join(directory, "fifo")
     os.mkfifo(fifo)
@@ -203,6 +232,7 @@ def main():
         silent_pipes(servers.directory, servers.list)
         every_file_option(servers.directory, servers.list)
         readers_that_pause(servers.list)
+        answers_without_reader(servers.list)
         lines_in_doubt()
         costs_the_connect_timeout_once(servers.list)
         names_end_by_the_deadline(servers.list)
