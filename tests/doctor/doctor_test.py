@@ -154,6 +154,27 @@ def one_is_stopped_between_the_looks(ward):
     return pool(ward), {0}
 
 
+@sick("silent")
+def one_is_stopped_over_tls(ward):
+    authority = Authority(ward.directory, "ca")
+    ports = [tls_server(ward, authority.certificate(f"s{n}", "IP:127.0.0.1", days=90)) for n in range(2)]
+    ward.processes[1].send_signal(signal.SIGSTOP)
+    ward.options += ["--tls-ca", authority.file]
+    return ",".join(f"tls://127.0.0.1:{port}" for port in ports), {f"127.0.0.1:{ports[1]}"}
+
+
+@sick("silent")
+def one_is_stopped_for_a_binary_client(ward):
+    ward.options += ["--protocol", "binary"]
+    return one_is_stopped(ward)
+
+
+@sick("down")
+def one_is_dead_for_a_binary_client(ward):
+    ward.options += ["--protocol", "binary"]
+    return one_is_dead(ward)
+
+
 def passwords(ward, written, used):
     for name, text in (("users", f"me:{written}\n"), ("password", used + "\n")):
         path = os.path.join(ward.directory, name)
@@ -199,8 +220,8 @@ def another_client_has_the_old_password(ward):
 
 def tls_server(ward, files):
     port = free_ports(1)[0]
-    ward.program(["memcached", "-t", "1", "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-Z", "-o",
-                  f"ssl_chain_cert={files[0]},ssl_key={files[1]}"], port)
+    ward.processes.append(ward.program(["memcached", "-t", "1", "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-Z", "-o",
+                                        f"ssl_chain_cert={files[0]},ssl_key={files[1]}"], port))
     return port
 
 

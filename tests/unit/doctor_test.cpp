@@ -91,6 +91,17 @@ TEST_CASE("what counts up between the looks is found, what stood before is told 
   CHECK(named(found(seen), "handshakes_fail") != nullptr);
 }
 
+TEST_CASE("an advice's command comes after a colon, because the words before it are also shown alone") {
+  for (const Check& check : all_checks()) {
+    const std::string advice = check.advice, first = advice.substr(0, advice.find("; "));
+    std::size_t at = first.size();
+    for (const char* program : {"mcds ", "printf ", "openssl ", "ss -", "timedatectl", "--servers-from "})
+      at = std::min(at, first.find(program));
+    CAPTURE(advice);
+    CHECK((at == 0 || at == first.size() || first.substr(0, at).ends_with(": ")));
+  }
+}
+
 TEST_CASE("names with several addresses, leaked connections and crowded tables") {
   Examination seen = healthy();
   seen.snapshots[0].addresses = {"10.0.0.1", "10.0.0.9"};

@@ -57,7 +57,7 @@ constexpr std::array checks{
     Check{"several_addresses", warning, "reach", Needs::nothing, several_addresses,
           "A name stands for several addresses: each connection may reach another server, and keys seem to "
           "come and go.",
-          "list each address by itself, or give the list as --servers-from dns:SERVER"},
+          "list each address by itself, or look them up: --servers-from dns:SERVER"},
     Check{"balancer", problem, "reach", Needs::stats, balancer,
           "Two connections to one address met two servers: a balancer stands there, and what is stored by "
           "one connection is missed by the next.",
@@ -273,13 +273,12 @@ constexpr std::array checks{
         "after a move take its last step, as mcds-ring-move(1) has it; if no client uses another list: mcds "
         "--as "
         "PROFILE where --prune --live --dry-run"},
-    Check{
-        "divergent", problem, "placement", Needs::live_keys, divergent,
-        "Keys have different values on two servers, as after an outage that clients went around: they read "
-        "an older one now, or at the next outage. To drop them removes every copy, so a session, a lock "
-        "taken by add or an application's counter starts anew; --yes instead of --dry-run does it.",
-        "once every client is back on the full list: mcds --as PROFILE where --prune --live --prefix PREFIX "
-        "--divergent drop --journal drop.journal --dry-run"},
+    Check{"divergent", problem, "placement", Needs::live_keys, divergent,
+          "Keys have different values on two servers, as after an outage that clients went around: they read "
+          "an older one now, or at the next outage. To drop them removes every copy, so a session, a lock "
+          "taken by add or an application's counter starts anew; --yes instead of --dry-run does it.",
+          "wait until every client is back on the full list: mcds --as PROFILE where --prune --live --prefix "
+          "PREFIX --divergent drop --journal drop.journal --dry-run"},
     Check{"unlisted", note, "placement", Needs::live_keys, unlisted, "A server did not list its keys.",
           "do what the error says, then list again: mcds -s SERVER item list -n 1"},
     Check{"watch_off", warning, "placement", Needs::live_keys, watch_off,

@@ -18,12 +18,16 @@ Cause cause_of(const ReplyFailure& failure) {
   if (has(message, "requires no login")) return Cause::no_login;
   if (has(message, "certificate")) return Cause::certificate;
   if (has(message, "login")) return Cause::login;
+  // A server that is stopped does not show what it speaks. The second message means that a unix socket's
+  // queue is full: the server accepts no connections. Words in capitals are libmemcached's.
+  if (has(message, "no reply within the timeout") || has(message, "Resource temporarily unavailable") ||
+      has(message, "TLS handshake did not complete") || has(message, "(A TIMEOUT"))
+    return Cause::silent;
+  if (has(message, "Connection refused") || has(message, "(SYSTEM ERROR") || has(message, "LOOKUP FAILURE"))
+    return Cause::down;
   if (failure.kind == ReplyFailure::Kind::denied || has(message, "check the port") || has(message, "TLS") ||
       has(message, "is this a memcached server") || has(message, "binary protocol"))
     return Cause::foreign;
-  // The second message means that a unix socket's queue is full: the server accepts no connections.
-  if (has(message, "no reply within the timeout") || has(message, "Resource temporarily unavailable"))
-    return Cause::silent;
   return Cause::down;
 }
 
