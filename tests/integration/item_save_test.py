@@ -709,7 +709,8 @@ def sick_servers(world):
     line = summary(done)
     check(done.returncode in (69, 80) and line["loaded"] + line["failed"] + line["unknown"] + line["astray"] == len(items) and 0 < line["loaded"],
           f"load while a server is down: {done}")
-    world.run([other], "item", "save", world.file("sick"))
+    done = world.run([other], "item", "save", world.file("sick"))
+    check(done.returncode == 69 and summary(done)["file"] is None and summary(done)["bytes"] == 0, f"a save that wrote no file names one: {done}")
     done = world.run([one], "item", "load", file, "--verify")
     check(done.returncode == 0 and summary(done)["items"] == len(items), "a save of nothing replaced a file")
     large = world.file("large")

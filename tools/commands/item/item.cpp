@@ -101,7 +101,7 @@ ExitStatus item_touch(Session& session, const ItemOptions& options) {
       JsonObject line("key", items[i].key);
       line.boolean("touched", touched != nullptr);
       const std::size_t server = touched != nullptr ? touched->server : items[i].places.front().server;
-      names.note(answer_yes(session, line, touched != nullptr, {server}));
+      names.done(i, answer_yes(session, line, touched != nullptr, {server}));
     });
   });
 }
@@ -242,7 +242,8 @@ void declare_save(Command& command, const ItemOptionsPtr& options) {
       .answer("server @saved complete")
       .field("expired integer items that expired before they were read")
       .answer("structure saved:boolean reason")
-      .answer("file @saved structures torn passed_over bytes @speed")
+      .answer("file:string|null @saved structures torn passed_over bytes @speed")
+      .field("file string|null the file; null: none was written")
       .field("complete boolean whether the server listed all its keys")
       .field("keys integer keys that the server listed")
       .field("saved integer items that were saved; false: this structure was not")

@@ -23,6 +23,7 @@ void check_room(Session& session, const ItemOptions& options, const SavingFile& 
                                              " bytes are free; give another folder, or a --prefix");
 }
 
+// `file` is empty if none was written.
 void print(Session& session, const SaveDone& done, const std::string& file) {
   // If the file is standard output, the answer goes to stderr.
   const auto answer = [&](const JsonObject& line, std::string_view bare) {
@@ -43,7 +44,8 @@ void print(Session& session, const SaveDone& done, const std::string& file) {
     answer(line.boolean("saved", false).bytes("reason", "changed"), {});
   }
   const SavedServer all = report.sum();
-  JsonObject line("file", file);
+  JsonObject line;
+  file.empty() ? line.raw("file", "null") : line.bytes("file", file);
   add(line, all).number("structures", report.structures).number("torn", report.torn.size());
   add_skipped(line, report.skipped);
   line.number("bytes", report.bytes);
@@ -111,10 +113,16 @@ ExitStatus item_save(Session& session, const ItemOptions& options) {
     return done.status;
   }
   SavingFile file(options.file);
-  const SaveDone done = save_items(session, options, &file);
+  SaveDone done = save_items(session, options, &file);
   // An empty file must not replace an older one.
-  if (std::ranges::any_of(done.report.dumps, &LiveKeysOfServer::complete)) file.keep();
-  print(session, done, options.file);
+  const bool kept = std::ranges::any_of(done.report.dumps, &LiveKeysOfServer::complete);
+  if (kept) {
+    file.keep();
+  } else {
+    done.report.structures = done.report.bytes = 0;
+    for (SavedServer& server : done.report.servers) server.saved = 0;
+  }
+  print(session, done, kept ? options.file : "");
   return done.status;
 }
 
