@@ -17,7 +17,7 @@ from real_servers import Servers, connected, end, start_twemproxy
 from stub import Stub
 
 
-NO_LIST = "the server's keys cannot be listed: listing keys is switched off; start the server without -X, or give a file of keys instead"
+NO_LIST = "the server's keys cannot be listed: listing keys is switched off; start the server without -X"
 NO_WATCH = "the server's keys cannot be watched: watching is switched off; start the server without -W"
 # What is run, which server refuses it, why, and a field of the lines that the other answers with.
 REFUSED = [

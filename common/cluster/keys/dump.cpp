@@ -230,12 +230,10 @@ class Dump final : public LineStream {
            "the LRU crawler is off; start it with -o lru_crawler, or send "
            "'lru_crawler enable'");
     } else if (line.ends_with("metadump not allowed")) {
-      fail(Kind::refused,
-           "listing keys is switched off; start the server without -X, or give a file of keys instead");
+      fail(Kind::refused, "listing keys is switched off; start the server without -X");
     } else if (result_.keys == 0) {
       fail(Kind::refused,
-           "the server does not support 'lru_crawler metadump' (memcached 1.4.31 and later); give a file of "
-           "keys instead");
+           "the server does not support 'lru_crawler metadump', as memcached 1.4.31 and later does");
     } else {
       fail(Kind::unknown, "the dump has a line that is not a key; is this a memcached server?");
     }
