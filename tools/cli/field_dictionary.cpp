@@ -99,7 +99,7 @@ dry_run boolean true: nothing was moved
 duration_s number how long it took
 encoding string[] how the value was read, the outermost first: zlib, php
 error string why there is no answer
-estimate {factor memory_bytes hit_ratio low high}[] hit ratio for each size, with its range in 95% of cases
+estimate {factor memory_bytes hit_ratio low high}[] hit ratio for each size; low to high: its sampling error
 estimate_if_one_is_lost {hit_ratio low high} the same with one server lost and its keys shared evenly
 events_per_s number gets, stores, refused stores, deletions and evictions
 eventlog bytes the log
