@@ -40,7 +40,7 @@ std::string unquoted(std::string_view message) {
 }
 
 constexpr std::size_t buffer_size = 64 * 1024;
-// A reader that goes on reading when the run's limits are over takes the pending answers in this time.
+// The time in which the reader can take the pending answers when the run's limits are over.
 constexpr auto reader_grace = std::chrono::milliseconds(500);
 
 // Keeps freed memory in the process. Each window of a large batch uses the same few MiB, which would

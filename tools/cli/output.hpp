@@ -128,8 +128,8 @@ class Output {
   // Writes bytes unchanged to stderr.
   void raw_error(std::string_view bytes) const;
 
-  // Limits the wait for the reader of the answers, after which unread() is thrown. `changed`: the run has sent
-  // changes.
+  // Limits the wait for the reader of the answers, after which unread() is thrown. `changed` tells whether
+  // the run has sent changes.
   void bound(std::shared_ptr<const RunLimits> limits, std::shared_ptr<const std::atomic<bool>> changed) {
     limits_ = std::move(limits);
     changed_ = std::move(changed);
@@ -146,10 +146,10 @@ class Output {
   void flush() {
     if (!drain()) throw unread();
   }
-  // Writes all answers. Returns false if they are not read in time, with whole lines written if these fit into
-  // a pipe at once; later answers follow the unwritten ones.
+  // Writes all answers. Returns false if they are not read in time. Then whole lines were written, except for
+  // those that a pipe does not take at once, and later answers follow the unwritten ones.
   bool drain();
-  // Returns Failure(unknown_outcome) for answers of a run that has sent changes, otherwise Failure(try_again).
+  // Returns Failure(unknown_outcome) if the run has sent changes, otherwise Failure(try_again).
   Failure unread() const;
   // Returns the end of the answers so far, for has_written().
   std::uint64_t end() const { return table_.waits() ? UINT64_MAX : written_ + pending_.size(); }

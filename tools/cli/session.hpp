@@ -84,7 +84,7 @@ class Session {
     return connect_with(std::move(placement), connect_options());
   }
   ConnectOptions connect_options();
-  // Makes the changes that this session sends those of the run of `main`.
+  // Counts the changes that this session sends as those of `main`.
   void change_for(const Session& main) { changed_ = main.changed_; }
   // Delays requests to a server that pauses for a while, because many lines follow.
   void hold_for_unhealthy() { limits_->treat(RunLimits::UnhealthyPolicy::hold); }
