@@ -1,7 +1,7 @@
 // LineStream: base class for one server's long reply, read line by line over a separate connection. It
 // connects, logs in and keeps the time limits; subclasses send the command and interpret the lines. If the
-// server closes or is silent before its first line, an ordinary request follows: if that finds another kind of
-// server, or one that denies access, its failure is reported.
+// server closes or is silent before its first line, an ordinary request follows: if that finds another kind
+// of server, or one that denies access, its failure is reported.
 #pragma once
 
 #include "common/base/clock.hpp"

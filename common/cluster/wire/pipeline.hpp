@@ -80,8 +80,8 @@ class Pipeline {
   std::size_t sent() const { return sent_; }
   void mark_sent(std::size_t bytes) { sent_ += bytes; }
   // Returns how many of `left` bytes to send at once over TLS. A command that is longer than a record shares
-  // none of its records with others, and no record ends within any other command. Before 1.6.40 memcached would
-  // otherwise wait for more bytes to arrive while the rest of the decrypted data is unread.
+  // none of its records with others, and no record ends within any other command. Before 1.6.40 memcached
+  // would otherwise wait for more bytes to arrive while the rest of the decrypted data is unread.
   std::size_t whole_commands(std::size_t left, std::size_t max_record) const;
 
   // Reads a part of the reply to the first command in flight.
