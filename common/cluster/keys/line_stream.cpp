@@ -106,8 +106,8 @@ void LineStream::find_cause(SteadyTime now, Duration longest) {
   finish_question();
 }
 
-// Ends this stream once its question is answered. A server that speaks the protocol, or cannot be reached, does
-// not explain the failure.
+// Ends this stream once its question is answered. A server that speaks the protocol, or cannot be reached,
+// does not explain the failure.
 void LineStream::finish_question() {
   if (question_->connection.busy()) return;
   const Reply& reply = question_->reply;
