@@ -14,7 +14,6 @@
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
-#include <span>
 
 #include "tools/cli/output.hpp"
 
