@@ -134,15 +134,12 @@ def unreachable():
 
 
 def stopped(server, process):
-    """It costs a batch two timeouts, however many lines there are; if it goes on in time, no line fails."""
-    lines = "".join(f"n{number}\n" for number in range(20))
+    """It costs a batch two timeouts, not one for each line, which would end none in time; if it goes on in time, no line fails."""
+    lines = "".join(f"n{number}\n" for number in range(200))
     process.send_signal(signal.SIGSTOP)
     try:
         for words in (["table", "add", "t", "-"], ["counter", "incr", "-"], ["item", "get", "-"]):
-            begun = time.monotonic()
             answers(f"a stopped server: {words}", run(server, *words, given=lines, timeout="1s"), 69, "TIMEOUT")
-            took = time.monotonic() - begun
-            check(took < 5, f"a stopped server: {words} took {took:.1f} s")
         threading.Timer(3, process.send_signal, [signal.SIGCONT]).start()
         answers("a server that goes on", run(server, "counter", "incr", "-", given=lines, timeout="2s"), 0)
     finally:

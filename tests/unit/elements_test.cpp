@@ -340,6 +340,42 @@ TEST_CASE("elements: a lost manifest is reported") {
   CHECK(world.fetched().size() == 100);
 }
 
+TEST_CASE(
+    "elements: what is accepted beside a drop is no loss when the drop ends; one that died is accepted") {
+  for (const bool died : {false, true}) {
+    World world;
+    world.set({"a"});
+    const std::size_t shard = crc32("a") % index_shards;
+    const Texts keys = world.elements.index_keys();
+    const std::string value = world.trips.execute(Request::get(keys[shard + 1])).value;
+    const auto now = static_cast<std::uint64_t>(unix_seconds(world.clock.wall()));
+    const std::string dropped =
+        encode(JournalLine{Change::remove, journal_line_id(hex64(now << 32), 0),
+                           manifest_entry(shard, decode_journal_root(value)->incarnation)});
+    static_cast<void>(world.memory.execute(Request::append(keys[0], dropped)));
+    if (died) world.clock.advance(ElementIndex::grace + std::chrono::seconds(1));
+    world.elements.accept();
+    REQUIRE(world.memory.evict(keys[shard + 1]));
+    CHECK(world.listing().complete() != died);
+  }
+}
+
+TEST_CASE("elements: compaction keeps the lines that only a later version knows") {
+  World world;
+  world.set(numbered(100));
+  world.elements.remove(numbered(90));
+  world.clock.advance(ElementIndex::grace + std::chrono::seconds(1));
+  const std::string shard = world.elements.index_keys()[3];
+  const std::string later = encode(JournalLine{Change::add, "6920f3d5b7c1e0f2.0", "5"}) +
+                            encode(JournalLine{Change::remove, "6920f3d5b7c1e0f2.1", "later:5"});
+  static_cast<void>(world.memory.execute(Request::append(shard, later)));
+  const auto value = [&] { return world.trips.execute(Request::get(shard)).value; };
+  const std::size_t before = value().size();
+  world.elements.compact();
+  CHECK(value().size() < before);
+  for (const char* element : {" 5 *", " later:5 *"}) CHECK(value().find(element) != std::string::npos);
+}
+
 TEST_CASE("elements: compaction drops what is absent and older than the grace, and nothing else") {
   World world;
   world.set(numbered(100));

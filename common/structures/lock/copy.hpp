@@ -50,8 +50,8 @@ struct LockCopy {
 };
 
 // Adds the lock and increments the fence in the same trip. After a lost or refused add the key is read: our
-// latest token means that the lock is ours, a retired token of ours is replaced by the latest by cas, and any
-// other value holds the lock.
+// latest token means that the lock is ours, and a value that is not ours holds the lock. A retired token of
+// ours is replaced by the latest by cas, unless an add of the latest may still be executed.
 LockCopy take_copy(const Context& context, const LockCopyRequest& plan);
 
 struct LockCopyUpdate {
