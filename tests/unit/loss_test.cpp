@@ -78,7 +78,7 @@ TEST_CASE("loss: a change behind bytes that begin like padding is read, also aft
   jobs.change(Texts{"1"}, {});
   static_cast<void>(world.memory.execute(Request::append("array:jobs", "#padding")));
   jobs.change(Texts{"2"}, {});
-  for (int i = 3; i < 103; ++i) {
+  for (int i = 3; i < 203; ++i) {
     const auto contents = jobs.fetch();
     CHECK(contents.loss.any());
     CHECK(std::ranges::find(contents.elements, "2") != contents.elements.end());
