@@ -264,14 +264,14 @@ def where_it_cannot_be(before):
     check("user.max_user_namespaces is 0" in done.stderr and "sudo" in done.stderr, f"limit 0: {done.stderr}")
 
 
-def prompt(shell, *words):
-    """What a shell shows first on a terminal."""
+def prompt(shell, words, text):
+    """Returns the last line that a shell shows on a terminal once it has `text`, or after a minute."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.update(SHELL=shell, TERM="dumb")
         os.execv(mcds, [mcds, *words])
     shown, limit = b"", time.monotonic() + 60
-    while b")" not in shown.rpartition(b"\n")[2] and time.monotonic() < limit:
+    while text.encode() not in shown.rpartition(b"\n")[2] and time.monotonic() < limit:
         if select.select([terminal], [], [], 0.1)[0]:
             with contextlib.suppress(OSError):
                 shown += os.read(terminal, 4096)
@@ -288,7 +288,7 @@ def prompt(shell, *words):
 def prompts():
     for shell in ("/bin/sh", "/bin/bash"):
         for text, words in (("(mcds sandbox) ", ["sandbox", "-N", "1"]), ("(rehearsal) ", ["-s", ADDRESSES, "sandbox", "--rehearse"])):
-            shown = prompt(shell, *words)
+            shown = prompt(shell, words, text)
             check(text in shown, f"the prompt of {shell} in {words[-1]}: {shown!r}")
     done = subprocess.run([mcds, "sandbox", "-N", "1", "--", "sh", "-c", "command -v mcds"], capture_output=True, text=True, check=False,
                           timeout=60, env={**os.environ, "PATH": "/usr/bin:/bin"})
