@@ -97,8 +97,8 @@ NUMBERS = [(kept, other) for kept in (1, 2, 3) for other in (1, 2, 3) if kept !=
 KEPT = {
     "hash": (["hash", "set", "N", "f", "1", "g", "2"], None, ["hash", "fetch", "N"]),
     "table": (["table", "add", "N", "m", "k"], None, ["table", "fetch", "N"]),
-    "large hash": (["hash", "set", "N", "-"], "".join(f"field{n}\tvalue{n}\n" for n in range(400000 if FULL else 5000)), ["hash", "fetch", "N"]),
-    "large table": (["table", "add", "N", "-"], "".join(f"line {n} \n" for n in range(400000 if FULL else 20000)), ["table", "fetch", "N"]),
+    "large hash": (["hash", "set", "N", "-"], "".join(f"field{n}\tvalue{n}\n" for n in range(100000 if FULL else 5000)), ["hash", "fetch", "N"]),
+    "large table": (["table", "add", "N", "-"], "".join(f"line {n} \n" for n in range(100000 if FULL else 20000)), ["table", "fetch", "N"]),
     "exact counter": (["counter", "incr", "N", "5", "--exact"], None, ["counter", "get", "N"]),
     "created counter": (["counter", "incr", "N", "5"], None, ["counter", "get", "N"]),
     "set counter": (["counter", "set", "N", "5"], None, ["counter", "get", "N"]),
