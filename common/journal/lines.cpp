@@ -11,7 +11,6 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t max_id_size = 128;  // an identifier, a dot and a number
-constexpr int max_salvages = 16;
 
 template <typename Function>
 void for_each_line(std::string_view text, Function function) {
@@ -23,33 +22,38 @@ void for_each_line(std::string_view text, Function function) {
   }
 }
 
+bool is_change(char sign) {
+  return std::string_view("+-!=").find(sign) != std::string_view::npos;
+}
+
+bool is_id(std::string_view text) {
+  const std::size_t dot = text.rfind('.');
+  return dot != std::string_view::npos && is_identifier(text.substr(0, dot)) &&
+         parse_u64(text.substr(dot + 1)) && text.size() <= max_id_size;
+}
+
 std::optional<JournalLineView> decode_line(std::string_view line) {
   const auto body = unseal(line);
   if (!body) return std::nullopt;
   std::string_view rest = *body;
   const std::string_view kind = take_word(rest);
-  if (kind.size() != 1 || std::string_view("+-!=").find(kind[0]) == std::string_view::npos)
-    return std::nullopt;
+  if (kind.size() != 1 || !is_change(kind[0])) return std::nullopt;
   const auto id = take_word(rest);
-  const std::size_t dot = id.rfind('.');
-  if (dot == std::string_view::npos || !is_identifier(id.substr(0, dot)) || !parse_u64(id.substr(dot + 1)) ||
-      id.size() > max_id_size)
-    return std::nullopt;
+  if (!is_id(id)) return std::nullopt;
   const auto change = static_cast<Change>(kind[0]);
   const bool has_element = change == Change::add || change == Change::remove;
   if (has_element == rest.empty()) return std::nullopt;
   return JournalLineView{change, id, rest};
 }
 
-// Returns our line behind bytes that another program appended without a line feed.
+bool may_begin(std::string_view line) {
+  if (line.size() < 2 || !is_change(line[0]) || line[1] != ' ') return false;
+  const auto id = line.substr(2, max_id_size + 1);
+  return is_id(id.substr(0, id.find(' ')));
+}
+
 std::optional<JournalLineView> salvage(std::string_view line) {
-  int tries = 0;  // each reads the rest of the line
-  for (std::size_t i = line.find(' '); i < line.size() && tries < max_salvages; i = line.find(' ', i + 1)) {
-    if (i < 2 || std::string_view("+-!=").find(line[i - 1]) == std::string_view::npos) continue;
-    ++tries;
-    if (const auto found = decode_line(line.substr(i - 1))) return found;
-  }
-  return std::nullopt;
+  return mcds::salvage(line, may_begin, decode_line);
 }
 
 // Bytes of another program may begin like padding, before a line of ours.

@@ -18,6 +18,20 @@ void append_seal(std::string& text, std::size_t start);
 // Returns the body, or nullopt if the checksum is missing or wrong.
 std::optional<std::string_view> unseal(std::string_view line);
 
+// Returns our line behind bytes that another program appended without a line feed: what `parse` returns for
+// the end of `line` from the last place that `may_begin` accepts. Ends after 64 such places, because each is
+// parsed with everything that follows it.
+template <typename MayBegin, typename Parse>
+auto salvage(std::string_view line, const MayBegin& may_begin, const Parse& parse) -> decltype(parse(line)) {
+  int tries = 64;
+  for (std::size_t i = line.size(); i-- > 1 && tries > 0;) {
+    if (!may_begin(line.substr(i))) continue;
+    --tries;
+    if (auto found = parse(line.substr(i))) return found;
+  }
+  return std::nullopt;
+}
+
 // Servers may limit items to less than 1 MiB (memcached -I, at least 1 KiB). Reading the limit would cost a
 // round trip, so a value that is too large is sent, refused, and sent again in pieces.
 

@@ -127,6 +127,9 @@ TEST_CASE("event lines: one that foreign bytes stand before is found again") {
   const std::string line = line_of("some data");
   CHECK(salvage_event_line("garbage 7" + line)->bytes() == "some data");
   CHECK(salvage_event_line(line.substr(0, 40) + line)->bytes() == "some data");
+  std::string ids;
+  for (int i = 0; i < 100; ++i) ids += line.substr(0, event_id_size + 1);
+  CHECK(salvage_event_line(ids + line)->bytes() == "some data");
   CHECK_FALSE(salvage_event_line("garbage"));
   CHECK_FALSE(salvage_event_line(std::string(100000, '-')));
 }
@@ -204,6 +207,13 @@ TEST_CASE("keys, headers, directory and conf lines: what is written is read, wha
   REQUIRE(parse_directory_line(withdrawn));
   CHECK_FALSE(parse_directory_line(withdrawn)->named);
   CHECK_FALSE(parse_directory_line("N 7 zz 1"));
+  for (const std::string& line_of_ours : {named, withdrawn}) {
+    const auto behind = parse_directory_line("N 1 W 2 garbage" + line_of_ours);
+    REQUIRE(behind);
+    CHECK(behind->follows_foreign);
+    CHECK(behind->name == PartName{7, 1});
+  }
+  CHECK_FALSE(line->follows_foreign);
 
   const WallTime now(1795234133s);
   const std::vector<RingShape> shapes{{60, 60}, {1, 10}};

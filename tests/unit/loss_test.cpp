@@ -73,16 +73,20 @@ TEST_CASE("loss: an array with a damaged line goes on telling it when it is comp
 }
 
 TEST_CASE("loss: a change behind bytes that begin like padding is read, also after the journal was sealed") {
-  World world(1);
-  Array jobs(world.context, "jobs", small);
-  jobs.change(Texts{"1"}, {});
-  static_cast<void>(world.memory.execute(Request::append("array:jobs", "#padding")));
-  jobs.change(Texts{"2"}, {});
-  for (int i = 3; i < 203; ++i) {
-    const auto contents = jobs.fetch();
-    CHECK(contents.loss.any());
-    CHECK(std::ranges::find(contents.elements, "2") != contents.elements.end());
-    jobs.change(Texts{std::to_string(i)}, {});
+  std::string page = "# a page";
+  for (int i = 0; i < 100; ++i) page += " - one = two + " + std::to_string(i);
+  for (const std::string& foreign : {std::string("#padding"), page}) {
+    World world(1);
+    Array jobs(world.context, "jobs", small);
+    jobs.change(Texts{"1"}, {});
+    static_cast<void>(world.memory.execute(Request::append("array:jobs", foreign)));
+    jobs.change(Texts{"2"}, {});
+    for (int i = 3; i < 203; ++i) {
+      const auto contents = jobs.fetch();
+      CHECK(contents.loss.any());
+      CHECK(std::ranges::find(contents.elements, "2") != contents.elements.end());
+      jobs.change(Texts{std::to_string(i)}, {});
+    }
   }
 }
 

@@ -33,10 +33,11 @@ ReplyFailure binary_server(std::string_view answer) {
   if (unknown_command)
     return {
         Kind::refused,
-        "the server accepts only the binary protocol; give --protocol binary, or start it without -B binary"};
+        "the server accepts only the binary protocol; give --protocol binary (it cannot list or watch keys), "
+        "or start it without -B binary"};
   return {Kind::denied,
-          "the server accepts only SASL logins (-S) in the binary protocol; give --protocol binary, --auth "
-          "sasl, --user and --password-file, or start it with -Y FILE"};
+          "the server accepts only SASL logins (-S) in the binary protocol; give --protocol binary (it "
+          "cannot list or watch keys), --auth sasl, --user and --password-file, or start it with -Y FILE"};
 }
 
 // Recognizes servers of other protocols, and those that require a login, by the beginning of their answer.

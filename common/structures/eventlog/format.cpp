@@ -13,7 +13,6 @@ namespace mcds {
 namespace {
 
 constexpr std::chrono::seconds max_kept = std::chrono::hours(100 * 366 * 24);
-constexpr int max_salvages = 16;
 constexpr std::uint64_t version_bits = 0x7000;
 constexpr std::uint64_t variant_bits = std::uint64_t{2} << 62;
 constexpr std::uint64_t counter_mask = (std::uint64_t{1} << 62) - 1;
@@ -47,6 +46,20 @@ bool is_stored_json(std::string_view data) {
 bool looks_like_id(std::string_view text) {
   return text.size() > event_id_size && text[8] == '-' && text[13] == '-' && text[14] == '7' &&
          text[18] == '-' && text[23] == '-' && text[event_id_size] == ' ';
+}
+
+std::optional<DirectoryLine> parse_exact_directory_line(std::string_view line) {
+  const auto body = unseal(line);
+  if (!body) return std::nullopt;
+  std::string_view words = *body;
+  const std::string_view kind = take_word(words);
+  const auto name = PartName::parse(take_word(words));
+  const std::string_view incarnation = take_word(words);
+  if (!name || name->part >= max_parts || !is_identifier(incarnation)) return std::nullopt;
+  if (kind == "W" && words.empty()) return DirectoryLine{false, *name, incarnation, {}};
+  const auto at = parse_index(words);
+  if (kind != "N" || !at || *at > latest_second) return std::nullopt;
+  return DirectoryLine{true, *name, incarnation, WallTime(std::chrono::seconds(*at))};
 }
 
 }  // namespace
@@ -196,13 +209,7 @@ std::optional<EventLine> parse_event_line(std::string_view line) {
 }
 
 std::optional<EventLine> salvage_event_line(std::string_view line) {
-  int tries = 0;  // each parses the rest of the line
-  for (std::size_t i = 1; i + event_id_size < line.size() && tries < max_salvages; ++i) {
-    if (!looks_like_id(line.substr(i))) continue;
-    ++tries;
-    if (const auto event = parse_event_line(line.substr(i))) return event;
-  }
-  return std::nullopt;
+  return salvage(line, looks_like_id, parse_event_line);
 }
 
 std::string part_header(const PartName& name, std::string_view incarnation) {
@@ -239,17 +246,13 @@ std::string withdrawn_line(const PartName& name, std::string_view incarnation) {
 }
 
 std::optional<DirectoryLine> parse_directory_line(std::string_view line) {
-  const auto body = unseal(line);
-  if (!body) return std::nullopt;
-  std::string_view words = *body;
-  const std::string_view kind = take_word(words);
-  const auto name = PartName::parse(take_word(words));
-  const std::string_view incarnation = take_word(words);
-  if (!name || name->part >= max_parts || !is_identifier(incarnation)) return std::nullopt;
-  if (kind == "W" && words.empty()) return DirectoryLine{false, *name, incarnation, {}};
-  const auto at = parse_index(words);
-  if (kind != "N" || !at || *at > latest_second) return std::nullopt;
-  return DirectoryLine{true, *name, incarnation, WallTime(std::chrono::seconds(*at))};
+  if (const auto exact = parse_exact_directory_line(line)) return exact;
+  const auto may_begin = [](std::string_view end) {
+    return end.size() > 2 && (end[0] == 'N' || end[0] == 'W') && end[1] == ' ' && is_digit(end[2]);
+  };
+  auto found = salvage(line, may_begin, parse_exact_directory_line);
+  if (found) found->follows_foreign = true;
+  return found;
 }
 
 }  // namespace mcds

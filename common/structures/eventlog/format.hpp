@@ -117,7 +117,9 @@ struct DirectoryLine {
   PartName name;
   std::string_view incarnation;
   WallTime at;
+  bool follows_foreign = false;
 };
+// Parses `line` without its line feed, also one that follows foreign bytes without a line feed.
 std::optional<DirectoryLine> parse_directory_line(std::string_view line);
 
 }  // namespace mcds

@@ -212,9 +212,9 @@ void LogDirectory::add(std::string_view value) {
   while (!value.empty()) {
     const std::string_view text = take_line(value);
     const auto line = parse_directory_line(text);
-    if (!line) {
-      ++(unseal(text) ? unknown_ : damaged_);
-    } else if (line->named) {
+    if (!line || line->follows_foreign) ++(unseal(text) ? unknown_ : damaged_);
+    if (!line) continue;
+    if (line->named) {
       named_.try_emplace({line->name, std::string(line->incarnation)}, line->at);
     } else {
       withdrawn_.emplace(line->name, line->incarnation);

@@ -57,8 +57,8 @@ class EventLog:
             parts, foreign, listed = self._parts(ring, range(max(0, now - ring.chunks - 1), now + 3))
             lines = [line for value in parts.values() for line in value.split(b"\n")[1:-1]]
             for line in lines + [line for value in foreign for line in value.split(b"\n")[:-1]]:
-                found = EVENT.search(line)  # another program's bytes may stand before it
-                text = found and unsealed(line[found.start():])
+                ends = (unsealed(line[found.start():]) for found in EVENT.finditer(line))  # behind another program's bytes
+                text = next(filter(None, ends), None)
                 if text:
                     events.setdefault(text[:36].decode(), value_of(text[37:]))
             promised = range(now - ring.chunks, now + 1)
@@ -89,7 +89,8 @@ class EventLog:
         listed, withdrawn = {}, []
         directories = get_all(self.at, sorted({ring.directory(chunk) for chunk in chunks}))
         for line in b"".join(directories.values()).split(b"\n"):
-            kind, name, incarnation, *second = (unsealed(line) or b"? ? ?").split(b" ")
+            begin = max(line.rfind(b"N "), line.rfind(b"W "), 0)  # another program's bytes may stand before it
+            kind, name, incarnation, *second = (unsealed(line[begin:]) or b"? ? ?").split(b" ")
             chunk, _, part = name.partition(b".")
             if kind == b"N":
                 listed.setdefault((int(chunk), int(part or 0)), {}).setdefault(incarnation, int(second[0]))
