@@ -165,14 +165,17 @@ std::optional<std::string_view> SavedReader::line() {
   }
 }
 
-std::optional<SavedItem> SavedReader::damaged(const std::string& what) {
-  end_.problem = what + " at byte " + std::to_string(offset_);
+std::optional<SavedItem> SavedReader::damaged(const std::string& what, std::uint64_t at) {
+  end_.problem = what + " at byte " + std::to_string(at);
   end_.whole = false;
   return std::nullopt;
 }
 
 std::optional<SavedItem> SavedReader::at_end() {
   if (open_) return damaged("the file was cut off: the last record is missing");
+  if (end_.ours && outside_)
+    return damaged("it is unknown whether there were more of the items outside the first and the last record",
+                   *outside_);
   return std::nullopt;
 }
 
@@ -229,10 +232,10 @@ std::optional<SavedItem> SavedReader::next() {
     position_ += size;
     offset_ += size;
     if (note) continue;
-    end_.whole = false;
     ++items_;
     ++all_items_;
-    if (!appended_) item.from = from_;
+    if (!open_ && !outside_) outside_ = offset_ - size;
+    if (open_ && !appended_) item.from = from_;
     return item;
   }
   return std::nullopt;

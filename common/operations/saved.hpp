@@ -95,7 +95,8 @@ class SavedReader {
   struct Header;
   bool have(std::size_t size);
   std::optional<std::string_view> line();
-  std::optional<SavedItem> damaged(const std::string& what);
+  std::optional<SavedItem> damaged(const std::string& what) { return damaged(what, offset_); }
+  std::optional<SavedItem> damaged(const std::string& what, std::uint64_t at);
   bool take_note(const SavedItem& note);
   std::optional<SavedItem> at_end();
 
@@ -107,7 +108,8 @@ class SavedReader {
   bool open_ = false;    // between a first record and its last
   std::string id_;       // of the first and the last record
   std::string head_;
-  bool appended_ = false;  // another file follows the first
+  bool appended_ = false;                 // another file follows the first
+  std::optional<std::uint64_t> outside_;  // the offset of an item that no first and last record enclose
   std::optional<std::size_t> from_;
   std::uint64_t items_ = 0, all_items_ = 0;
   RunningHash hash_;

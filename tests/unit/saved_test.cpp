@@ -99,6 +99,18 @@ TEST_CASE("a file that was cut off anywhere is not whole, and what stands before
   }
 }
 
+TEST_CASE("a file with items before its first or behind its last record is not whole") {
+  const std::string file = saved(some_items()), other = "add other 0 0 1\r\ny\r\n";
+  CHECK(read(file + file).end.whole);
+  for (const std::string& text : {file + other, other + file, file + other + file}) {
+    const Read done = read(text);
+    CHECK(done.items.size() == some_items().size() + 1);
+    CHECK_FALSE(done.end.whole);
+    CHECK(done.end.problem.find("outside") != std::string::npos);
+  }
+  CHECK(read(other).end.problem.empty());
+}
+
 TEST_CASE("a file with any byte changed is not whole") {
   Items items = some_items();
   items.erase("large");

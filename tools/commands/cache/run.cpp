@@ -39,6 +39,13 @@ CacheTerms terms_of(const CacheOptions& options) {
   return terms;
 }
 
+// Returns the size of the largest output to store, which is a little less than an item.
+std::size_t most_bytes(const CacheOptions& options) {
+  const std::uint64_t bytes = parse_size(options.max_bytes, "--max-bytes");
+  if (bytes > 1 << 20) throw InvalidInput("--max-bytes: an entry is one item of at most 1M; give 1M or less");
+  return std::min<std::uint64_t>(bytes, max_cached_size);
+}
+
 // Returns true if the command can run without the cache.
 bool fails_open(const Failure& failure) {
   return may_pass(failure.code()) || failure.code() == ErrorCode::access_denied ||
@@ -143,7 +150,7 @@ class CachedRun {
       : session_(session),
         options_(options),
         codes_(exit_codes(options.cache_codes)),
-        max_bytes_(std::min<std::uint64_t>(parse_size(options.max_bytes, "--max-bytes"), max_cached_size)),
+        max_bytes_(most_bytes(options)),
         terms_(terms_of(options)),
         report_(report_in(options.report)),
         key_(cache_key(options)),

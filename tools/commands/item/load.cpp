@@ -112,8 +112,8 @@ std::optional<SavedPlaces> places_of(Session& session, const std::string& head, 
   if (objection)
     throw Failure(ErrorCode::bad_data,
                   "nothing was loaded: " + *objection +
-                      "; give the client that wrote them with --as, which mcds where --guess finds on the "
-                      "servers that they were saved from; --even-astray loads anyway");
+                      "; mcds where --guess finds the client on the servers that they were saved from; "
+                      "--even-astray loads anyway");
   for (const Server& server : places.before->pool()) {
     const auto same = std::ranges::find(pool, server.address(), &Server::address);
     places.now.push_back(same == pool.end() ? std::nullopt : std::optional<std::size_t>(same - pool.begin()));

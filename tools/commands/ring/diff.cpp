@@ -41,7 +41,10 @@ KeysRead read_keys(Session& session, const DiffOptions& options, RingDiff& diff)
     return read;
   }
   SampleKeys keys(session.key_prefix());
-  for (std::uint64_t i = 0; i < options.random; ++i) diff.add(keys.next(), 0);
+  for (std::uint64_t i = 0; i < options.random; ++i) {
+    if (i % 1024 == 0) session.expect_time();
+    diff.add(keys.next(), 0);
+  }
   return read;
 }
 
