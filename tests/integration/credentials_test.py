@@ -303,7 +303,7 @@ def a_login_of_a_tls_list_goes_to_no_other_list_in_clear(world):
                                 config += f"user = app\npassword_file = {world.pool_secret}\n"
                         named += login if credential == "options" else []
                         environment |= of_environment if credential == "environment" else {}
-                        done = run("--config", world.file("mcds.conf", config), *named, "--tls-ca", world.ca.file,
+                        done = run("--config", world.file("mcds.conf", config), *named, "--tls-ca", world.ca.file, "--connect-timeout", "20s",
                                    *(word.replace("@", address) for word in words), **environment)
                         what = f"main by {main_by}, {credential}, {how}, {words}: {done.returncode} {done.stderr} {other.seen!r}"
                         check(bool(main_list.secrets()), f"the main list got no login: {what}")
@@ -322,7 +322,8 @@ def a_certificate_goes_only_where_its_list_says(world):
         with world.recorder("far tls") as recorder:
             server = f"tls://{FAR}:{recorder.port}"
             path = world.file("mcds.conf", config.replace("@", server))
-            done = run("--config", path, *(word.replace("@", server) for word in words), "--tls-ca", world.ca.file, "counter", "get", "k")
+            done = run("--config", path, *(word.replace("@", server) for word in words), "--tls-ca", world.ca.file, "--connect-timeout",
+                       "20s", "counter", "get", "k")
             check(done.returncode == 1, f"a certificate {what}: {done}")
             check([bool(one) for one in recorder.certificates] == [shows], f"a certificate {what}: {recorder.certificates}")
 
