@@ -172,7 +172,7 @@ bool take_parts(View structure, View& name) {
   if (structure == "table" || structure == "hash") return take_element_parts(name);
   if (structure == "cachetag") return false;
   if (structure == "cache") return !take_end(name, "rebuild");
-  if (structure == "counter") return !take_end(name, "limit:#:#");
+  if (structure == "counter") return !take_end(name, "limit:#:#") && !take_end(name, "limit:#:sliding");
   return take_visitor_parts(name);
 }
 

@@ -998,6 +998,15 @@ def one_name_in_two_namespaces(ward):
 
 
 @healthy
+def another_applications_keys_beside_a_namespace(ward):
+    ward.servers(3)
+    run(("--namespace", "app:", "item", "load", "-"), pool(ward), "".join(f"add app:{n} 0 0 1\r\nx\r\n" for n in range(100)))
+    run(("--as", "pymemcache", "item", "load", "-"), pool(ward), "".join(f"add other:{n} 0 0 1\r\nx\r\n" for n in range(300)))
+    ward.options += ["--live", "--namespace", "app:"]
+    return pool(ward)
+
+
+@healthy
 def two_patch_versions(ward):
     ward.servers(3)
     # All behind a relay: one that alone has it takes longer to answer than the others.

@@ -128,6 +128,8 @@ std::string BatchLines::summary() const {
 }
 
 void BatchLines::fail(const Failure& failure, std::size_t line) {
+  if (failure.code() == ErrorCode::usage)  // of a line, not of the command
+    return fail(Failure(ErrorCode::bad_data, failure.what(), failure.server()), line);
   session_.output().failed_lines(failure, line);
   ++failed_;
   // Items that were not sent in time are to be retried; items that may have been applied are not.

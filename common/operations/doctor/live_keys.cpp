@@ -86,10 +86,11 @@ class KeyReader {
         now_(clock.wall()) {}
 
   bool take(const LiveKey& key) {
-    ++seen_.keys;
+    const bool in_namespace = key.key.starts_with(options_.key_prefix);
+    if (in_namespace) ++seen_.keys;
     const auto ours = structure_in(key.key, options_.key_prefix);
     if (ours) note(key, *ours);
-    if (!is_vote_key(key.key) && !(ours && may_be_copy(key, *ours)))
+    if (in_namespace && !is_vote_key(key.key) && !(ours && may_be_copy(key, *ours)))
       place(key, ours ? ours->key_prefix : std::string_view());
     return ++counts_[key.server] < keys_of_each;
   }
@@ -190,7 +191,7 @@ class KeyReader {
       const auto batch = std::span(keys).subspan(from, std::min(compared_together, keys.size() - from));
       const std::vector<KeyCopies> copies = probe_keys(cluster_, batch);
       for (std::size_t i = 0; i < batch.size(); ++i) {
-        if (copies_differ(copies[i]) && batch[i].starts_with(options_.key_prefix))
+        if (copies_differ(copies[i]))
           note_divergent(batch[i], copies[i]);
         else
           ++seen_.duplicated;

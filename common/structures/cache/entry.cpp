@@ -110,9 +110,8 @@ std::optional<CacheRecord> own_cache_record(const Context& context, const std::s
   auto record = decode_cache_record(value);
   if (record || value.starts_with("K1 ") || value.starts_with("P1 ")) return record;
   throw CorruptData(key +
-                        " holds another program's data, not a cache entry; use another key, or remove it: "
-                        "mcds item remove " +
-                        key.substr(context.key_prefix.size()),
+                        " holds another program's data, not a cache entry; use another key, or remove this "
+                        "one with mcds item remove",
                     context.cluster.address_of(server));
 }
 

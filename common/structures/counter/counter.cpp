@@ -73,8 +73,8 @@ std::string Counter::key_of(const std::string& name) const {
   std::string key = copied_key(context_, "counter", name);
   if (name.find(":limit:") != std::string::npos && !structure_named("counter:" + name)->is_root)
     throw InvalidInput(
-        "a counter's name must not end in ':limit:' and two numbers, which is reserved for uses of limits; "
-        "use another name");
+        "a counter's name must not end in ':limit:', a number, and a number or 'sliding', which is reserved "
+        "for uses of limits; use another name");
   return key;
 }
 

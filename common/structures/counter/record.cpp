@@ -268,7 +268,8 @@ std::optional<std::int64_t> expiry_second(std::optional<Duration> ttl, WallTime 
 std::string no_counter_message(const std::string& name, std::string_view value) {
   if (value.starts_with("C2 "))
     return "the counter '" + name + "' was written by mcds 0.x; read or remove it with that version";
-  return "what is stored for '" + name + "' is not a counter; remove it or use another name";
+  return "what is stored for '" + name +
+         "' is not a counter; use another name, or remove the key with mcds item remove";
 }
 
 }  // namespace mcds

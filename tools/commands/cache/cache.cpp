@@ -140,8 +140,9 @@ void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options)
       .option("--cache-codes", "LIST", "exit codes whose output is stored, such as 0,3-5; default 0",
               &options->cache_codes)
       .option("--max-bytes", "SIZE",
-              "do not store output, standard error included, larger than this; default and at most: the size "
-              "of an item, a little less than 1M",
+              "do not store output, standard error included, larger than this; default and maximum: a little "
+              "less "
+              "than 1M",
               &options->max_bytes)
       .option("--tag", "T",
               "what the output depends on: `cache expire --tag T` makes it stale; may be repeated, up to 32 "

@@ -547,8 +547,8 @@ void declare_doctor(Command& command) {
       .option("--for", "D", "time between the two reads of the statistics; default 10s, at least 100ms",
               &options->interval)
       .flag("--live",
-            "also list up to 20,000 keys of every server, and check where they are and the structures among "
-            "them",
+            "also list up to 20,000 keys of every server, and check the structures among them and where keys "
+            "of the namespace are",
             options->live)
       .flag("--connections",
             "also count connections that were idle for an hour, which costs the more the more there are",
