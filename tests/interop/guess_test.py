@@ -55,7 +55,8 @@ def guess(bench, client, configuration, servers):
     best = asked(bench, servers, *prefix, "where", "--guess")[0][0]
     known = [best["profile"], *best["also"]]
     if configuration.profile not in known or best["explained"] != len(keys):
-        raise Finding(f"{configuration.profile}: guessed {known}, {best['explained']} of {best['keys']} keys explained")
+        raise Finding(f"{configuration.profile}: guessed {known}, {best['explained']} of {best['keys']} keys explained, "
+                      f"{len(keys)} written")
 
 
 def renamed(configuration, prefix):

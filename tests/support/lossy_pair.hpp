@@ -21,7 +21,9 @@ struct LossyPair {
   Pool honest() const { return pool_of({first.server(), second.server()}); }
   std::size_t faults() const { return first_proxy.faults() + second_proxy.faults(); }
 
-  MemcachedProcess first{{"-m", "512"}}, second{{"-m", "512"}};
+  // memcached deletes items that are in use for long when it moves a page (slab_reassign_busy_deletes).
+  MemcachedProcess first{{"-m", "512", "-o", "slab_automove=0"}};
+  MemcachedProcess second{{"-m", "512", "-o", "slab_automove=0"}};
   FaultProxy first_proxy{first.server(), 1}, second_proxy{second.server(), 2};
 };
 
