@@ -138,12 +138,13 @@ void evicts_structures(const Examination& seen, Diagnosis& diagnosis) {
   });
 }
 
-// Reports servers that have evicted since their start, with our structures in the slab classes concerned.
+// Reports servers that have evicted since their start, or deleted what was in use while they moved a page,
+// with our structures in the slab classes concerned.
 void evicted_before(const Examination& seen, Diagnosis& diagnosis) {
   const auto was_hit = [](const SlabClass& one) { return metric_of(one, "evicted") > 0; };
   for (std::size_t i = 0; i < seen.size(); ++i) {
     const ServerSnapshot& snapshot = seen.snapshots[i];
-    const std::uint64_t evicted = snapshot.count("evictions");
+    const std::uint64_t evicted = snapshot.count("evictions") + snapshot.count("slab_reassign_busy_deletes");
     if (!snapshot.comparable() || evicted == 0) continue;
     std::set<std::string> names;
     for (const StructureSeen& one : seen.live.value_or(LiveKeysSeen()).structures) {
