@@ -648,12 +648,6 @@ def keys_of(ward, place):
             clients[number].ask(store(key))
 
 
-@sick("evicted_before")
-def one_that_deleted_items_in_use(ward):
-    ward.server()
-    return pool(ward, ward.relay(0, lambda data: data.replace(b"busy_deletes 0", b"busy_deletes 3"))), {1}
-
-
 @sick("misplaced")
 def another_client_s_keys(ward):
     ward.servers(3)

@@ -117,6 +117,15 @@ TEST_CASE("names with several addresses, leaked connections and crowded tables")
   CHECK(all.size() == 3);
 }
 
+TEST_CASE("items in use that were deleted for a page move count as evicted") {
+  Examination seen = healthy();
+  for (Reading* look : {&seen.snapshots[1].before, &seen.snapshots[1].after})
+    add(*look, "slab_reassign_busy_deletes 3");
+  const auto all = found(seen);
+  REQUIRE(named(all, "evicted_before") != nullptr);
+  CHECK(named(all, "evicted_before")->servers == std::vector<std::size_t>{1});
+}
+
 TEST_CASE("evicted_time is sticky: it says something only of classes that evict now") {
   Examination seen = healthy();
   const auto evicts = [&](std::uint64_t before, std::uint64_t now, std::uint64_t idle) {
