@@ -15,6 +15,7 @@
 #endif
 
 #include "common/base/errors.hpp"
+#include "common/base/sanitizers.hpp"
 
 namespace mcds {
 
@@ -51,14 +52,7 @@ Fiber::Stack take_stack() {
 }
 
 // AddressSanitizer reports a jump to an unknown stack as an overflow of the current one.
-#if defined(__SANITIZE_ADDRESS__)
-#define MCDS_FIBERS_UNDER_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MCDS_FIBERS_UNDER_ASAN 1
-#endif
-#endif
-#ifdef MCDS_FIBERS_UNDER_ASAN
+#ifdef MCDS_UNDER_ASAN
 void report_start_of_switch(void** shadow, const void* bottom, std::size_t size) {
   __sanitizer_start_switch_fiber(shadow, bottom, size);
 }

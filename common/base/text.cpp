@@ -115,6 +115,10 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
+std::string shell_path(std::string_view path) {
+  return shell_word(path.starts_with('-') ? "./" + std::string(path) : std::string(path));
+}
+
 namespace {
 
 constexpr std::size_t max_word_length = 100;

@@ -22,6 +22,8 @@ std::string visible(std::string_view text);
 std::string in_quotes(std::string_view text);
 // Returns the text as one shell word: bare, or in single quotes.
 std::string shell_word(std::string_view text);
+// Returns the path of a file as one shell word that no command takes for an option.
+std::string shell_path(std::string_view path);
 // Returns true if the text has one of these controls.
 bool has_controls(std::string_view text);
 // Returns true if visible() leaves the text unchanged.

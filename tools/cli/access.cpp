@@ -23,7 +23,7 @@ std::string secret_in(const std::string& file, const char* what, const Output& o
   const bool readable = S_ISREG(about.entry.st_mode) && (about.entry.st_mode & S_IROTH) != 0;
   if (readable && !about.on_read_only_mount && warned.insert(file).second)
     output.warning("others can read the " + std::string(what) + " in " + file + "; chmod 600 " +
-                   shell_word(file));
+                   shell_path(file));
   if (secret.ends_with('\n')) secret.pop_back();
   if (secret.ends_with('\r')) secret.pop_back();
   if (secret.empty()) throw InvalidInput("the " + std::string(what) + " file " + file + " is empty");
@@ -169,9 +169,9 @@ void expect_trusted(const Config& config, const Access& access) {
     const bool by_all = (about.entry.st_mode & S_IWOTH) != 0;
     throw Failure(ErrorCode::configuration,
                   "the login of " + file + " is not sent because " +
-                      (by_all ? "every user can write that file; chmod o-w " + shell_word(file)
+                      (by_all ? "every user can write that file; chmod o-w " + shell_path(file)
                               : "another user owns that file and can write it; chown root " +
-                                    shell_word(file) + ", or name another file with --config"));
+                                    shell_path(file) + ", or name another file with --config"));
   }
 }
 

@@ -15,10 +15,6 @@ constexpr std::array<std::string_view, 6> of_the_output{"--output",  "--null",  
 constexpr std::array<std::string_view, 5> of_the_list{"--servers", "--servers-from", "--pool", "--as",
                                                       "--copies"};
 
-std::string option(std::string_view name, const std::string& value) {
-  return ' ' + std::string(name) + (value.empty() ? "" : ' ' + shell_word(value));
-}
-
 // Leaves out the options in `without`, and those that `words` has.
 std::string given_options(const Session& session, Names without, std::string_view words) {
   GlobalOptions options = session.options();
@@ -28,7 +24,8 @@ std::string given_options(const Session& session, Names without, std::string_vie
     if (std::ranges::find(without, name) != without.end() ||
         std::ranges::find(of_the_output, name) != of_the_output.end() || words.starts_with(name + ' '))
       continue;
-    if (const auto value = given_value(spec.target)) text += option(name, spec.value.empty() ? "" : *value);
+    if (const auto value = given_value(spec.target))
+      text += printed_option(name, spec.value.empty() ? "" : *value);
   }
   return text;
 }
@@ -45,13 +42,13 @@ std::string options_of_the_list(Session& session, const Server& server) {
   };
   std::string text;
   for (const SettingName& name : names) {
-    if (const auto value = is_lost(name)) text += option(name.setting.option, *value);
+    if (const auto value = is_lost(name)) text += printed_option(name.setting.option, *value);
   }
   if (is_lost("tls_insecure") == "on") text += " --tls-insecure";
   const std::string& name = credentials_of(server).tls.name;
-  if (!name.empty() && !session.options().tls_name) text += option("--tls-name", name);
+  if (!name.empty() && !session.options().tls_name) text += printed_option("--tls-name", name);
   if (settings.value("namespace").source == Origin::named_pool)
-    text += option("--namespace", session.key_prefix());
+    text += printed_option("--namespace", session.key_prefix());
   return text;
 }
 
@@ -67,10 +64,15 @@ bool can_say_login(Session& session, const Server& server) {
 
 }  // namespace
 
+std::string printed_option(std::string_view name, const std::string& value) {
+  if (value.empty()) return ' ' + std::string(name);
+  return ' ' + std::string(name) + (value.starts_with('-') ? '=' : ' ') + shell_word(value);
+}
+
 std::string printed_command(Session& session, std::string_view words, std::string_view profile) {
   constexpr std::array<std::string_view, 1> as{"--as"};
   std::string text = "mcds";
-  if (!profile.empty()) text += option("--as", std::string(profile));
+  if (!profile.empty()) text += printed_option("--as", std::string(profile));
   text += given_options(session, profile.empty() ? Names() : Names(as), words);
   return text + ' ' + std::string(words);
 }

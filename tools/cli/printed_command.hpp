@@ -6,6 +6,9 @@
 
 namespace mcds {
 
+// Returns a blank, the option and its value, if it has one, quoted for the shell.
+std::string printed_option(std::string_view name, const std::string& value);
+
 // Returns `mcds`, the given global options, and `words`, quoted for the shell. Settings of the environment
 // and the configuration are not repeated. `profile`, if not empty, replaces the value of --as.
 std::string printed_command(Session& session, std::string_view words, std::string_view profile = {});

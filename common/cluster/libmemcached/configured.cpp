@@ -10,6 +10,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/sanitizers.hpp"
 #include "common/base/text.hpp"
 #include "common/cluster/libmemcached/library.hpp"
 #include "common/placement/pools/pool.hpp"
@@ -184,7 +185,7 @@ void renounce() {
     constexpr rlimit none{0, 0};
     setrlimit(limit, &none);
   }
-#ifndef __SANITIZE_ADDRESS__
+#ifndef MCDS_UNDER_ASAN
   constexpr rlimit memory{std::size_t{4} << 30, std::size_t{4} << 30};
   setrlimit(RLIMIT_AS, &memory);
 #endif

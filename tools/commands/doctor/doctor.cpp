@@ -206,7 +206,7 @@ class DoctorReport {
     text = with(text, "INSTEAD", json_bytes(evidence, "meanwhile").value_or(""));
     text = with(text, "WEIGHTS", seen_.ignores_weights ? "" : weights_too);
     const std::string prefix = seen_.live ? seen_.live->divergent_prefix : std::string();
-    text = with(text, " --prefix PREFIX", prefix.empty() ? "" : " --prefix " + shell_word(prefix));
+    text = with(text, " --prefix PREFIX", prefix.empty() ? "" : printed_option("--prefix", prefix));
     const auto names =
         json_elements(json_field(evidence, "names").value_or("")).value_or(std::vector<std::string>());
     if (!names.empty()) text = with_structure(text, json_unquote(names.front()).value_or(""));
@@ -256,7 +256,7 @@ class DoctorReport {
     const std::string kind = structure.substr(0, blank), name = structure.substr(blank + 1);
     const std::string word = (name.starts_with('-') ? "-- " : "") + shell_word(name);
     const auto seen = std::ranges::find_if(seen_.live->structures, [&](const doctor::StructureSeen& one) {
-      return one.structure == "lock" && kind == "lock" && one.name == name && one.copies > 1;
+      return one.structure == "lock" && kind == "lock" && one.name == name && one.copies != session_.copies();
     });
     if (seen != seen_.live->structures.end())
       text = with(text, "mcds lock", "mcds --copies " + std::to_string(seen->copies) + " lock");

@@ -201,7 +201,7 @@ class ItemKeeper {
     const std::string bound =
         load_.max_ttl ? " --max-ttl " + std::to_string(load_.max_ttl->count()) + 's' : std::string();
     return printed_command_on(session_, session_.placement()->pool()[on_],
-                              "item load " + shell_word(file_) + bound);
+                              "item load " + shell_path(file_) + bound);
   }
 
   Session& session_;
