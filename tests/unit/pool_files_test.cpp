@@ -37,6 +37,8 @@ TEST_CASE("nutcracker: servers, weights, names, hash, distribution and hash_tag 
   CHECK(alpha.pool[2].socket_path == "/run/m.sock");
   CHECK(alpha.pool[2].weight == 3);
   CHECK(alpha.profile == "twemproxy-ketama-md5");
+  const Pool quoted = parse_nutcracker("a: {servers: [\"b:1:1 's1'\"]}", "").pool;
+  CHECK(quoted[0].name == "'s1'");  // twemproxy hashes the quotes, too
   CHECK(parse_nutcracker("a: {auto_eject_hosts: true, servers: [\"b:1:1\"]}", "").profile ==
         "twemproxy-ketama-fnv1a_64:eject=yes");
   CHECK(alpha.hash_tag == "{}");
@@ -103,7 +105,8 @@ TEST_CASE("php.ini: a value is joined of its pieces, and what PHP cannot parse i
   const std::string start = "session.save_handler = memcached\nsession.save_path = ";
   for (const char* value : {"\"a:1,\" \"b:2\" ; c", "\"a:1\",b:2", "'a:1',b:2", "a:1,'b:2'", "a:1,\"b:2\""})
     CHECK(parse_php_ini(start + value).pool.size() == 2);
-  for (const char* value : {"a:1|b", "\"a:1", "'a:1", "(a:1)"})
+  for (const char* value :
+       {"a:1|b", "\"a:1", "'a:1", "(a:1)", "\"'a:1','b:2'\"", "'\"a:1\",b:2'", "a::1", "a:1:"})
     CHECK_THROWS_AS(parse_php_ini(start + value), Failure);
   CHECK_THROWS_AS(
       parse_php_ini("session.save_handler = memcache\nsession.save_path = tcp://a:1?weight=3, tcp://b:1"),
@@ -127,6 +130,9 @@ TEST_CASE("php.ini: comments after values, and what selects another profile") {
   CHECK(parse_php_ini(memcached).key_prefix == "memc.sess.key.");
   CHECK(parse_php_ini(memcached + "memcached.sess_prefix = \"s:\"").key_prefix == "s:");
   CHECK(parse_php_ini(memcached + "memcached.sess_prefix = \"s \"").key_prefix == "memc.sess.key.");
+  for (const char* path : {"\"'tcp://a:1'\"", "\"tcp://a:1?weight=0\""})
+    CHECK_THROWS_AS(
+        parse_php_ini("session.save_handler = memcache\nsession.save_path = " + std::string(path)), Failure);
   const std::string memcache =
       "session.save_handler = memcache\nsession.save_path = \"tcp://10.0.0.1:11211, "
       "unix:///run/m.sock:0?weight=2\" ; two\n";
@@ -333,7 +339,8 @@ TEST_CASE("DSNs as Symfony has them") {
       CHECK(std::string(failure.what()).find("secret") == std::string::npos);
     }
   }
-  CHECK_THROWS_AS(parse_dsn("memcached://u:secret@v:secret@h"), Failure);
+  for (const char* text : {"memcached://u:secret@v:secret@h", "memcached://h1:1,h2:2", "memcached://a=b:1"})
+    CHECK_THROWS_AS(parse_dsn(text), Failure);
 }
 
 TEST_CASE("dalli's MEMCACHE_SERVERS") {
@@ -341,7 +348,7 @@ TEST_CASE("dalli's MEMCACHE_SERVERS") {
   CHECK(read("192.168.0.18:11211") == "192.168.0.18:11211");
   CHECK(read("ca-plug-zammad-memcached:11211") == "ca-plug-zammad-memcached:11211");
   CHECK(read("memcache-01") == "memcache-01:11211");
-  CHECK(read("10.0.0.1:11211:3, 10.0.0.2:11212,[::1]:11213:2") ==
+  CHECK(read("10.0.0.1:11211:3,10.0.0.2:11212,[::1]:11213:2,") ==
         "10.0.0.1:11211*3 10.0.0.2:11212 [::1]:11213*2");
   CHECK(read("/var/run/memcached.sock,/run/m.sock:4") == "unix:/var/run/memcached.sock unix:/run/m.sock*4");
   CHECK(read("a:1:0,/run/m.sock:0,b:1") == "a:1*0 unix:/run/m.sock*0 b:1");
@@ -353,6 +360,11 @@ TEST_CASE("dalli's MEMCACHE_SERVERS") {
   CHECK_THROWS_AS(parse_dalli("memcached://a:b@h,memcached://a:c@i"), Failure);
   CHECK_THROWS_AS(parse_dalli(" , "), Failure);
   CHECK_THROWS_AS(parse_dalli("tls://mc1.example:11211"), Failure);
+  for (const char* text : {"a:1, b:2", " a", "'a:1'", "unix:/run/m.sock", "a::2", "a:", "a:011211", "a:1:2:3",
+                           "/m:1:2", "a,,b"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_dalli(text), Failure);
+  }
 }
 
 TEST_CASE("Django's CACHES") {

@@ -18,7 +18,8 @@ constexpr std::string_view dsn_scheme = "memcached:";
 Pool servers_of(const std::vector<std::string>& entries, const char* if_none) {
   if (entries.empty()) throw bad_configuration(if_none);
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (attempt([&] { return parse_pool(entries[i]); }).failure())
+    const auto read = attempt([&] { return parse_pool(entries[i]); });
+    if (read.failure() || read.value().size() != 1 || !read.value().front().name.empty())
       throw bad_configuration("server " + std::to_string(i + 1) +
                               " is neither HOST, HOST:PORT, [v6]:PORT nor the path of a socket; it is not "
                               "shown here, because it may hold a password");
@@ -101,7 +102,8 @@ void expect_no_scheme(std::string_view server) {
         "a server of the list has a scheme, which is not supported by its client; write HOST:PORT");
 }
 
-// Reads dalli's HOST[:PORT[:WEIGHT]], /SOCKET[:WEIGHT] or memcached://USER:PASSWORD@HOST:PORT.
+// Reads dalli's HOST[:PORT[:WEIGHT]], /SOCKET[:WEIGHT] or memcached://USER:PASSWORD@HOST:PORT. dalli drops no
+// blanks, and reads numbers with a leading zero as octal ones.
 std::string dalli_entry(std::string_view text, PoolFile& into) {
   if (text.starts_with("memcached://")) {
     std::vector<std::string> entries;
@@ -110,12 +112,20 @@ std::string dalli_entry(std::string_view text, PoolFile& into) {
     return entries.front().substr(0, entries.front().find("/?"));  // dalli's URLs have no weight
   }
   expect_no_scheme(text);
-  const auto host_end = text.starts_with('[') ? text.find(']') : 0;
-  const auto colon = text.find(':', host_end);
-  const auto second = colon == std::string_view::npos ? colon : text.find(':', colon + 1);
-  if (text.starts_with('/'))
-    return dsn_entry(text.substr(0, colon), colon == std::string_view::npos ? "" : text.substr(colon + 1));
-  return dsn_entry(text.substr(0, second), second == std::string_view::npos ? "" : text.substr(second + 1));
+  const auto host = text.substr(0, text.find(':', text.starts_with('[') ? text.find(']') : 0));
+  auto numbers = split(text.substr(host.size()), ':');
+  numbers.erase(numbers.begin());  // what precedes the first colon
+  const auto is_number = [](std::string_view number) {
+    return is_digits(number) && (number.size() == 1 || !number.starts_with('0'));
+  };
+  const bool is_socket = host.starts_with('/');
+  if (host.find_first_of(" \t") != std::string_view::npos || !std::ranges::all_of(numbers, is_number) ||
+      numbers.size() > (is_socket ? 1 : 2))
+    throw bad_configuration(
+        "dalli reads a server of the list otherwise than as HOST, HOST:PORT, HOST:PORT:WEIGHT or "
+        "/SOCKET:WEIGHT; write it so, without blanks and leading zeros");
+  const auto weight = numbers.size() == (is_socket ? 1 : 2) ? numbers.back() : std::string_view();
+  return dsn_entry(text.substr(0, text.size() - (weight.empty() ? 0 : weight.size() + 1)), weight);
 }
 
 // Returns the profile that pylibmc's behaviors select. Behaviors that do not affect placement are ignored.
@@ -224,16 +234,23 @@ void read_oslo_option(const std::string& name, std::string value, OsloSection& i
   }
 }
 
+// Returns the text without quotes around all of it, which oslo.config removes once.
+std::string_view without_one_pair(std::string_view text) {
+  const bool is_quoted =
+      text.size() > 1 && text.front() == text.back() && (text.front() == '"' || text.front() == '\'');
+  return is_quoted ? text.substr(1, text.size() - 2) : text;
+}
+
 std::vector<OsloSection> oslo_sections(std::string_view ini) {
   std::vector<OsloSection> sections;
   std::string name, value;  // of an option that an indented next line may continue
   const auto finish = [&] {
     if (!name.empty() && !sections.empty())
-      read_oslo_option(name, std::string(without_quotes(value)), sections.back());
+      read_oslo_option(name, std::string(without_one_pair(trimmed(value, " \t\r\n"))), sections.back());
     name.clear();
   };
   while (!ini.empty()) {
-    const std::string_view whole = take_line(ini), line = without_quotes(whole);
+    const std::string_view whole = take_line(ini), line = trimmed(whole, " \t\r\n");
     if (!name.empty() && !line.empty() && (whole.front() == ' ' || whole.front() == '\t')) {
       append_all(value, {"\n", line});
       continue;
@@ -250,7 +267,7 @@ std::vector<OsloSection> oslo_sections(std::string_view ini) {
       continue;
     }
     const auto end = std::min(line.find_first_of("=:"), line.size());
-    name = without_quotes(line.substr(0, end));
+    name = trimmed(line.substr(0, end), " \t");
     value = line.substr(std::min(end + 1, line.size()));
   }
   finish();
@@ -285,7 +302,9 @@ PoolFile parse_dsn(std::string_view text) {
 PoolFile parse_dalli(std::string_view text) {
   PoolFile file{.profile = "dalli"};
   std::vector<std::string> entries;
-  for (const auto server : entries_of(text, ",")) entries.push_back(dalli_entry(server, file));
+  while (text.ends_with(',')) text.remove_suffix(1);  // as Ruby's split does
+  if (text.empty()) throw bad_configuration("the list has no server");
+  for (const auto server : split(text, ',')) entries.push_back(dalli_entry(server, file));
   file.pool = servers_of(entries, "the list has no server");
   return file;
 }

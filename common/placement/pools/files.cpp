@@ -108,9 +108,8 @@ JsonNode parse_yaml(std::string_view text) {
 // Converts `host:port:weight [name]` or `/path:weight [name]` to an entry of parse_pool. IPv6 hosts have no
 // brackets there.
 std::string nutcracker_entry(std::string_view text) {
-  const auto space = text.find(' ');
-  const std::string name =
-      space == std::string_view::npos ? "" : std::string(without_quotes(text.substr(space))) + '=';
+  const auto space = text.rfind(' ');
+  const std::string name = space == std::string_view::npos ? "" : std::string(text.substr(space + 1)) + '=';
   const std::string_view address = text.substr(0, space);
   const auto refused = [&](const char* why) {
     return bad_configuration("the server " + in_quotes(text) + " has " + why);
@@ -151,7 +150,7 @@ std::vector<std::string_view> entries_of(std::string_view text, std::string_view
   std::vector<std::string_view> parts;
   while (!text.empty()) {
     const auto end = text.find_first_of(separators);
-    if (const auto part = without_quotes(text.substr(0, end)); !part.empty()) parts.push_back(part);
+    if (const auto part = trimmed(text.substr(0, end), " \t\r\n"); !part.empty()) parts.push_back(part);
     if (end == std::string_view::npos) break;
     text.remove_prefix(end + 1);
   }
@@ -311,7 +310,8 @@ PoolFile parse_server_list(std::string_view text) {
         "--as memcached-proxy-default");
   std::vector<std::string> entries;
   for (const auto line : entries_of(text, "\n")) {
-    for (const auto entry : entries_of(line.substr(0, line.find('#')), ", \t")) entries.emplace_back(entry);
+    for (const auto entry : entries_of(line.substr(0, line.find('#')), ", \t"))
+      entries.emplace_back(without_quotes(entry));
   }
   return {parse_pool(joined(entries))};
 }

@@ -77,7 +77,7 @@ Pool pool_of(const std::vector<FileEntry>& entries, const char* form);
 
 // Returns the text without surrounding blanks and quotes.
 std::string_view without_quotes(std::string_view text);
-// Returns the parts between separators, without surrounding blanks and quotes and without empty parts.
+// Returns the parts between separators, without surrounding blanks and without empty parts.
 std::vector<std::string_view> entries_of(std::string_view text, std::string_view separators);
 
 // Reads server lists in the form of parse_pool, one or several per line; `#` starts a comment.

@@ -158,6 +158,7 @@ std::string memcache_url_entry(std::string_view url) {
   std::string weight;
   if (question != std::string_view::npos) {
     for (const auto part : entries_of(url.substr(question + 1), "&")) {
+      if (part == "weight=0") throw bad_configuration("PHP stores no session with a server of weight 0");
       if (part.starts_with("weight=")) weight = "/?" + std::string(part.substr(7));
     }
   }
@@ -176,8 +177,8 @@ std::string memcache_url_entry(std::string_view url) {
 // Converts php-memcached's `host[:port[:weight]]` or `/path[:0[:weight]]`.
 std::string memcached_session_entry(std::string_view text) {
   const bool is_unix = text.starts_with('/');
-  const auto parts = entries_of(text, ":");
-  if (parts.empty() || parts.size() > 3)
+  const auto parts = split(text, ':');
+  if (parts.size() > 3 || std::ranges::any_of(parts, &std::string_view::empty))
     throw bad_configuration("session.save_path has " + in_quotes(text) + ", which is not host:port:weight");
   std::string entry = (is_unix ? "unix:" : "") + std::string(parts[0]);
   if (parts.size() > 1 && !is_unix) entry += ':' + std::string(parts[1]);
