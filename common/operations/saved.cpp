@@ -174,8 +174,7 @@ std::optional<SavedItem> SavedReader::damaged(const std::string& what, std::uint
 std::optional<SavedItem> SavedReader::at_end() {
   if (open_) return damaged("the file was cut off: the last record is missing");
   if (end_.ours && outside_)
-    return damaged("it is unknown whether there were more of the items outside the first and the last record",
-                   *outside_);
+    return damaged("more items may be missing outside the first and the last record", *outside_);
   return std::nullopt;
 }
 
