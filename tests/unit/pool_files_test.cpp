@@ -105,8 +105,8 @@ TEST_CASE("php.ini: a value is joined of its pieces, and what PHP cannot parse i
   const std::string start = "session.save_handler = memcached\nsession.save_path = ";
   for (const char* value : {"\"a:1,\" \"b:2\" ; c", "\"a:1\",b:2", "'a:1',b:2", "a:1,'b:2'", "a:1,\"b:2\""})
     CHECK(parse_php_ini(start + value).pool.size() == 2);
-  for (const char* value :
-       {"a:1|b", "\"a:1", "'a:1", "(a:1)", "\"'a:1','b:2'\"", "'\"a:1\",b:2'", "a::1", "a:1:"})
+  for (const char* value : {"a:1|b", "\"a:1", "'a:1", "(a:1)", "\"'a:1','b:2'\"", "'\"a:1\",b:2'", "a::1",
+                            "a:1:", "E_ALL", "null"})
     CHECK_THROWS_AS(parse_php_ini(start + value), Failure);
   CHECK_THROWS_AS(
       parse_php_ini("session.save_handler = memcache\nsession.save_path = tcp://a:1?weight=3, tcp://b:1"),
@@ -339,7 +339,8 @@ TEST_CASE("DSNs as Symfony has them") {
       CHECK(std::string(failure.what()).find("secret") == std::string::npos);
     }
   }
-  for (const char* text : {"memcached://u:secret@v:secret@h", "memcached://h1:1,h2:2", "memcached://a=b:1"})
+  for (const char* text : {"memcached://u:secret@v:secret@h", "memcached://h1:1,h2:2", "memcached://a=b:1",
+                           "memcached://tls://h:1"})
     CHECK_THROWS_AS(parse_dsn(text), Failure);
 }
 

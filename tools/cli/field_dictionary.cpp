@@ -288,7 +288,7 @@ step string the computation
 stored boolean whether it was stored
 stores_per_s number stores, including those that their condition refused
 structure string the key of a structure
-structures integer arrays, tables, hashes, logs, visitors and counters that were saved
+structures integer arrays, tables, hashes, logs and visitors that were saved; a counter counts as an item
 structures_there integer structures that exist with content that cannot be merged, and were left as they are
 table bytes the table
 tag bytes the tag

@@ -34,6 +34,8 @@ std::string decoded(std::string_view text) {
 
 // Converts HOST, HOST:PORT, [v6]:PORT or the path of a socket to an entry of parse_pool.
 std::string dsn_entry(std::string_view place, std::string_view weight) {
+  if (place.find("://") != std::string_view::npos)
+    throw bad_configuration("a server has a scheme, which is not supported by its client; write HOST:PORT");
   if (place.ends_with(':')) place.remove_suffix(1);
   if (place.empty()) throw bad_configuration("a server has no host");
   const std::string address = (place.starts_with('/') ? "unix:" : "") + std::string(place);
@@ -96,12 +98,6 @@ void read_dsn(std::string_view dsn, std::vector<std::string>& entries, PoolFile&
   entries.insert(entries.end(), others.begin(), others.end());
 }
 
-void expect_no_scheme(std::string_view server) {
-  if (const auto end = server.find("://"); end != std::string_view::npos)
-    throw bad_configuration(
-        "a server of the list has a scheme, which is not supported by its client; write HOST:PORT");
-}
-
 // Reads dalli's HOST[:PORT[:WEIGHT]], /SOCKET[:WEIGHT] or memcached://USER:PASSWORD@HOST:PORT. dalli drops no
 // blanks, and reads numbers with a leading zero as octal ones.
 std::string dalli_entry(std::string_view text, PoolFile& into) {
@@ -111,7 +107,6 @@ std::string dalli_entry(std::string_view text, PoolFile& into) {
     if (entries.size() != 1) throw bad_configuration("a URL in the list has no host");
     return entries.front().substr(0, entries.front().find("/?"));  // dalli's URLs have no weight
   }
-  expect_no_scheme(text);
   const auto host = text.substr(0, text.find(':', text.starts_with('[') ? text.find(']') : 0));
   auto numbers = split(text.substr(host.size()), ':');
   numbers.erase(numbers.begin());  // what precedes the first colon
@@ -193,7 +188,6 @@ std::string django_entry(const JsonNode& location, const std::string& profile) {
       throw bad_configuration(
           "LOCATION has a server that is empty or has a blank or comma, which Django reads as part of its "
           "name; list one server in each entry");
-    expect_no_scheme(place);
     if (place.starts_with("unix:")) place.remove_prefix(5);
     return dsn_entry(place, "");
   }

@@ -12,10 +12,15 @@ namespace mcds {
 
 namespace {
 
-// Returns a value as PHP joins it of quoted and plain pieces, up to a comment; nullopt for a syntax error.
+// Returns a value as PHP joins it of quoted and plain pieces, up to a comment; nullopt for a syntax error, and
+// for constants of PHP's.
 std::optional<std::string> ini_text(std::string_view rest) {
   std::string text;
   rest = trimmed(rest, " \t\r\n");
+  const std::string bare = lower_case(std::string(trimmed(rest.substr(0, rest.find(';')), " \t")));
+  if (bare == "on" || bare == "yes" || bare == "true") return "1";
+  if (bare == "off" || bare == "no" || bare == "false" || bare == "none" || bare == "null") return "";
+  if (bare.starts_with("e_") || bare.starts_with("php_")) return std::nullopt;  // a constant of PHP's
   while (!rest.empty() && rest.front() != ';') {
     const char quote = rest.front();
     if (quote != '"' && quote != '\'') {
@@ -83,7 +88,7 @@ class PhpSettings {
     const auto text = ini_text(best->text);
     if (text) return text;
     throw bad_configuration("the value of " + std::string(name) +
-                            " is a syntax error to PHP; write it in one pair of double quotes");
+                            " is a syntax error or a constant to PHP; write it in one pair of double quotes");
   }
   std::string value(std::string_view name) const { return given(name).value_or(""); }
 

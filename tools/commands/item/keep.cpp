@@ -200,8 +200,8 @@ class ItemKeeper {
   std::string load_command() const {
     const std::string bound =
         load_.max_ttl ? " --max-ttl " + std::to_string(load_.max_ttl->count()) + 's' : std::string();
-    return printed_command_on(session_, session_.placement()->pool()[on_],
-                              "item load " + shell_path(file_) + bound);
+    const std::string file = visible(file_) == file_ ? shell_path(file_) : "FILE";  // not all can be shown
+    return printed_command_on(session_, session_.placement()->pool()[on_], "item load " + file + bound);
   }
 
   Session& session_;
