@@ -12,7 +12,7 @@ namespace mcds {
 
 namespace {
 
-// Returns a value as PHP joins it of quoted and plain pieces, up to a comment; nullopt for a syntax error, and
+// Returns a value as PHP joins it of quoted and plain pieces, up to a comment; nullopt for a syntax error and
 // for constants of PHP's.
 std::optional<std::string> ini_text(std::string_view rest) {
   std::string text;
