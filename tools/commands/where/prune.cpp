@@ -170,7 +170,8 @@ ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, co
       summary.keep({}, probe.removed());
   };
   if (!options.prune) {
-    probe.print_summary(probe.summary(), work());
+    work();  // before its summary, in every order of evaluation
+    probe.print_summary(probe.summary(), status);
     return status;
   }
   summary.around(probe.selection(), work, report);
