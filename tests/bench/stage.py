@@ -102,7 +102,7 @@ class Stage:
         self.tools = {}
 
     def __enter__(self):
-        memcached = ["memcached", "-u", "root", "-m", "1024"]
+        memcached = ["memcached", "-u", "root", "-m", "4096"]
         self.processes.append(subprocess.Popen([*memcached, "-s", self.path]))
         self.processes.append(subprocess.Popen([*memcached, "-l", "127.0.0.1", "-p", str(self.port)]))
         if shutil.which("redis-server"):
