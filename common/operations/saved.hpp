@@ -10,7 +10,7 @@
 // their servers. Records in between, {"from":N}, name the server of the items that follow. The last record
 // has the number of items and the XXH3 of all bytes before its line and of its own JSON up to there. A file
 // with the first record but without the last was cut off. Whether a file without either is complete cannot be
-// determined.
+// determined, nor whether items outside the two are all that there were: a file that has such is not whole.
 #pragma once
 
 #include <cstddef>

@@ -105,6 +105,7 @@ TEST_CASE("php.ini: a value is joined of its pieces, and what PHP cannot parse i
   const std::string start = "session.save_handler = memcached\nsession.save_path = ";
   for (const char* value : {"\"a:1,\" \"b:2\" ; c", "\"a:1\",b:2", "'a:1',b:2", "a:1,'b:2'", "a:1,\"b:2\""})
     CHECK(parse_php_ini(start + value).pool.size() == 2);
+  CHECK(parse_php_ini(start + "php_memcached:1").pool[0].address() == "php_memcached:1");
   for (const char* value : {"a:1|b", "\"a:1", "'a:1", "(a:1)", "\"'a:1','b:2'\"", "'\"a:1\",b:2'", "a::1",
                             "a:1:", "E_ALL", "null"})
     CHECK_THROWS_AS(parse_php_ini(start + value), Failure);

@@ -12,15 +12,23 @@ namespace mcds {
 
 namespace {
 
+// Names of constants are in upper case, so that a host such as php_memcached is none.
+bool is_of_constant(char c) {
+  return (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+}
+
 // Returns a value as PHP joins it of quoted and plain pieces, up to a comment; nullopt for a syntax error and
 // for constants of PHP's.
 std::optional<std::string> ini_text(std::string_view rest) {
   std::string text;
   rest = trimmed(rest, " \t\r\n");
-  const std::string bare = lower_case(std::string(trimmed(rest.substr(0, rest.find(';')), " \t")));
+  const std::string_view written = trimmed(rest.substr(0, rest.find(';')), " \t");
+  const std::string bare = lower_case(std::string(written));
   if (bare == "on" || bare == "yes" || bare == "true") return "1";
   if (bare == "off" || bare == "no" || bare == "false" || bare == "none" || bare == "null") return "";
-  if (bare.starts_with("e_") || bare.starts_with("php_")) return std::nullopt;  // a constant of PHP's
+  if ((written.starts_with("E_") || written.starts_with("PHP_")) &&
+      std::ranges::all_of(written, is_of_constant))
+    return std::nullopt;
   while (!rest.empty() && rest.front() != ';') {
     const char quote = rest.front();
     if (quote != '"' && quote != '\'') {

@@ -141,8 +141,7 @@ void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options)
               &options->cache_codes)
       .option("--max-bytes", "SIZE",
               "do not store output, standard error included, larger than this; default and maximum: a little "
-              "less "
-              "than 1M",
+              "less than 1M",
               &options->max_bytes)
       .option("--tag", "T",
               "what the output depends on: `cache expire --tag T` makes it stale; may be repeated, up to 32 "

@@ -170,7 +170,7 @@ ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, co
       summary.keep({}, probe.removed());
   };
   if (!options.prune) {
-    work();  // before its summary, in every order of evaluation
+    work();
     probe.print_summary(probe.summary(), status);
     return status;
   }
