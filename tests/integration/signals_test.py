@@ -5,8 +5,10 @@ them as its parent's parent had; and no ignored signal ends a command that waits
 Usage: signals_test.py BUILD_DIR
 """
 import contextlib
+import fcntl
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -15,7 +17,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import FULL, check, finish
-from program import MCDS, environment
+from program import MCDS, environment, wait_for
 from real_servers import Servers
 
 HANGS_S = 120
@@ -156,6 +158,21 @@ def ignored_while_it_waits(server):
         check(status == wanted and took >= 1, f"{line}, ended by an ignored signal: {status} after {took} s, {output}, {errors}")
 
 
+def stalled_reader_holds_no_signal(server):
+    """A signal ends what prints until one comes, also while nobody reads its answers."""
+    check(run([MCDS, "eventlog", "put", "long", "x" * 20000], server)[0] == 0, "a long event is put")
+    unread, into = os.pipe()
+    fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, 4096)  # the event is longer: what is full stays full
+    with subprocess.Popen([MCDS, "eventlog", "tail", "long", "-f"], stdin=subprocess.DEVNULL, stdout=into, stderr=subprocess.PIPE, text=True,
+                          env=environment(MCDS_SERVERS=server, HOME="/nowhere")) as process:
+        wait_for(lambda: not select.select([], [into], [], 0)[1], "a full pipe")
+        process.send_signal(signal.SIGTERM)
+        status, _, errors = end_of(process)
+    check(status == 75 and "interrupted, and standard output is not being read" in errors, f"nobody reads: {status}, {errors}")
+    os.close(unread)
+    os.close(into)
+
+
 def status_taken(directory, server):
     source, library = (os.path.join(directory, name) for name in ("thief.c", "thief.so"))
     with open(source, "w", encoding="ascii") as file:
@@ -202,6 +219,7 @@ def main():
         every_signal(directory, server)
         every_end(directory, server)
         ignored_while_it_waits(server)
+        stalled_reader_holds_no_signal(server)
         status_taken(directory, server)
         no_more_processes(server)
     finish()

@@ -409,6 +409,8 @@ TEST_CASE("Django's CACHES") {
   CHECK(read("{\"default\": {" + backends +
              "PyMemcacheCache\", \"LOCATION\": [[\"10.0.0.1\", 11212], \"10.0.0.2\"]}}") ==
         "pymemcache-rendezvous 10.0.0.1:11212 10.0.0.2:11211");
+  CHECK(read("{\"default\": {" + backends + "PyMemcacheCache\", \"LOCATION\": [[\"::1\", 11212]]}}") ==
+        "pymemcache-rendezvous [::1]:11212");
   // All OPTIONS of django-pylibmc are behaviors.
   CHECK(read("{\"default\": {\"BACKEND\": \"django_pylibmc.memcached.PyLibMCCache\", \"LOCATION\": \"h\", "
              "\"OPTIONS\": {\"tcp_nodelay\": true, \"ketama\": true}}}") == "pylibmc-ketama h:11211");
@@ -419,7 +421,8 @@ TEST_CASE("Django's CACHES") {
         "PyLibMCCache\"}}", "PyLibMCCache\", \"LOCATION\": [7]}}",
         "PyMemcacheCache\", \"LOCATION\": \"a:1, b:2\"}}", "PyMemcacheCache\", \"LOCATION\": \"a:1,\"}}",
         "PyMemcacheCache\", \"LOCATION\": [\"a:1,b:2\"]}}", "PyLibMCCache\", \"LOCATION\": []}}",
-        "RedisCache\", \"LOCATION\": \"h\"}}"}) {
+        "PyMemcacheCache\", \"LOCATION\": [[\"tls://h\", 1]]}}",
+        "PyMemcacheCache\", \"LOCATION\": [[\"h\", \"1/?3\"]]}}", "RedisCache\", \"LOCATION\": \"h\"}}"}) {
     CAPTURE(rest);
     CHECK_THROWS_AS(read("{\"default\": {" + backends + rest), Failure);
   }

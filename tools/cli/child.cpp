@@ -490,12 +490,12 @@ void CleanupProcess::send(const Order& order) const {
   static_cast<void>(!write(pipe_, &order, sizeof order));
 }
 
-Pause::Pause(SteadyTime deadline, Signals signals) : deadline_(deadline) {
+Pause::Pause(Output& output, SteadyTime deadline, Signals signals) : deadline_(deadline) {
   if (signals == Signals::end_program) return;
   const sigset_t heeded = not_ignored(std::array{SIGINT, SIGTERM, SIGHUP});
   sigprocmask(SIG_BLOCK, &heeded, nullptr);
-  descriptor_ = Descriptor(signalfd(-1, &heeded, SFD_CLOEXEC));
-  if (descriptor_ < 0) throw Failure(ErrorCode::system, "cannot wait for signals");
+  signals_ = output.heed(Descriptor(signalfd(-1, &heeded, SFD_CLOEXEC)));
+  if (signals_ < 0) throw Failure(ErrorCode::system, "cannot wait for signals");
 }
 
 // Returns false if a key ends the wait. A terminal that is gone ends it, too.
@@ -509,7 +509,7 @@ bool Pause::wait(Duration duration) {
   const SystemClock clock;
   const SteadyTime end = std::min(clock.steady() + duration, deadline_);
   for (;;) {
-    pollfd descriptors[] = {{descriptor_, POLLIN, 0}, {STDOUT_FILENO, 0, 0}, {terminal_, POLLIN, 0}};
+    pollfd descriptors[] = {{signals_, POLLIN, 0}, {STDOUT_FILENO, 0, 0}, {terminal_, POLLIN, 0}};
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(end - clock.steady()).count();
     if (poll(descriptors, 3, static_cast<int>(std::clamp<std::int64_t>(ms, 0, 1 << 30))) <= 0) {
       if (clock.steady() < deadline_) return true;

@@ -25,6 +25,8 @@
 
 namespace mcds {
 
+class Output;
+
 // Replaces this process by the command. If that fails, returns the errno.
 int execute(const std::vector<std::string>& words);
 
@@ -163,10 +165,12 @@ ChildResult run_child(const ChildOptions& options, Clock& clock, const CleanupPr
 // Waits between two polls in a command that runs until the user, or the reader of our output, ends it.
 class Pause {
  public:
-  // Tells what INT, TERM and HUP end, unless they were ignored when we were started.
+  // Tells what INT, TERM and HUP end, unless they were ignored when we were started. A wait for the reader of
+  // the answers ends, too.
   enum class Signals { end_wait, end_program };
   // `deadline` is the command's, if it bounds waits.
-  explicit Pause(SteadyTime deadline = SteadyTime::max(), Signals signals = Signals::end_wait);
+  explicit Pause(Output& output, SteadyTime deadline = SteadyTime::max(),
+                 Signals signals = Signals::end_wait);
 
   // Returns false when it is time to end. Throws ClosedPipe, and Failure(try_again) at the deadline.
   bool wait(Duration duration);
@@ -181,7 +185,7 @@ class Pause {
   bool take_keys() const;
 
   SteadyTime deadline_;
-  Descriptor descriptor_;
+  int signals_ = -1;
   int terminal_ = -1;
   std::function<bool(char)> on_key_;
 };

@@ -69,16 +69,16 @@ std::string value_bytes(int descriptor, const std::string& what) {
 
 }  // namespace
 
-bool ready_in_time(int descriptor, short events, const RunLimits& limits) {
+bool ready_in_time(int descriptor, short events, const RunLimits& limits, int end) {
   const SystemClock clock;
-  pollfd entry{descriptor, events, 0};
+  pollfd entries[] = {{descriptor, events, 0}, {end, POLLIN, 0}};
   for (;;) {
     const SteadyTime now = clock.steady();
-    if (limits.over(now)) return poll(&entry, 1, 0) > 0;
+    if (limits.over(now)) return poll(entries, 1, 0) > 0;
     // The wait is at most a second, because a signal that arrives just before the poll does not end it.
     const Duration left = limits.earlier(now + std::chrono::seconds(1)) - now;
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(std::max(left, Duration::zero())).count();
-    if (poll(&entry, 1, static_cast<int>(ms)) > 0) return true;
+    if (poll(entries, 2, static_cast<int>(ms)) > 0) return entries[0].revents != 0;
   }
 }
 

@@ -250,7 +250,9 @@ void Output::give_up() {
 }
 
 Failure Output::unread() const {
-  const std::string why = limits_->why_over() + ", and standard output is not being read";
+  const bool by_deadline = limits_->over(SystemClock().steady());
+  const std::string why =
+      (by_deadline ? limits_->why_over() : "interrupted") + ", and standard output is not being read";
   if (!*changed_) return {ErrorCode::try_again, why};
   return UnknownOutcome(why + std::string(may_be_applied));
 }
@@ -262,7 +264,7 @@ bool Output::write_some(std::string_view& bytes) {
   if (is_terminal) hide_progress();
   // Files and /dev/null take everything at once.
   const bool may_wait = is_terminal || is_output_piped();
-  if (!may_wait || limits_ == nullptr || !limits_->may_be_cut())
+  if (!may_wait || limits_ == nullptr || (!limits_->may_be_cut() && signals_ < 0))
     return write_all(STDOUT_FILENO, std::exchange(bytes, {}));
   while (!bytes.empty() && is_taken()) {
     // A pipe that is ready takes PIPE_BUF bytes without waiting for its reader. A terminal may wait.
@@ -278,7 +280,7 @@ bool Output::write_some(std::string_view& bytes) {
 }
 
 bool Output::is_taken() {
-  if (ready_in_time(STDOUT_FILENO, POLLOUT, *limits_)) return true;
+  if (ready_in_time(STDOUT_FILENO, POLLOUT, *limits_, signals_)) return true;
   if (!grace_.may_be_cut()) grace_.set_deadline(SystemClock().steady() + reader_grace);
   return ready_in_time(STDOUT_FILENO, POLLOUT, grace_);
 }

@@ -135,6 +135,9 @@ class Output {
     changed_ = std::move(changed);
   }
 
+  // Ends the wait for the reader in the same way when this descriptor can be read. Returns its number.
+  int heed(Descriptor signals) { return signals_ = std::move(signals); }
+
   void buffered(bool on);
   // Buffers the answers of a batch, which calls drain(): those that are not read in time are kept until then.
   void batched(bool on) {
@@ -202,6 +205,7 @@ class Output {
   OutputMode mode_;
   std::shared_ptr<const RunLimits> limits_;
   std::shared_ptr<const std::atomic<bool>> changed_;
+  Descriptor signals_;
   RunLimits grace_;  // for the reader once limits_ are over
   bool buffered_ = false, batched_ = false;
   bool gave_up_ = false;  // nothing may follow what was written

@@ -83,11 +83,11 @@ Waiting::~Waiting() {
   hide_progress();
 }
 
-Countdown::Countdown(const Clock& clock, Duration length, Pause::Signals signals)
-    : clock_(clock),
-      end_(clock.steady() + length),
+Countdown::Countdown(Session& session, Duration length, Pause::Signals signals)
+    : clock_(session.clock()),
+      end_(clock_.steady() + length),
       enabled_(length > std::chrono::seconds(1) && isatty(STDERR_FILENO) != 0),
-      pause_(SteadyTime::max(), signals) {}
+      pause_(session.output(), SteadyTime::max(), signals) {}
 
 bool Countdown::wait(Duration duration) {
   if (!enabled_) return pause_.wait(duration);

@@ -64,7 +64,7 @@ class Waiting {
 // is a terminal, one line shows how much is left: `measuring, 7 s left`.
 class Countdown {
  public:
-  Countdown(const Clock& clock, Duration length, Pause::Signals signals);
+  Countdown(Session& session, Duration length, Pause::Signals signals);
   ~Countdown() { hide_progress(); }
   Countdown(const Countdown&) = delete;
   Countdown& operator=(const Countdown&) = delete;

@@ -95,7 +95,7 @@ ExitStatus run_capacity(Session& session, const CapacityOptions& options) {
   if (session.clock().steady() + options.watched + 3 * measuring.measured > session.deadline())
     throw InvalidInput("--for, and the time to measure the cost, must be shorter than --deadline");
   measuring.connecting = session.connect_options();
-  Countdown countdown(session.clock(), options.watched + 3 * measuring.measured, Pause::Signals::end_wait);
+  Countdown countdown(session, options.watched + 3 * measuring.measured, Pause::Signals::end_wait);
   measuring.wait = [&](Duration time) { return countdown.wait(time); };
   const auto results = capacity::measure(session.placement(), session.clock(), measuring);
   ExitStatus status = ExitStatus::ok;

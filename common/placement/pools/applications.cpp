@@ -194,8 +194,11 @@ std::string django_entry(const JsonNode& location, const std::string& profile) {
   const bool pair = location.is_array() && location.size() == 2;
   if (!pair || !location[0].is_string())
     throw bad_configuration("LOCATION has an entry that is not a server");
-  if (profile.starts_with("pymemcache")) return text_of(location[0]) + ':' + text_of(location[1]);
-  return dsn_entry(text_of(location[0]), text_of(location[1]));
+  const std::string first = text_of(location[0]), second = text_of(location[1]);
+  if (!profile.starts_with("pymemcache")) return dsn_entry(first, second);
+  if (!is_digits(second)) throw bad_configuration("LOCATION has a pair whose port is not a number");
+  const bool bare_v6 = first.find(':') != std::string::npos && first.find_first_of("[/") == std::string::npos;
+  return dsn_entry((bare_v6 ? '[' + first + ']' : first) + ':' + second, "");
 }
 
 struct OsloSection {

@@ -500,7 +500,7 @@ ExitStatus run_doctor(Session& session, const DoctorOptions& options) {
   const Pool& listed = session.pool().pool;
   const auto placement = make_placement(session.profile_name(), listed, placing);
   session.try_always();
-  Countdown countdown(session.clock(), options.interval, Pause::Signals::end_program);
+  Countdown countdown(session, options.interval, Pause::Signals::end_program);
   doctor::Examination seen = doctor::gather(placement, listed, session.clock(),
                                             {.connecting = session.connect_options(),
                                              .placing = placing,

@@ -126,7 +126,7 @@ ExitStatus watch(Session& session, const ElementsOptions& options) {
   ElementLine lines(options);
   std::optional<HeldSignals> held;
   if (!options.command.empty()) held.emplace().keep();  // a signal that ends the watch is not a failure
-  Pause pause(session.deadline());
+  Pause pause(session.output(), session.deadline());
   OutageReporter reporter;
   do {
     const ElementWatch::Look look = watched.look();

@@ -34,7 +34,7 @@ class HotWatch {
   }
 
   ExitStatus run() {
-    Pause pause;
+    Pause pause(session_.output());
     const auto before = dropped();
     const std::vector<WatchedServer> results = watch(pause);
     const auto after = dropped();

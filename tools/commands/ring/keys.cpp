@@ -9,20 +9,24 @@ struct KeyAndBytes {
   std::optional<std::uint64_t> bytes;
 };
 
+constexpr std::uint64_t kMostBytes =
+    1ull << 40;  // far beyond an item of memcached (-I, at most 1 GiB), and sums stay exact
+
 // Parses KEY, KEY<TAB>BYTES, or a JSON object as mcds prints it.
 KeyAndBytes of_key_line(std::string line) {
-  std::optional<std::uint64_t> bytes;
+  std::optional<std::string> size;
   if (key_in_json(line)) {
-    const auto size = json_field(line, "size_bytes");
-    if (size) bytes = parse_u64(*size);
-    if (size && !bytes) throw Failure(ErrorCode::bad_data, "size_bytes is not a size in bytes");
+    size = json_field(line, "size_bytes");
   } else if (const std::size_t tab = line.find('\t'); tab != std::string::npos) {
-    bytes = parse_u64(std::string_view(line).substr(tab + 1));
-    if (!bytes)
-      throw Failure(ErrorCode::bad_data,
-                    "the text after the tab is not a size in bytes; write KEY or KEY<TAB>BYTES");
+    size = line.substr(tab + 1);
     line.resize(tab);
   }
+  if (!size) return {std::move(line), std::nullopt};
+  const auto bytes = parse_u64(*size);
+  if (!bytes || *bytes > kMostBytes)
+    throw Failure(ErrorCode::bad_data,
+                  "the size is not a number of bytes, at most 2^40; write KEY or "
+                  "KEY<TAB>BYTES, or the number as size_bytes");
   return {std::move(line), bytes};
 }
 

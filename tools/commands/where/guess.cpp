@@ -140,13 +140,14 @@ void print_text(Session& session, const std::vector<Candidate>& candidates,
   const auto line = [&](const std::string& words, std::size_t indent) {
     text += std::string(indent, ' ') + wrapped(words, indent, indent + 2) + '\n';
   };
+  const bool told_apart = certain || writers.size() > 1;
   const auto percent = [](std::size_t part, std::size_t whole) {
     return format_percent(static_cast<double>(part) / static_cast<double>(whole));
   };
   for (const Writer& writer : writers) {
     const Candidate& candidate = candidates[writer.candidate];
     const Profile& profile = profile_named(candidate.profiles.front());
-    line(writer_name(candidate) + (certain || writers.size() > 1 ? " wrote " : " may have written ") +
+    line(writer_name(candidate) + (told_apart ? " wrote " : " may have written ") +
              (writers.size() > 1 ? format_percent(writer.share) : percent(candidate.explained, keys)) +
              " of " + std::to_string(keys) + " keys",
          0);
@@ -156,7 +157,7 @@ void print_text(Session& session, const std::vector<Candidate>& candidates,
          2);
   }
   const auto others = others_than(writers, candidates);
-  if (!others.empty()) line("not them", 0);
+  if (!others.empty()) line(told_apart ? "not them" : "or", 0);
   for (const std::size_t i : others)
     line(writer_name(candidates[i]) + ' ' + percent(candidates[i].explained, candidates[i].keys()) +
              ", by chance " + format_percent(candidates[i].by_chance),

@@ -138,7 +138,8 @@ void check_together(const WhereOptions& options) {
   if ((options.yes || options.dry_run || options.even_last || options.even_replicas) && !options.prune)
     throw InvalidInput("--yes, --dry-run, --even-last and --even-replicas need --prune");
   if ((options.live || options.list) && !options.probe && !options.prune)
-    throw InvalidInput("--live and --list need --probe or --prune");
+    throw InvalidInput(options.guess ? "omit --live and --list: --guess without KEY samples the live keys"
+                                     : "--live and --list need --probe or --prune");
   if (options.sample && !options.guess && !(options.probe && options.live))
     throw InvalidInput("--sample needs --guess, or --probe --live");
   if (options.selected.any() && !options.live && !options.guess)
