@@ -14,9 +14,9 @@ constexpr const char* no_expiry =
     "items do not expire on this server (MemcacheDB): a lock, a cache entry or an item with a ttl would stay "
     "forever; use a memcached server";
 constexpr const char* no_cas =
-    "the server does not support cas (memcached -C, pogocache without --cas, MemcacheDB): a lock, a cache "
-    "entry or an exact counter "
-    "could not be changed safely; start it without -C, use another server, or create a plain counter";
+    "the server does not support cas (memcached -C, pogocache without --cas, MemcacheDB): this could not be "
+    "changed safely; start it without -C, or use another server; plain counters and journals of arrays need "
+    "no cas";
 
 struct Capabilities {
   std::optional<bool> expiry;

@@ -9,8 +9,9 @@ struct KeyAndBytes {
   std::optional<std::uint64_t> bytes;
 };
 
-constexpr std::uint64_t kMostBytes =
-    1ull << 40;  // far beyond an item of memcached (-I, at most 1 GiB), and sums stay exact
+// Keeps sums exact; memcached's own limit of an item (-I) is 1 GiB.
+constexpr std::uint64_t max_size = std::uint64_t{1} << 40;
+1ull << 40;  // far beyond an item of memcached (-I, at most 1 GiB), and sums stay exact
 
 // Parses KEY, KEY<TAB>BYTES, or a JSON object as mcds prints it.
 KeyAndBytes of_key_line(std::string line) {
@@ -23,10 +24,8 @@ KeyAndBytes of_key_line(std::string line) {
   }
   if (!size) return {std::move(line), std::nullopt};
   const auto bytes = parse_u64(*size);
-  if (!bytes || *bytes > kMostBytes)
-    throw Failure(ErrorCode::bad_data,
-                  "the size is not a number of bytes, at most 2^40; write KEY or "
-                  "KEY<TAB>BYTES, or the number as size_bytes");
+  if (!bytes || *bytes > max_size)
+    throw Failure(ErrorCode::bad_data, "the size of the key is not a number of bytes, at most 2^40");
   return {std::move(line), bytes};
 }
 
