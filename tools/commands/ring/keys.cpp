@@ -10,8 +10,7 @@ struct KeyAndBytes {
 };
 
 // Keeps sums exact; memcached's own limit of an item (-I) is 1 GiB.
-constexpr std::uint64_t max_size = std::uint64_t{1} << 40;
-1ull << 40;  // far beyond an item of memcached (-I, at most 1 GiB), and sums stay exact
+constexpr std::uint64_t max_item_size = std::uint64_t{1} << 40;
 
 // Parses KEY, KEY<TAB>BYTES, or a JSON object as mcds prints it.
 KeyAndBytes of_key_line(std::string line) {
@@ -24,7 +23,7 @@ KeyAndBytes of_key_line(std::string line) {
   }
   if (!size) return {std::move(line), std::nullopt};
   const auto bytes = parse_u64(*size);
-  if (!bytes || *bytes > max_size)
+  if (!bytes || *bytes > max_item_size)
     throw Failure(ErrorCode::bad_data, "the size of the key is not a number of bytes, at most 2^40");
   return {std::move(line), bytes};
 }
