@@ -57,6 +57,14 @@ bool starts_with(const std::vector<SegmentName>& all, const std::vector<SegmentN
                                                   [](const auto& a, const auto& b) { return a.id == b.id; });
 }
 
+// Returns the segments that are not named.
+std::vector<SegmentName> not_in(const std::vector<SegmentName>& named, std::vector<SegmentName> segments) {
+  std::erase_if(segments, [&](const SegmentName& one) {
+    return std::ranges::find(named, one.id, &SegmentName::id) != named.end();
+  });
+  return segments;
+}
+
 Request new_segment(const std::string& root, const std::string& id, const std::string& lines) {
   return Request::add(segment_key(root, id), lines, Exptime::never()).placed_with(root);
 }
@@ -176,15 +184,20 @@ std::vector<bool> remove_journals(const Context& context, std::span<const Journa
     expect_cas(context.cluster, journal.server, journal.cas);
     roots.push_back(Request::remove_if(journal.key, journal.cas));
   }
-  const auto replies = context.cluster.execute(roots);
-  std::vector<bool> removed;
+  auto replies = context.cluster.execute(roots);
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    removed.push_back(expect(context.cluster, replies[i]).outcome != Outcome::exists);
-    if (replies[i].outcome != Outcome::deleted) continue;
+    if (replies[i].unknown()) {
+      Reply now = context.cluster.execute(Request::get(seen[i].key));
+      if (now.outcome == Outcome::miss) replies[i] = std::move(now);
+    }
+    if (replies[i].outcome != Outcome::deleted && replies[i].outcome != Outcome::miss) continue;
     for (const std::string& segment : seen[i].segments)
       segments.push_back(Request::remove(segment).placed_with(seen[i].key));
   }
   if (!segments.empty()) static_cast<void>(context.cluster.execute(segments));
+  std::vector<bool> removed;
+  for (const Reply& reply : replies)
+    removed.push_back(expect(context.cluster, reply).outcome != Outcome::exists);
   return removed;
 }
 
@@ -220,7 +233,7 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss, std::size_t max
       if (!now.contents.found || !starts_with(now.root.segments, old.segments)) continue;
     }
     const JournalContents contents = reading.finish();
-    if (contents.loss.any() && !despite_loss) return false;
+    if (contents.loss.unknown != 0 || (contents.loss.any() && !despite_loss)) return false;
     auto left = rewrite(contents.lines);
     if (!left) return true;
     const std::vector<JournalLine> lines = with_forgotten(contents.lines, *std::move(left));
@@ -262,8 +275,11 @@ bool Journal::swap(const JournalRoot& old, const std::vector<JournalLine>& lines
     std::string tail = without_padding(root.tail);
     if (!reading.contents.found || root.incarnation != old.incarnation ||
         !starts_with(root.segments, old.segments) || !tail.starts_with(old.tail) ||
-        (!old.tail.empty() && !root.segments.empty()))
+        (!old.tail.empty() && !root.segments.empty())) {
+      // Our swap without a reply, or a rival's, may have been applied: what the root named before is left over.
+      if (unknown && reading.contents.found) remove_segments(not_in(root.segments, old.segments));
       return ended(false);
+    }
     tail.erase(0, old.tail.size());
     const auto since = root.segments.begin() + static_cast<std::ptrdiff_t>(old.segments.size());
     if (small && added.empty() && since == root.segments.end() && tail.size() <= max_inline_size)
@@ -329,7 +345,13 @@ std::string Journal::remembered(JournalReading reading, std::size_t most) const 
   names.erase(names.begin(), first);
   reading.segments.assign(names.size(), {});
   reading.read_segments(context_);
-  return encode_all(with_forgotten(reading.finish().lines, {}, most));
+  const JournalContents contents = reading.finish();
+  if (contents.loss.unknown != 0)
+    throw CorruptData(
+        "another program wrote lines in an unknown form to " + key_ +
+            ", which would be lost; nothing was replaced: drop the structure, or use another name",
+        context_.cluster.address_of(contents.server));
+  return encode_all(with_forgotten(contents.lines, {}, most));
 }
 
 Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
@@ -337,6 +359,7 @@ Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
   std::optional<CasUnique> unanswered;  // the token of a cas that got no reply
   std::size_t max_ids = forgotten_ids;
   std::string tail;
+  std::vector<SegmentName> replaced;
   for (int attempt = 0; attempt < max_swaps; ++attempt) {
     back_off(context_, attempt, journal_patience);
     if (attempt != 0 && !unanswered) fill();
@@ -348,12 +371,13 @@ Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
       return {.declined = true, .incarnation = {}, .server = reply.server};
     JournalReading reading(key_, context_, reply);
     if (unanswered && starts_with(reading.root.segments, added)) {
+      remove_segments(replaced);
       return {.incarnation = {}, .server = reply.server};
     }
     // Both cas requests carry the same token, so at most one of them is applied.
     if (unanswered && !(*unanswered == reply.cas)) fail_unknown();
     const std::string incarnation = missing ? context_.random.token() : reading.root.incarnation;
-    const std::vector<SegmentName> replaced = reading.root.segments;
+    replaced = reading.root.segments;
     if (!unanswered) tail = remembered(std::move(reading), max_ids);
     const std::string root = encode(JournalRoot{incarnation, added, tail});
     const Reply swapped =

@@ -58,7 +58,9 @@ void JournalReading::read_segments(const Context& context) {
 }
 
 void JournalReading::reread_root(const Context& context) {
-  JournalReading again(key, context, context.cluster.execute(Request::get(key)));
+  const bool compares = contents.cas.value != 0;
+  JournalReading again(key, context,
+                       context.cluster.execute(compares ? Request::gets(key) : Request::get(key)));
   if (again.contents.found && again.root_value == root_value) {
     complete = true;  // the root has not changed, so the segment is lost
   } else {
@@ -93,9 +95,11 @@ void JournalReading::report_lines(const ReportLine& report) {
   // The ids of removals of everything, and of lines that were compacted away.
   std::unordered_set<std::string_view> ids;
   const auto take = [&](std::string_view text) {
+    bool has_lines = false;
     report_journal_lines(
         text,
         [&](const JournalLineView& line) {
+          has_lines = true;
           const bool clears = line.change() == Change::clear;
           // A repetition that is executed late has no effect.
           if ((clears || line.change() == Change::forgotten) && ids.insert(line.id()).second && clears) {
@@ -105,15 +109,14 @@ void JournalReading::report_lines(const ReportLine& report) {
           report(line);
         },
         &foreign);
+    return has_lines;
   };
   for (std::size_t i = 0; i < root.segments.size(); ++i) {
-    contents.segments.push_back(segment_key(key, root.segments[i].id));
-    if (!segments[i]) {
-      ++contents.loss.segments;
-      continue;
-    }
-    contents.bytes += segments[i]->size();
-    take(*segments[i]);
+    std::string segment = segment_key(key, root.segments[i].id);
+    contents.bytes += segments[i] ? segments[i]->size() : 0;
+    if (!segments[i]) ++contents.loss.segments;
+    // A value without any line of ours is another program's, and must not be removed with the journal.
+    if (!segments[i] || take(*segments[i])) contents.segments.push_back(std::move(segment));
   }
   take(root.tail);
   contents.loss.lines = foreign.damaged;

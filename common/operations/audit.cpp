@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "common/operations/map.hpp"
 #include "common/primitives/key_names.hpp"
 
 namespace mcds {
@@ -25,7 +26,35 @@ std::string wire_key_of(const Owners& owners, const std::string& key) {
   return owners.list.front().wire_key.empty() ? key : owners.list.front().wire_key;
 }
 
+moving::KeyHash id_of(const std::string& key, std::size_t server) {
+  return moving::hash_of(key + '\n' + std::to_string(server));
+}
+
+std::uint64_t digest_of(const KeyCopy& copy) {
+  return moving::digest_of(copy.md5, copy.flags);
+}
+
 }  // namespace
+
+DropJournal::DropJournal(const std::string& path, Cluster& cluster, const std::string& key_prefix,
+                         Clock& clock)
+    : move_journal_(path, "drop " + moving::identity_of(cluster.placement(), cluster.placement(), key_prefix),
+                    &clock),
+      valid_from_(move_journal_, cluster, cluster) {
+  move_journal_.load_all();
+}
+
+bool DropJournal::has(const std::string& key, const KeyCopy& copy) const {
+  const moving::Copied* before = move_journal_.find(id_of(key, copy.server));
+  return before != nullptr && before->index >= valid_from_.old_servers[copy.server] &&
+         before->cas == copy.cas.value && before->digest == digest_of(copy);
+}
+
+void DropJournal::add(const std::string& key, const KeyCopies& copies, std::span<const std::size_t> servers) {
+  for (const std::size_t server : servers)
+    move_journal_.add(id_of(key, server), {digest_of(copies[server]), copies[server].cas.value});
+  move_journal_.write();
+}
 
 KeyAudit::KeyAudit(std::unique_ptr<Cluster> cluster, Clock& clock, std::string key_prefix,
                    AuditOptions options)
@@ -36,7 +65,7 @@ KeyAudit::KeyAudit(std::unique_ptr<Cluster> cluster, Clock& clock, std::string k
       window_(std::clamp(copies_together / cluster_->placement().pool().size(), first_trip, max_window)),
       trip_(first_trip) {
   if (options_.divergent && options_.journal && !options_.dry_run)
-    journal_ = std::make_unique<DropJournal>(*options_.journal, cluster_->placement(), key_prefix_, clock_);
+    journal_ = std::make_unique<DropJournal>(*options_.journal, *cluster_, key_prefix_, clock_);
 }
 
 std::vector<KeyCopies> KeyAudit::ask(std::span<const std::string> keys) {
@@ -101,26 +130,33 @@ void KeyAudit::prune(Findings& findings) {
 
 // Returns the servers whose copy `divergent` removes: those recorded in the journal of an interrupted run and
 // unchanged since; otherwise all that differ. This needs a key of an application, and answers from all
-// servers.
+// servers. If the copies agree with the one where the client looks, that one is healthy.
 std::vector<std::size_t> KeyAudit::to_drop(const Findings& findings) const {
   if (!options_.divergent || structure_in(findings.key, key_prefix_) ||
       is_relied_on(findings.key, key_prefix_))
     return {};
+  const bool differ = copies_differ(findings.copies);
   std::vector<std::size_t> all, recorded;
   for (const KeyCopy& copy : findings.copies) {
     if (copy.state == KeyCopy::State::unanswered) return {};
     if (!copy.found()) continue;
+    if (!differ && findings.owners.has(copy.server)) return {};
     all.push_back(copy.server);
     if (journal_ && journal_->has(findings.key, copy)) recorded.push_back(copy.server);
   }
-  if (!recorded.empty()) return recorded;
-  return copies_differ(findings.copies) ? all : std::vector<std::size_t>();
+  return recorded.empty() && differ ? all : recorded;
 }
 
 // Removes the owners' copies first, so that an interrupted run leaves no old value where the client looks. A
 // value written there meanwhile stays. If an owner's copy cannot be removed, the others stay too: one may be
 // the newest.
 void KeyAudit::drop(Findings& findings, const std::string& wire_key, std::vector<std::size_t> servers) {
+  const auto has_no_cas = [&](std::size_t server) { return findings.copies[server].cas.value == 0; };
+  if (std::ranges::any_of(servers, has_no_cas)) {
+    for (const std::size_t server : servers)
+      findings.removed.push_back({server, Removal::refused, "a copy is on a server without cas"});
+    return;
+  }
   if (options_.dry_run) {
     findings.not_on_owner = std::move(servers);
     return;
@@ -132,7 +168,8 @@ void KeyAudit::drop(Findings& findings, const std::string& wire_key, std::vector
   for (const RemovedCopy& owner : findings.removed) {
     if (owner.removal == Removal::refused || owner.removal == Removal::unknown) return;
   }
-  std::ranges::move(remove_copies(*cluster_, wire_key, findings.copies, {others.begin(), others.end()}),
+  const KeyCopies left = after_removal(findings.copies, findings.removed);
+  std::ranges::move(remove_copies(*cluster_, wire_key, left, {others.begin(), others.end()}),
                     std::back_inserter(findings.removed));
 }
 

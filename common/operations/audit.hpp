@@ -8,7 +8,7 @@
 #pragma once
 
 #include "common/cluster/keys/probe.hpp"
-#include "common/operations/move/move_journal.hpp"
+#include "common/operations/move/server_starts.hpp"
 
 namespace mcds {
 
@@ -17,6 +17,23 @@ struct AuditOptions {
   bool even_last = false;                   // see find_not_on_owner
   bool divergent = false;                   // also remove the copies of an application's key that differ
   std::optional<std::string> journal = {};  // the file that records the copies removed for `divergent`
+};
+
+// The file of `journal`. It records the copies to remove before the first one is removed, so that an interrupted
+// run can continue.
+class DropJournal {
+ public:
+  // Throws like moving::MoveJournal.
+  DropJournal(const std::string& path, Cluster& cluster, const std::string& key_prefix, Clock& clock);
+
+  // has() returns true if the journal has this copy and the copy was not written since, nor its server started or
+  // flushed. add() records the copies on these servers; call it before they are removed.
+  bool has(const std::string& key, const KeyCopy& copy) const;
+  void add(const std::string& key, const KeyCopies& copies, std::span<const std::size_t> servers);
+
+ private:
+  moving::MoveJournal move_journal_;
+  moving::ValidFrom valid_from_;
 };
 
 // The state of one key, and what was done about it.

@@ -9,7 +9,7 @@ namespace mcds {
 namespace {
 
 constexpr std::string_view in_use_mark = "P1 ";
-constexpr std::size_t max_users = 32;  // beyond this number, the oldest is dropped
+constexpr std::size_t max_users = 1000;  // beyond this number, the oldest is forgotten
 constexpr int max_notes = 3;
 
 std::int64_t seconds_of(WallTime time) {

@@ -33,10 +33,11 @@ TEST_CASE("rates: what counts up is divided by the time, what is now stays as it
       R"({"gets_per_s":50.0,"hit_ratio":0.7500,"sets_per_s":0.0,"items":9,"listen_disabled":3,"out_of_memory":5})");
 }
 
-TEST_CASE("rates: a restarted server has none, by its pid or by its uptime") {
+TEST_CASE("rates: a restarted server has none, by its pid or by its start") {
   const char* before = "pid 7\ntime 1050\nuptime 50\ncurr_items 5\ncmd_get 100";
   for (const char* now : {"pid 8\ntime 1060\nuptime 60\ncurr_items 1\ncmd_get 900",
-                          "pid 7\ntime 1060\nuptime 1\ncurr_items 1\ncmd_get 900"}) {
+                          "pid 7\ntime 1060\nuptime 1\ncurr_items 1\ncmd_get 900",
+                          "pid 7\ntime 1060\nuptime 58\ncurr_items 1\ncmd_get 900"}) {
     const Rates rates(sample(1, before), sample(2, now));
     CHECK(rates.restarted());
     CHECK(text_of(rates) == R"({"items":1})");
@@ -46,7 +47,11 @@ TEST_CASE("rates: a restarted server has none, by its pid or by its uptime") {
 TEST_CASE("rates: statistics that were reset between have no rate") {
   const Rates rates(sample(1, "pid 7\nuptime 5\ncmd_get 100\ncmd_set 4"),
                     sample(2, "pid 7\nuptime 6\ncmd_get 10\ncmd_set 6"));
-  CHECK(text_of(rates) == R"({"sets_per_s":2.0,"out_of_memory":0})");
+  CHECK(text_of(rates) == "{}");
+  // Nothing fell, but no server has more hits than gets.
+  CHECK(text_of(Rates(sample(1, "pid 7\ncmd_get 1000\nget_hits 0"),
+                      sample(2, "pid 7\ncmd_get 1500\nget_hits 1500"))) ==
+        R"({"gets_per_s":500.0,"out_of_memory":0})");
 }
 
 TEST_CASE("rates: the pool's are the sums of those that report them") {
@@ -56,6 +61,7 @@ TEST_CASE("rates: the pool's are the sums of those that report them") {
   all.add(Rates(sample(1, "pid 8\nuptime 5\ncmd_get 0\nget_hits 0"),
                 sample(3, "pid 8\nuptime 7\ncmd_get 200\nget_hits 150")));
   all.add(Rates());
+  all.add(Rates(sample(1, "pid 9\ncmd_get 0"), sample(3, "pid 9\ncmd_get 0")));
   CHECK(text_of(all) == R"({"gets_per_s":200.0,"hit_ratio":0.5000,"used_bytes":20,"out_of_memory":0})");
 }
 

@@ -215,6 +215,10 @@ std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key,
       removed.push_back({server, Removal::refused, silent->failure->message});
     return removed;
   }
+  if (std::ranges::any_of(staying, [](const Reply& copy) { return copy.outcome != Outcome::hit; })) {
+    for (const std::size_t server : servers) removed.push_back({server, Removal::changed, {}});
+    return removed;
+  }
   for (const std::size_t server : servers) {
     if (auto twin = twin_of(key, copies[server], staying)) twins.push_back(std::move(*twin));
   }

@@ -226,7 +226,7 @@ class Measurement {
       const auto off = price_in(first[server], second[server]), on = price_in(second[server], third[server]),
                  again = price_in(third[server], fourth[server]);
       PerServer& result = results_[server];
-      if (!off || !on || !again) {
+      if (!off || !on || !again || std::max(*off, *again) <= 0) {
         result.notes.emplace_back("too few requests to tell what watching costs");
         continue;
       }
@@ -242,10 +242,7 @@ class Measurement {
     return true;
   }
 
-  static void stop(PerServer& result, std::string why) {
-    result.stopped = true;
-    result.failure = "stopped: " + std::move(why);
-  }
+  static void stop(PerServer& result, const std::string& why) { result.failure = "stopped: " + why; }
 
   void judge_dropped(PerServer& result, const Moment& before, const Moment& now) {
     const double dropped = rise(before, now, "log_worker_dropped").value_or(0) +
@@ -297,7 +294,7 @@ class Measurement {
     keys.finish();
     judge_dropped(result, before, after);
     const auto gets = rise(before, after, "cmd_get"), hits = rise(before, after, "get_hits");
-    if (!gets || !hits || *gets < static_cast<double>(min_gets) || keys.gets() < min_gets)
+    if (!gets || !hits || *gets < std::max(*hits, static_cast<double>(min_gets)) || keys.gets() < min_gets)
       result.failure = result.failure.empty() ? "too few look-ups for an estimate" : result.failure;
     if (!result.failure.empty()) return;
     result.gets = static_cast<std::uint64_t>(*gets);

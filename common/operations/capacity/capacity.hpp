@@ -37,8 +37,7 @@ struct PerServer {
   std::optional<double> cost;        // the increase of processor time per request while watched
   double model_error = 0;            // at the current size; of a pool, the largest of its servers
   std::vector<std::string> notes;
-  std::string failure;   // why there is no result
-  bool stopped = false;  // because of the cost or dropped events
+  std::string failure;  // why there is no result
 };
 
 // Returns an estimate for another size, given the model's error at the current one: more memory never gives

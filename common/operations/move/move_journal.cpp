@@ -25,7 +25,7 @@ struct Record {
   enum class What : std::uint32_t { copied = 1, settled = 2, start = 3, declined = 4 };
   KeyHash key;
   std::uint64_t digest;     // settled, declined: the index of the copied record; start: its time
-  std::uint64_t cas;        // start: flushes
+  std::uint64_t cas;        // start: the time of the last flush, and the number of flushes in the lower half
   std::uint32_t expires_s;  // start: the pid
   What what;
 };
@@ -114,7 +114,9 @@ void MoveJournal::read_history() {
     for (std::size_t i = 0; i < static_cast<std::size_t>(got) / sizeof(Record); ++i) {
       const Record& record = records[i];
       if (record.what == Record::What::start) {
-        seen_.push_back({record.key, {record.digest, record.cas, record.expires_s}, written_});
+        const auto flushes = static_cast<std::uint32_t>(record.cas);
+        const auto last_flush_s = static_cast<std::uint32_t>(record.cas >> 32);
+        seen_.push_back({record.key, {record.digest, flushes, last_flush_s, record.expires_s}, written_});
         continue;
       }
       const Remembered one{record, record.what == Record::What::copied ? written_++ : record.digest};
@@ -191,7 +193,9 @@ std::uint64_t MoveJournal::alive_since(const KeyHash& server, const RecordedStar
     const RecordedStart& start = one->start;
     const std::uint64_t apart =
         std::max(start.started, later.started) - std::min(start.started, later.started);
-    if (start.pid != later.pid || apart > clock_wobble_s || later.flushes > start.flushes) break;
+    if (start.pid != later.pid || apart > clock_wobble_s || later.flushes > start.flushes ||
+        later.last_flush_s != start.last_flush_s)
+      break;
     valid_from = one->written;
     later = start;
   }
@@ -205,39 +209,8 @@ bool MoveJournal::knows(const KeyHash& server) const {
 void MoveJournal::record_start(const KeyHash& server, const RecordedStart& start) {
   seen_.push_back({server, start, written_});
   if (descriptor_ < 0) return;
-  buffer_ += bytes_of(Record{server, start.started, start.flushes, start.pid, Record::What::start});
+  const std::uint64_t flushes = std::uint64_t{start.last_flush_s} << 32 | start.flushes;
+  buffer_ += bytes_of(Record{server, start.started, flushes, start.pid, Record::What::start});
 }
 
 }  // namespace mcds::moving
-
-namespace mcds {
-
-namespace {
-
-moving::KeyHash id_of(const std::string& key, std::size_t server) {
-  return moving::hash_of(key + '\n' + std::to_string(server));
-}
-std::uint64_t digest_of(const KeyCopy& copy) {
-  return moving::digest_of(copy.md5, copy.flags);
-}
-
-}  // namespace
-
-DropJournal::DropJournal(const std::string& path, const Placement& placement, const std::string& key_prefix,
-                         Clock& clock)
-    : move_journal_(path, "drop " + moving::identity_of(placement, placement, key_prefix), &clock) {
-  move_journal_.load_all();
-}
-
-bool DropJournal::has(const std::string& key, const KeyCopy& copy) const {
-  const moving::Copied* before = move_journal_.find(id_of(key, copy.server));
-  return before != nullptr && before->cas == copy.cas.value && before->digest == digest_of(copy);
-}
-
-void DropJournal::add(const std::string& key, const KeyCopies& copies, std::span<const std::size_t> servers) {
-  for (const std::size_t server : servers)
-    move_journal_.add(id_of(key, server), {digest_of(copies[server]), copies[server].cas.value});
-  move_journal_.write();
-}
-
-}  // namespace mcds

@@ -8,7 +8,7 @@
 //   settled    a copied record that is done: the key's hash, the record's number, and the cas token that the
 //              copy has on its new server; others may or may not have been stored
 //   declined   the same of a record that was not stored, because the new server has another client's value
-//   start      a server at the start of a run: the hash of its address, its start time, flush count and pid
+//   start      a server at the start of a run: the hash of its address, its start time, flushes and pid
 // The last copied record of a key counts. The new server may hold the item of any since the last settled one.
 // A partial record at the end is cut off.
 #pragma once
@@ -32,8 +32,9 @@ std::uint64_t digest_of(std::string_view value, std::uint32_t flags);
 
 // One run of a server process, with its flushes.
 struct RecordedStart {
-  std::uint64_t started = 0;  // UNIX seconds by the server's clock
-  std::uint64_t flushes = 0;
+  std::uint64_t started = 0;       // UNIX seconds by the server's clock
+  std::uint32_t flushes = 0;       // `stats reset` sets this number to 0
+  std::uint32_t last_flush_s = 0;  // by the server's clock since its start; 0 if it is not reported
   std::uint32_t pid = 0;
 };
 
@@ -114,25 +115,3 @@ class MoveJournal {
 };
 
 }  // namespace mcds::moving
-
-// DropJournal: the file of where --divergent drop --journal. It records the copies to remove before the first
-// one is removed, so that an interrupted run can continue.
-
-namespace mcds {
-
-class DropJournal {
- public:
-  // Throws like moving::MoveJournal.
-  DropJournal(const std::string& path, const Placement& placement, const std::string& key_prefix,
-              Clock& clock);
-
-  // has() returns true if the journal has this copy and the copy was not written since. add() records the
-  // copies on these servers; call it before they are removed.
-  bool has(const std::string& key, const KeyCopy& copy) const;
-  void add(const std::string& key, const KeyCopies& copies, std::span<const std::size_t> servers);
-
- private:
-  moving::MoveJournal move_journal_;
-};
-
-}  // namespace mcds

@@ -10,12 +10,20 @@ namespace {
 // Returns the start and flushes of each server; unset if not reported, and for proxies.
 std::vector<std::optional<RecordedStart>> read_server_starts(Cluster& cluster) {
   std::vector<std::optional<RecordedStart>> starts(cluster.placement().pool().size());
+  std::vector<Request> asks;
   for (const Reply& reply : statistics_of_keepers(cluster)) {
     const auto number = [&](std::string_view name) { return statistic_number(reply.value, name); };
     const auto time = number("time"), uptime = number("uptime");
     if (!time || !uptime) continue;
-    starts[reply.server] = RecordedStart{*time - *uptime, number("cmd_flush").value_or(0),
-                                         static_cast<std::uint32_t>(number("pid").value_or(0))};
+    starts[reply.server] =
+        RecordedStart{.started = *time - *uptime,
+                      .flushes = static_cast<std::uint32_t>(number("cmd_flush").value_or(0)),
+                      .pid = static_cast<std::uint32_t>(number("pid").value_or(0))};
+    asks.push_back(Request::stats(reply.server, "settings"));
+  }
+  for (const Reply& reply : cluster.execute(asks)) {
+    const auto oldest = statistic_number(reply.value, "oldest");
+    starts[reply.server]->last_flush_s = static_cast<std::uint32_t>(oldest.value_or(0));
   }
   return starts;
 }

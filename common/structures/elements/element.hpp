@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,5 +35,13 @@ struct ElementResult {
 
 // Throws Failure(bad_data) if the name or value is too long.
 void check_element(const Element& element);
+
+// A name that this client has found present and has removed.
+struct RemovedName {
+  std::uint64_t digest = 0;
+  std::int64_t second = 0;  // of the removal, by this client's clock
+  auto operator<=>(const RemovedName&) const = default;
+};
+using RemovedNames = std::span<const RemovedName>;  // sorted
 
 }  // namespace mcds

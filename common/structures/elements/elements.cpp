@@ -4,7 +4,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "common/structures/elements/index.hpp"
+#include "common/structures/elements/index_lines.hpp"
 
 namespace mcds {
 
@@ -134,6 +134,7 @@ std::vector<ElementResult> Elements::get_here(std::span<const std::string> names
 std::vector<ElementResult> Elements::remove(std::span<const std::string> names) {
   // A removal leaves a tombstone, which must not be under keys that no client uses.
   if (versions_.in_use()) expect_here();
+  const std::int64_t second = unix_seconds(context_.clock.wall());
   auto results = versions_.in_use() ? remove_here(names) : remove_only(names);
   const auto is_missing = [](const ElementResult& result) { return !result.failure && !result.yes; };
   if (std::ranges::any_of(results, is_missing)) {
@@ -144,7 +145,7 @@ std::vector<ElementResult> Elements::remove(std::span<const std::string> names) 
     }
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (results[i].yes && !results[i].failure) removed_.push_back(digest_of_name(names[i]));
+    if (results[i].yes && !results[i].failure) removed_.push_back({digest_of_name(names[i]), second});
   }
   if (removed_.size() >= max_removed) compact_removed();
   return results;
@@ -236,7 +237,7 @@ void Elements::compact(std::span<const std::size_t> shards, std::size_t max_segm
 }
 
 void Elements::compact_removed() {
-  std::vector<std::uint64_t> removed = std::exchange(removed_, {});
+  std::vector<RemovedName> removed = std::exchange(removed_, {});
   if (removed.empty() || removed.size() < index_shards * options_.min_dead) return;
   std::ranges::sort(removed);
   compact(every_shard(), removed.size() / removed_per_segment, removed);

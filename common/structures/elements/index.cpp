@@ -230,10 +230,14 @@ std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLin
     if (line.change != Change::add || removed.empty()) continue;
     for_each_quoted(line.element, [&](std::string_view quoted) { ++times[digest_of_name(quoted)]; });
   }
-  // This client found the element present and removed it. So the client that listed it has finished writing,
-  // and without a second line no other client is about to write it, and its young line can be dropped.
-  const auto is_settled = [&](const std::string& name, std::string_view quoted) {
-    return std::ranges::binary_search(removed, digest_of_name(name)) && times[digest_of_name(quoted)] == 1;
+  // This client found the element present and removed it. So the client that listed it before that has finished
+  // writing, and without a second line no other client is about to write it: its young line can be dropped.
+  const auto is_settled = [&](const std::string& name, const JournalLine& line, std::string_view quoted) {
+    const std::uint64_t digest = digest_of_name(name);
+    const auto after = std::ranges::upper_bound(removed, digest, {}, &RemovedName::digest);
+    return after != removed.begin() && std::prev(after)->digest == digest &&
+           seconds_of(line.id).value_or(INT64_MAX) <= std::prev(after)->second &&
+           times[digest_of_name(quoted)] == 1;
   };
   std::unordered_set<std::string_view> seen;
   std::vector<JournalLine> kept;
@@ -255,7 +259,7 @@ std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLin
     JournalLine& left = kept.emplace_back(JournalLine{line->change, line->id, {}});
     for_each_quoted(line->element, [&](std::string_view quoted) {
       auto name = unquote_bytes(quoted);
-      if (!name || (!old && !is_settled(*name, quoted))) return append_quoted(left.element, quoted);
+      if (!name || (!old && !is_settled(*name, *line, quoted))) return append_quoted(left.element, quoted);
       if (!seen.insert(quoted).second) return;
       names.push_back(std::move(*name));
       uncertain.emplace_back(kept.size() - 1, quoted);

@@ -22,8 +22,6 @@
 
 namespace mcds {
 
-// Sorted digests of names that this client has found present and has removed.
-using RemovedNames = std::span<const std::uint64_t>;
 std::uint64_t digest_of_name(std::string_view name);
 
 class ElementIndex {

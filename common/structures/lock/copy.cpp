@@ -13,8 +13,10 @@ namespace {
 constexpr int max_attempts = 8;
 constexpr int max_adds = 4;
 constexpr int max_reads = 2;
-// The number of retired tokens kept while one acquire waits; older ones have long expired.
-constexpr std::size_t max_retired = 16;
+// The number of retired tokens kept while one acquire waits. An add that is executed later than this many attempts,
+// each with a timeout, would be taken for a rival's.
+constexpr std::size_t max_retired = 256;
+constexpr std::size_t max_shown = 4;
 
 std::vector<Request> add_requests(const LockCopyRequest& plan) {
   std::vector<Request> batch{
@@ -45,7 +47,8 @@ void PendingAdds::spend(Random& random) {
 
 std::string PendingAdds::text() const {
   std::string text;
-  for (const std::string& token : spent) text += token + " or ";
+  for (std::size_t i = spent.size() - std::min(spent.size(), max_shown); i < spent.size(); ++i)
+    text += spent[i] + " or ";
   return text + next;
 }
 

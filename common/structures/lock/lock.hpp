@@ -42,7 +42,7 @@ struct PendingAdds {
   bool is_ours(std::string_view token) const {
     return token == next || std::ranges::find(spent, token) != spent.end();
   }
-  // Returns the tokens for messages: a lock that appears later is released with one of them.
+  // Returns the latest tokens for messages: a lock that appears later is released with one of them.
   std::string text() const;
 };
 

@@ -73,7 +73,37 @@ std::string words_of(const JsonObject& evidence) {
   return words;
 }
 
-// Returns `check@server`, as the configuration and --baseline name it.
+// Returns what tells apart several findings of one check about one server: a setting, a remark about the list, or a
+// fault of a release. Other evidence may change from run to run.
+std::string subject_in(std::string_view evidence) {
+  for (const char* name : {"setting", "message", "fault"}) {
+    if (const auto subject = json_bytes(evidence, name)) return ' ' + *subject;
+  }
+  return {};
+}
+
+// Returns the identity of each server's finding in a line of the answer; the server is empty if there is none.
+// Returns nullopt if it is not such a line.
+std::optional<std::map<std::string, std::string>> findings_in(std::string_view line) {
+  const auto name = json_bytes(line, "finding");
+  const auto servers = json_elements(json_field(line, "servers").value_or(""));
+  if (!name || !servers) return std::nullopt;
+  const std::string first = subject_in(json_field(line, "evidence").value_or(""));
+  std::map<std::string, std::string> findings;
+  if (servers->empty()) findings[""] = *name + first;
+  for (const std::string& server : *servers) {
+    const std::string label = json_unquote(server).value_or("");
+    findings[label] = *name + '@' + label + first;
+  }
+  const auto others = json_elements(json_field(line, "others").value_or(""));
+  for (const std::string& other : others.value_or(std::vector<std::string>())) {
+    const std::string label = json_bytes(other, "server").value_or("");
+    findings[label] = *name + '@' + label + subject_in(json_field(other, "evidence").value_or(""));
+  }
+  return findings;
+}
+
+// Returns `check@server`, as the configuration names it.
 std::string id_of(const CheckResult& result, const std::string& server) {
   return result.check->name + (server.empty() ? "" : '@' + server);
 }
@@ -141,22 +171,24 @@ class DoctorReport {
     const std::string text = there ? file_bytes(file) : std::string();
     for (const std::string_view line : split(text, '\n')) {
       if (line.empty()) continue;
-      const auto name = json_bytes(line, "finding");
+      const auto findings = findings_in(line);
       const auto severity = severity_named(json_bytes(line, "severity").value_or(""));
-      const auto servers = json_elements(json_field(line, "servers").value_or(""));
-      if (!name || !severity || !servers)
+      if (!findings || !severity)
         throw Failure(ErrorCode::bad_data,
                       "--baseline: " + file + " is not a list of findings of mcds doctor");
-      if (servers->empty()) known[*name] = *severity;
-      for (const std::string& server : *servers)
-        known[*name + '@' + json_unquote(server).value_or("")] = *severity;
+      for (const auto& [server, finding] : *findings) {
+        const auto [at, is_first] = known.emplace(finding, *severity);
+        if (!is_first) at->second = std::max(at->second, *severity);
+      }
     }
     NewFile now(file);
     std::vector<CheckResult> news;
     for (const CheckResult& result : found_) {
-      now.write(line_of(result).text() + '\n');
+      const std::string line = line_of(result).text();
+      now.write(line + '\n');
+      const auto findings = findings_in(line).value();
       const auto is_new = [&](const std::string& server) {
-        const auto before = known.find(id_of(result, server));
+        const auto before = known.find(findings.at(server));
         return before == known.end() || before->second < result.severity;
       };
       for (CheckResult& part : part_of(result, is_new)) news.push_back(std::move(part));

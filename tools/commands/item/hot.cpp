@@ -46,7 +46,8 @@ class HotWatch {
     ExitStatus status = ExitStatus::ok;
     for (std::size_t i = 0; i < results.size(); ++i) {
       std::optional<std::uint64_t> lost;
-      if (before[servers_[i]] && after[servers_[i]]) lost = *after[servers_[i]] - *before[servers_[i]];
+      const auto &was = before[servers_[i]], &is = after[servers_[i]];
+      if (was && is && *is >= *was) lost = *is - *was;  // not after a restart or `stats reset`
       status = worse(status, print_server(servers_[i], results[i], lost));
     }
     if (keys_.uncounted() > 0) {

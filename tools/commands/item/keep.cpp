@@ -52,6 +52,7 @@ class ItemKeeper {
         on_(*server_of(session, options)),
         file_(options.file.empty() ? state_folder() + "/kept-" + session.random().token() + ".saved"
                                    : options.file) {
+    load_.selection.key_prefix = session.key_prefix();
     load_.on = on_;
     load_.while_room = true;
     if (options.rate) load_.rate = rate_of(*options.rate);

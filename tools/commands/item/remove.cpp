@@ -134,8 +134,8 @@ class Remover {
                                 "; lines of item list --digest tell these apart");
     };
     warn(undecided_ - restarted_,
-         " of these have another cas than when they were listed and were kept: they were written since, or "
-         "their server moved them in memory");
+         " of these have another cas than when they were listed, or none, and were kept: they may have been "
+         "written since, or their server moved them in memory");
     warn(restarted_,
          " of these were listed before their server was restarted and were kept: they may have been written "
          "since");
@@ -155,7 +155,7 @@ class Remover {
 
   // Keeps only the targets that may be removed. A cas token proves nothing after a restart, because the
   // server counts from scratch. An item with a digest is identified by value, flags and expiry; an item
-  // without one may be removed only if the server was started before the list was made.
+  // without one may be removed only if it has a cas and the server was started before the list was made.
   void look_at(std::vector<Target*>& open) {
     std::map<std::size_t, Reply> servers;
     std::vector<Item> items;
@@ -175,7 +175,7 @@ class Remover {
       compare(*digested[i], servers[digested[i]->listed->server], now.front());
     });
     for (Target* target : open) {
-      if (target->listed && target->listed->start && !target->listed->digest)
+      if (target->listed && !target->listed->digest)
         expect_same_life(*target, servers[target->listed->server]);
     }
     std::erase_if(open, [](const Target* one) { return !one->replies.empty(); });
@@ -189,11 +189,15 @@ class Remover {
     request = removal_of(std::move(request.key), now.cas).on(target.listed->server);
   }
 
+  // Keeps an item that was listed without a cas (-C), or before its server was restarted.
   void expect_same_life(Target& target, const Reply& server) {
     const auto start = server_time(server, session_.clock()).start;
-    target.changed = !server.failed() && !(start && start->is(*target.listed->start));
-    if (target.changed || server.failed()) target.replies = {server};
-    restarted_ += target.changed ? 1 : 0;
+    const bool has_cas = target.requests.front().op == Op::remove_if;
+    const bool restarted =
+        target.listed->start && !server.failed() && !(start && start->is(*target.listed->start));
+    target.changed = restarted || !has_cas;
+    if (target.changed || (target.listed->start && server.failed())) target.replies = {server};
+    restarted_ += restarted ? 1 : 0;
   }
 
   void send(const std::vector<Target*>& open) {

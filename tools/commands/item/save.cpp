@@ -114,8 +114,10 @@ ExitStatus item_save(Session& session, const ItemOptions& options) {
   }
   SavingFile file(options.file);
   SaveDone done = save_items(session, options, &file);
-  // An empty file must not replace an older one.
-  const bool kept = std::ranges::any_of(done.report.dumps, &LiveKeysOfServer::complete);
+  // An empty file must not replace an older one. Servers that were not asked do not count.
+  const auto on = server_of(session, options);
+  const auto& dumps = done.report.dumps;
+  const bool kept = on ? dumps[*on].complete : std::ranges::any_of(dumps, &LiveKeysOfServer::complete);
   if (kept) {
     file.keep();
   } else {

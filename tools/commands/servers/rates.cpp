@@ -48,8 +48,7 @@ void add_known(std::optional<Number>& sum, const std::optional<Number>& more) {
 Sample Sample::of(SteadyTime at, std::string_view stats, std::string_view items) {
   Sample sample;
   sample.at = at;
-  sample.process = statistic_number(stats, "pid").value_or(0);
-  sample.uptime_s = statistic_number(stats, "uptime").value_or(0);
+  sample.start = ServerStart::of(stats);
   for (std::size_t i = 0; i < Sample::metrics; ++i)
     sample.values[i] = statistic_number(stats, rate_fields[i].statistic);
   if (!stats.empty()) sample.values.back() = out_of_memory_in(items);
@@ -57,15 +56,24 @@ Sample Sample::of(SteadyTime at, std::string_view stats, std::string_view items)
 }
 
 Rates::Rates(const Sample& before, const Sample& now)
-    : restarted_(before.process != now.process || before.uptime_s > now.uptime_s) {
+    : restarted_(before.start && now.start && !now.start->is(*before.start)) {
   const double seconds = std::chrono::duration<double>(now.at - before.at).count();
+  bool counts = !restarted_ && seconds > 0;
   for (std::size_t i = 0; i < Sample::metrics; ++i) {
+    if (rate_fields[i].shown_as == ShownAs::now)
+      metrics_[i].now = now.values[i];
+    else if (now.values[i] < before.values[i])
+      counts = false;
+  }
+  for (std::size_t i = 0; counts && i < Sample::metrics; ++i) {
     const auto &was = before.values[i], &is = now.values[i];
-    if (rate_fields[i].shown_as == ShownAs::now) metrics_[i].now = is;
-    // `stats reset` sets counters back.
-    if (restarted_ || seconds <= 0 || !was || !is || *is < *was) continue;
-    metrics_[i].more = *is - *was;
-    metrics_[i].per_s = static_cast<double>(*is - *was) / seconds;
+    if (!was || !is || rate_fields[i].shown_as == ShownAs::now) continue;
+    Metric& metric = metrics_[i];
+    metric.more = *is - *was;
+    metric.per_s = static_cast<double>(*is - *was) / seconds;
+    if (rate_fields[i].shown_as != ShownAs::share) continue;
+    metric.of = metrics_[i - 1].more.value_or(0);
+    if (metric.of < *metric.more) metric = {};
   }
 }
 
@@ -74,6 +82,7 @@ void Rates::add(const Rates& other) {
     add_known(metrics_[i].now, other.metrics_[i].now);
     add_known(metrics_[i].more, other.metrics_[i].more);
     add_known(metrics_[i].per_s, other.metrics_[i].per_s);
+    metrics_[i].of += other.metrics_[i].of;
   }
 }
 
@@ -84,9 +93,9 @@ void Rates::describe(JsonObject& line) const {
     if (shown_as == ShownAs::rate && metric.per_s) line.raw(name, format_fixed(*metric.per_s, 1));
     if (shown_as == ShownAs::now && metric.now) line.number(name, *metric.now);
     if (shown_as == ShownAs::more && metric.more) line.number(name, *metric.more);
-    if (shown_as != ShownAs::share || metrics_[i - 1].more.value_or(0) == 0 || !metric.more) continue;
-    line.raw(name,
-             format_fixed(static_cast<double>(*metric.more) / static_cast<double>(*metrics_[i - 1].more), 4));
+    if (shown_as == ShownAs::share && metric.of > 0)
+      line.raw(name, format_fixed(
+                         static_cast<double>(metric.more.value_or(0)) / static_cast<double>(metric.of), 4));
   }
 }
 

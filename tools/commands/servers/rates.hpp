@@ -12,8 +12,7 @@ struct Sample {
   static constexpr std::size_t metrics = 14;  // rows of the table in rates.cpp
 
   SteadyTime at{};
-  std::uint64_t process = 0;  // its pid, or 0 if it does not report it
-  std::uint64_t uptime_s = 0;
+  std::optional<ServerStart> start;
   std::array<std::optional<std::uint64_t>, metrics> values{};
 
   // Parses the texts of `stats` and `stats items`.
@@ -23,7 +22,8 @@ struct Sample {
 class Rates {
  public:
   Rates() = default;
-  // Computes the rates between two readings. A server that was restarted in between has no rates.
+  // Computes the rates between two readings. A server that was restarted in between has no rates, and neither has
+  // one of which a count fell, as by `stats reset`: the others may have started again, too.
   Rates(const Sample& before, const Sample& now);
 
   bool restarted() const { return restarted_; }
@@ -36,6 +36,7 @@ class Rates {
   struct Metric {
     std::optional<std::uint64_t> now, more;  // more: the increase since the first reading
     std::optional<double> per_s;
+    std::uint64_t of = 0;  // the increase that `more` is a share of
   };
   bool restarted_ = false;
   std::array<Metric, Sample::metrics> metrics_{};
