@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "tools/cli/output.hpp"
+#include "tools/cli/session.hpp"
 
 namespace mcds {
 
@@ -25,6 +25,12 @@ constexpr std::array passed_on{SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
                                SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
 
 constexpr Duration look_for_leftovers_every = std::chrono::milliseconds(10);
+
+constexpr std::array ending{SIGINT, SIGTERM, SIGHUP};
+
+bool ends_programs(int signal) {
+  return std::ranges::find(ending, signal) != ending.end();
+}
 
 // Returns those of the signals that were not ignored when we were started.
 sigset_t not_ignored(std::span<const int> signals) {
@@ -241,6 +247,7 @@ class Run {
     while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
       const int signal = static_cast<int>(info.ssi_signo);
       if (signal == SIGCHLD) continue;
+      if (ends_programs(signal)) result_.received = signal;
       if (signal == SIGCONT && terminal_.is_ours() && terminal_.lend_at_start()) terminal_.lend(pid_);
       kill_group(signal);
     }
@@ -397,6 +404,10 @@ int ChildResult::exit_code() const {
   return signal != 0 ? 128 + signal : code;
 }
 
+int ChildResult::ending_signal() const {
+  return received == 0 && ends_programs(signal) ? signal : received;
+}
+
 ChildResult run_child(const ChildOptions& options, Clock& clock, const CleanupProcess& cleanup,
                       const HeldSignals& held, ChildWatch* watch) {
   return Run(options, clock, cleanup, held, watch).run();
@@ -490,11 +501,11 @@ void CleanupProcess::send(const Order& order) const {
   static_cast<void>(!write(pipe_, &order, sizeof order));
 }
 
-Pause::Pause(Output& output, SteadyTime deadline, Signals signals) : deadline_(deadline) {
+Pause::Pause(Session& session, Signals signals) : session_(session) {
   if (signals == Signals::end_program) return;
-  const sigset_t heeded = not_ignored(std::array{SIGINT, SIGTERM, SIGHUP});
+  const sigset_t heeded = not_ignored(ending);
   sigprocmask(SIG_BLOCK, &heeded, nullptr);
-  signals_ = output.heed(Descriptor(signalfd(-1, &heeded, SFD_CLOEXEC)));
+  signals_ = session.output().heed(Descriptor(signalfd(-1, &heeded, SFD_CLOEXEC)));
   if (signals_ < 0) throw Failure(ErrorCode::system, "cannot wait for signals");
 }
 
@@ -507,12 +518,12 @@ bool Pause::take_keys() const {
 
 bool Pause::wait(Duration duration) {
   const SystemClock clock;
-  const SteadyTime end = std::min(clock.steady() + duration, deadline_);
+  const SteadyTime end = std::min(clock.steady() + duration, session_.deadline());
   for (;;) {
     pollfd descriptors[] = {{signals_, POLLIN, 0}, {STDOUT_FILENO, 0, 0}, {terminal_, POLLIN, 0}};
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(end - clock.steady()).count();
     if (poll(descriptors, 3, static_cast<int>(std::clamp<std::int64_t>(ms, 0, 1 << 30))) <= 0) {
-      if (clock.steady() < deadline_) return true;
+      if (clock.steady() < session_.deadline()) return true;
       throw Failure(ErrorCode::try_again, "not finished: the deadline has passed");
     }
     if (descriptors[0].revents != 0) return false;

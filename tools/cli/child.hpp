@@ -25,7 +25,7 @@
 
 namespace mcds {
 
-class Output;
+class Session;
 
 // Replaces this process by the command. If that fails, returns the errno.
 int execute(const std::vector<std::string>& words);
@@ -150,12 +150,15 @@ struct ChildResult {
   Reason reason = Reason::ended;
   int code = 0;              // exit code, valid if `signal` is 0
   int signal = 0;            // the signal that ended it, or 0
+  int received = 0;          // the INT, TERM or HUP that we received and passed on to it, or 0
   std::string message = {};  // why it could not be executed, or why its status is unknown
 
   bool could_run() const { return reason != Reason::not_found && reason != Reason::not_executable; }
   // Returns the exit code for the child: 79 or 124 if we stopped it, else its own, 128 + signal, 126 or 127,
   // or 71 if it is unknown.
   int exit_code() const;
+  // Returns the INT, TERM or HUP that should end us too, even if the child caught it, or 0.
+  int ending_signal() const;
 };
 
 // Runs the child until its group has ended. Throws Failure(system).
@@ -168,11 +171,9 @@ class Pause {
   // Tells what INT, TERM and HUP end, unless they were ignored when we were started. A wait for the reader of
   // the answers ends, too.
   enum class Signals { end_wait, end_program };
-  // `deadline` is the command's, if it bounds waits.
-  explicit Pause(Output& output, SteadyTime deadline = SteadyTime::max(),
-                 Signals signals = Signals::end_wait);
+  explicit Pause(Session& session, Signals signals = Signals::end_wait);
 
-  // Returns false when it is time to end. Throws ClosedPipe, and Failure(try_again) at the deadline.
+  // Returns false when it is time to end. Throws ClosedPipe, and Failure(try_again) at the session's deadline.
   bool wait(Duration duration);
   // Passes each key pressed at this terminal to `on_key`, which returns false to end the wait. -1 means no
   // terminal.
@@ -184,7 +185,7 @@ class Pause {
  private:
   bool take_keys() const;
 
-  SteadyTime deadline_;
+  Session& session_;
   int signals_ = -1;
   int terminal_ = -1;
   std::function<bool(char)> on_key_;

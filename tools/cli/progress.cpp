@@ -87,7 +87,7 @@ Countdown::Countdown(Session& session, Duration length, Pause::Signals signals)
     : clock_(session.clock()),
       end_(clock_.steady() + length),
       enabled_(length > std::chrono::seconds(1) && isatty(STDERR_FILENO) != 0),
-      pause_(session.output(), SteadyTime::max(), signals) {}
+      pause_(session, signals) {}
 
 bool Countdown::wait(Duration duration) {
   if (!enabled_) return pause_.wait(duration);

@@ -109,7 +109,7 @@ ExitStatus run_for(Session& session, const ElementsOptions& options, const Eleme
   child.input = change.value.value_or("");
   const ChildResult result = run_alone(session, child, held);
   report_failure(session.output(), result);
-  if (result.signal == SIGINT || result.signal == SIGTERM) throw Interrupted{result.signal};
+  if (const int signal = result.ending_signal(); signal != 0) throw Interrupted{signal};
   return result.could_run() ? ExitStatus::ok : static_cast<ExitStatus>(result.exit_code());
 }
 
@@ -126,7 +126,7 @@ ExitStatus watch(Session& session, const ElementsOptions& options) {
   ElementLine lines(options);
   std::optional<HeldSignals> held;
   if (!options.command.empty()) held.emplace().keep();  // a signal that ends the watch is not a failure
-  Pause pause(session.output(), session.deadline());
+  Pause pause(session);
   OutageReporter reporter;
   do {
     const ElementWatch::Look look = watched.look();

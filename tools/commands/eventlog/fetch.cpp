@@ -156,6 +156,8 @@ class CursorFetch {
     if (!delivered && options_.give_up && events->count > 0) return note_failure(state, *events, handed);
     stopped_ = !delivered;
     if (delivered && known) move_to(state, *events);
+    if (const int signal = handed.child.ending_signal(); signal != 0 && saved_.until)
+      throw Interrupted{signal};
     return handed.status();
   }
 
@@ -177,10 +179,8 @@ class CursorFetch {
   // Counts a failure of the command itself. A missing command, or one that a signal ended, does not count.
   ExitStatus note_failure(CursorState& state, const NotedEvents& events, const Handed& handed) {
     stopped_ = true;
-    const int signal = handed.child.signal;
-    const bool counts = handed.child.reason == ChildResult::Reason::ended && signal != SIGINT &&
-                        signal != SIGTERM && signal != SIGHUP;
-    if (!counts) return handed.status();
+    if (handed.child.reason != ChildResult::Reason::ended || handed.child.ending_signal() != 0)
+      return handed.status();
     CursorState next = saved_;
     if (next.ring != state.ring) next = {.ring = state.ring, .seen = saved_.seen};
     if (!next.until) next.until = events.last;

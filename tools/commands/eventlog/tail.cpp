@@ -86,7 +86,7 @@ class Tail {
     if (options_.cursor && !open_cursor(session_, options_, file_)) return busy;
     session_.output().buffered(true);
     std::optional<Pause> pause;
-    if (options_.follow) pause.emplace(session_.output(), session_.deadline());
+    if (options_.follow) pause.emplace(session_);
     start();
     while (pause && wait(*pause)) {
       poll();

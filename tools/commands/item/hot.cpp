@@ -34,7 +34,7 @@ class HotWatch {
   }
 
   ExitStatus run() {
-    Pause pause(session_.output());
+    Pause pause(session_);
     const auto before = dropped();
     const std::vector<WatchedServer> results = watch(pause);
     const auto after = dropped();

@@ -451,7 +451,7 @@ class Observer {
   Session& session_;
   const ServersOptions& options_;
   const Pool& pool_;
-  Pause pause_{session_.output(), session_.deadline()};
+  Pause pause_{session_};
   std::optional<Screen> screen_;
   std::vector<std::optional<Sample>> before_;
   std::vector<HotLine> hottest_;
