@@ -75,12 +75,15 @@ std::string_view proxy_tag(std::string_view key, std::string&) {
   return between(key, '{', '}').value_or(key);
 }
 
-std::string_view mcrouter(std::string_view key, std::string&) {
-  if (key.starts_with('/')) {
-    const auto cluster = key.find('/', 1);
-    const auto end = cluster == std::string_view::npos ? cluster : key.find('/', cluster + 1);
-    if (end != std::string_view::npos) key.remove_prefix(end + 1);
-  }
+std::string_view without_route(std::string_view key, std::string&) {
+  if (!key.starts_with('/')) return key;
+  const auto cluster = key.find('/', 1);
+  const auto end = cluster == std::string_view::npos ? cluster : key.find('/', cluster + 1);
+  return end == std::string_view::npos ? key : key.substr(end + 1);
+}
+
+std::string_view mcrouter(std::string_view key, std::string& buffer) {
+  key = without_route(key, buffer);
   return key.substr(0, key.find("|#|"));
 }
 

@@ -11,7 +11,9 @@ std::string_view tagged(std::string_view key, char open, char close);
 // Return the text between the first '{' and the next '}', if any; twemproxy requires at least one byte.
 std::string_view twemproxy_tag(std::string_view key, std::string& buffer);
 std::string_view proxy_tag(std::string_view key, std::string& buffer);
-// Removes mcrouter's /region/cluster/ prefix, and everything from `|#|` on.
+// Removes mcrouter's /region/cluster/ prefix, which it does not send to servers.
+std::string_view without_route(std::string_view key, std::string& buffer);
+// Removes this prefix, and everything from `|#|` on.
 std::string_view mcrouter(std::string_view key, std::string& buffer);
 // PECL memcache: replaces control bytes and spaces by '_' and cuts the key to 250 bytes.
 std::string_view pecl_memcache(std::string_view key, std::string& buffer);

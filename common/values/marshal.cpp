@@ -134,12 +134,13 @@ class Marshal {
       if (type == '}') read();  // the default value
       return map;
     }
+    // Ruby numbers a Regexp before its variables, and what a class has dumped itself after them.
     if (type == '/' || type == 'u') {
-      const Id made = type == '/' ? document_.map() : document_.object(symbol());
+      const Id made = type == '/' ? keep(document_.map()) : document_.object(symbol());
       document_.tag(made, type == '/' ? "@regexp" : "@data", document_.bytes(string()));
       if (type == '/') in_.byte();
       if (std::exchange(has_variables, false)) variables(made);
-      return keep(made);
+      return type == '/' ? made : keep(made);
     }
     if (type != 'o' && type != 'S' && type != 'U')
       in_.fail("an unsupported type " + in_quotes({&type, 1}) + " ends");

@@ -326,7 +326,8 @@ TEST_CASE("counter: a limit allows its maximum in each window, and what it denie
   CHECK(denied.used == 3);
   CHECK(denied.retry_after == 10s);
   CHECK(test::limited(counter, "l", 5, 10s, 2).allowed);
-  CHECK_FALSE(test::limited(counter, "l", 5, 10s).allowed);
+  for (int i = 0; i < 3; ++i) CHECK_FALSE(test::limited(counter, "l", 5, 10s).allowed);
+  CHECK(test::limited(counter, "l", 6, 10s).allowed);  // a limit that was raised
   world.clock.advance(10s);
   CHECK(test::limited(counter, "l", 5, 10s, 5).allowed);
   CHECK_THROWS_AS(test::limited(counter, "l", 5, 10s, 6), InvalidInput);
@@ -342,8 +343,8 @@ TEST_CASE("counter: a batch of uses is counted in order, one name after the othe
     for (const char* name : {"a", "b", "c"}) uses.push_back({name, 1});
   }
   std::vector<LimitResult> results;
-  // The first trip has the first use of each name, the second all others.
-  CHECK(world.trips.trips_of([&] { results = counter.limit(uses, rule); }) == 2);
+  // The first trip has the first use of each name, the second all others, and the third gives back the denied ones.
+  CHECK(world.trips.trips_of([&] { results = counter.limit(uses, rule); }) == 3);
   REQUIRE(results.size() == uses.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
     CHECK_FALSE(results[i].failure);

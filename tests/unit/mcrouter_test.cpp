@@ -236,6 +236,21 @@ TEST_CASE("mcrouter: named handles, by list and by object, and routes by alias")
   CHECK(placement_of(salted)->server_of("/a/b/k") == ch3("ks", 3));
 }
 
+TEST_CASE("mcrouter: weights that differ after the sixth decimal are different weights") {
+  const auto route = [](const std::string& weights) {
+    return R"({"type":"PoolRoute","pool":"A","hash":{"hash_func":"WeightedCh3","weights":)" + weights + "}}";
+  };
+  const std::string tiny = "[4e-7,1e-9,1e-9]", other = "[1e-9,4e-7,1e-9]";
+  const auto file = with_route(R"({"type":"PrefixSelectorRoute","policies":{"a:":)" + route(tiny) +
+                               R"(,"b:":)" + route(other) + "}}");
+  const auto placement = placement_of(file_of(file));
+  const auto alone = placement_of(file_of(with_route(route(other))));
+  for (int i = 0; i < 50; ++i) {
+    const std::string key = "b:" + std::to_string(i);
+    CHECK(placement->server_of(key) == alone->server_of(key));
+  }
+}
+
 TEST_CASE("mcrouter: salts, weights, tags and shards of the hash") {
   const auto server = [](const std::string& hash, std::string_view key) {
     return placement_of(file_of(R"("route":{"type":"PoolRoute","pool":"A","hash":)" + hash + "}"))
@@ -286,6 +301,11 @@ TEST_CASE("mcrouter: what is not modelled is refused by its name") {
             .find("'LoadBalancer'") != std::string::npos);
   CHECK(refusal(with_route(R"({"type":"PoolRoute","pool":"A","shard_splits":{"1":{"new_split_size":2}}})"))
             .find("shard_splits") != std::string::npos);
+  CHECK(
+      refusal(
+          with_route(
+              R"({"type":"FailoverRoute","children":["PoolRoute|A","PoolRoute|B"],"failover_errors":["tko"]})"))
+          .find("'failover_errors'") != std::string::npos);
   CHECK(refusal(with_route(R"("PoolRoute|Q")")) ==
         "a route names the pool 'Q', which the file does not have");
   CHECK(refusal(with_route(R"("PoolRoute|A")"), "B") == "no route of the file leads to the pool 'B'");

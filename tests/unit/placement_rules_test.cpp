@@ -296,6 +296,8 @@ TEST_CASE("placement: a longer key than servers take is placed and kept as its c
             .list.front()
             .wire_key == "shop:a%20b");
   CHECK(wire("dalli", "short").empty());
+  CHECK(wire("mcrouter-ch3", "/region/cluster/foo|#|x") == "foo|#|x");
+  CHECK(wire("mcrouter-crc32", "/region/foo").empty());
   CHECK(wire("ketama", key).empty());
 }
 

@@ -120,6 +120,9 @@ TEST_CASE("php.ini: comments after values, and what selects another profile") {
   CHECK(parse_php_ini(memcached).pool[0].address() == "10.0.0.1:11211");
   CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash = On").profile == "php-memcached-session");
   CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash = Off").profile == "php-memcached-prefix");
+  const std::string ejects = memcached + "memcached.sess_remove_failed_servers = On\n";
+  CHECK(parse_php_ini(ejects).profile == "php-memcached-session:eject=yes");
+  CHECK_THROWS_AS(parse_php_ini(ejects + "memcached.sess_consistent_hash = Off"), Failure);
   for (const char* word : {"ON", "True", "Yes", "2"})
     CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash = " + word).profile ==
           "php-memcached-session");
@@ -458,12 +461,27 @@ TEST_CASE("OpenStack's sections") {
       "b:11211\"\n"
       "memcache_sasl_enabled = true\nmemcache_username = user\nmemcache_password = secret\n",
       "");
+  CHECK(pooled.profile == "bmemcached-replicating");
   CHECK(addresses(pooled) == "tls://a:11211 tls://b:11211");
   CHECK(pooled.user + pooled.password == "usersecret");
   for (const char* word : {"yes", "on", "TRUE"})
     CHECK(read("[cache]\nbackend = oslo_cache.memcache_pool\nmemcache_servers = a\ntls_enabled = " +
                std::string(word) + '\n')
               .ends_with(" tls://a:11211"));
+  // Keystone's pool uses another client with a login or TLS; its username is the service's, not memcached's.
+  const std::string keystones =
+      "[keystone_authtoken]\nusername = nova\npassword = p\nmemcached_servers = a\n";
+  CHECK(read(keystones) == "python-memcached a:11211");
+  CHECK(read(keystones + "memcache_tls_enabled = true\n") == "bmemcached-replicating tls://a:11211");
+  CHECK(read(keystones + "memcache_tls_enabled = true\nmemcache_use_advanced_pool = false\n") ==
+        "python-memcached a:11211");
+  CHECK(read(keystones + "memcache_sasl_enabled = true\n") == "bmemcached-replicating a:11211");
+  CHECK(parse_oslo(keystones + "memcache_sasl_enabled = true\n", "").user.empty());
+  CHECK(parse_oslo("[cache]\nbackend = dogpile.cache.bmemcached\nmemcache_servers = a\nusername = u\n", "")
+            .user == "u");
+  CHECK(parse_oslo(
+            "[cache]\nbackend = dogpile.cache.memcached\nmemcache_servers = a\nmemcache_username = u\n", "")
+            .user.empty());
   for (const char* text : {"backend_argument = url:a\nmemcache_servers = b\n",
                            "memcache_servers = b\nbackend_argument = url:a\n"})
     CHECK(read("[cache]\nbackend = dogpile.cache.memcached\n" + std::string(text)).ends_with(" a:11211"));

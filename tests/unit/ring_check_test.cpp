@@ -150,6 +150,9 @@ TEST_CASE("keys that are counted on the servers: lopsided when many lie where fe
   CHECK(check_counts(*placement, {100, 100, 200}).empty());
   CHECK(check_counts(*placement, {3, 0, 1}).empty());
   const auto findings = check_counts(*placement, {0, 1000, 677});
+  // A client that ignores the weights gives each server as many.
+  CHECK(
+      check_counts(*make_placement("gomemcache", parse_pool("10.0.0.1:1,10.0.0.2:1/?5")), {60, 62}).empty());
   REQUIRE(findings.size() == 2);
   CHECK(findings[0].servers == std::vector<std::size_t>{0});
   CHECK(findings[0].check == std::string("lopsided"));

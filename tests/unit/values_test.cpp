@@ -123,6 +123,9 @@ TEST_CASE("Each format is read") {
   CHECK(json("rails", 1, bytes_of("BAgiGgARAgAAAAAAAPC//////25hw692ZQ==")) == "\"naïve\"");
   CHECK(json("rails", 1, bytes_of("BAgiJwAECFsHewZJIgZhBjoGRVRbB2kGSSIHw6kGOwBUZggxLjU=")) ==
         R"({"a":[1,"é"]})");
+  // A link to a Regexp, which has its number before its encoding has one.
+  CHECK(json("dalli", 1, bytes_of("BAhbB0kvB6SiEAY6DWVuY29kaW5nIgtFVUMtSlBABg==")) ==
+        R"([{"@regexp":{"@b64":"pKI="}},{"@ref":2}])");
   CHECK(decoded("rails", 1, bytes_of("BAgiKQF4nGPhiGarZvNUYktks2JzDYlmzwRy2A+vZLNmCAEAS84F5A==")).encoding ==
         std::vector<std::string>{"marshal", "rails-7.0", "zlib", "marshal"});
 }

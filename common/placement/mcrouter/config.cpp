@@ -5,6 +5,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/json.hpp"
 #include "common/base/text.hpp"
 #include "common/placement/mcrouter/json_tree.hpp"
 #include "common/placement/mcrouter/routes.hpp"
@@ -75,7 +76,7 @@ std::string signature(const Route& route) {
   std::string text = std::to_string(static_cast<int>(route.kind)) + ' ' + std::to_string(route.server);
   for (const std::size_t child : route.children) text += ',' + std::to_string(child);
   text += ' ' + std::to_string(static_cast<int>(route.hash.function)) + '\0' + route.hash.salt + '\0';
-  for (const double weight : route.hash.weights) text += std::to_string(weight) + ',';
+  for (const double weight : route.hash.weights) text += json_real(weight) + ',';
   for (const std::uint64_t tag : route.hash.tags) text += std::to_string(tag) + ',';
   text += ' ' + std::to_string(route.hash.buckets) + ' ';
   for (const auto& [prefix, child] : route.prefixes) text += prefix + '\0' + std::to_string(child) + ',';
@@ -480,6 +481,7 @@ class RouteBuilder {
       const Ids others = children(json, "failover", depth);
       ids.insert(ids.end(), others.begin(), others.end());
     }
+    if (member_of(json, "failover_errors") != nullptr) throw not_modelled("'failover_errors'");
     const auto kind = type == "MissFailoverRoute" ? Route::Kind::miss_failover : Route::Kind::failover;
     const JsonNode* policy = member_of(json, "failover_policy");
     const bool ordered = policy == nullptr || string_at(*policy, "type").empty();

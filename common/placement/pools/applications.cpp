@@ -55,8 +55,10 @@ void take_login(std::string_view user_info, PoolFile& into) {
 
 // Reads `host[HOST:PORT]=WEIGHT` and php-memcached's options. Symfony does not use the `weight=N` of a query.
 void read_dsn_options(std::string_view query, std::vector<std::string>& entries) {
-  constexpr std::array placing = {"libketama_compatible", "hash",       "distribution",      "prefix_key",
-                                  "hash_with_prefix_key", "sort_hosts", "number_of_replicas"};
+  constexpr std::array placing = {
+      "libketama_compatible", "hash",       "distribution",       "prefix_key",
+      "hash_with_prefix_key", "sort_hosts", "number_of_replicas", "remove_failed_servers",
+      "auto_eject_hosts"};
   for (const auto option : entries_of(query, "&")) {
     const auto equals = std::min(option.find('='), option.size());
     std::string name = decoded(option.substr(0, equals));
@@ -204,20 +206,24 @@ std::string django_entry(const JsonNode& location, const std::string& profile) {
 struct OsloSection {
   std::string name, backend = {}, user = {}, password = {};
   std::vector<std::string> servers = {};
-  bool tls = false;
-  bool has_url = false;  // the servers are of backend_argument
-  bool swift = false;    // read by its own client instead of oslo's
+  bool tls = false, sasl = false;
+  bool advanced_pool = true;  // keystone's; the other one ignores TLS
+  bool has_url = false;       // the servers are of backend_argument
+  bool swift = false;         // read by its own client instead of oslo's
 };
 
 void read_oslo_option(const std::string& name, std::string value, OsloSection& into) {
+  const std::string text = lower_case(value);
+  const bool yes = text == "true" || text == "1" || text == "on" || text == "yes";  // as oslo.config reads it
+  // Elsewhere than in oslo.cache's own section, a username is for another service.
+  const bool is_cache = into.name == "cache";
   if (name == "backend") into.backend = value;
   if (name == "use") into.swift = value.ends_with("swift#memcache");
-  if (name == "memcache_username") into.user = value;
-  if (name == "memcache_password") into.password = value;
-  if (name == "tls_enabled") {
-    const std::string text = lower_case(value);
-    into.tls = text == "true" || text == "1" || text == "on" || text == "yes";  // as oslo.config reads it
-  }
+  if (name == "memcache_username" || (is_cache && name == "username")) into.user = value;
+  if (name == "memcache_password" || (is_cache && name == "password")) into.password = value;
+  if (name == "tls_enabled" || name == "memcache_tls_enabled") into.tls = yes;
+  if (name == "memcache_sasl_enabled") into.sasl = yes;
+  if (name == "memcache_use_advanced_pool") into.advanced_pool = yes;
   if (name == "backend_argument" && !value.starts_with("url:")) return;
   if (name == "backend_argument") value = value.substr(4);
   if (name != "backend_argument" && name != "memcache_servers" && name != "memcached_servers") return;
@@ -272,6 +278,8 @@ std::vector<OsloSection> oslo_sections(std::string_view ini) {
   return sections;
 }
 
+// Returns the section's client. The pool of oslo.cache, and keystone's, are python-memcached's, or with a login or
+// TLS bmemcached's, which writes every key to all servers.
 std::string oslo_profile(const OsloSection& section) {
   constexpr Backend backends[] = {{"", "python-memcached"},
                                   {"dogpile.cache.memcached", "python-memcached"},
@@ -279,6 +287,8 @@ std::string oslo_profile(const OsloSection& section) {
                                   {"dogpile.cache.pymemcache", "pymemcache-rendezvous"},
                                   {"dogpile.cache.bmemcached", "bmemcached-replicating"},
                                   {"dogpile.cache.pylibmc", "pylibmc-default"}};
+  const bool pool = section.backend.empty() || section.backend == "oslo_cache.memcache_pool";
+  if (pool && (section.sasl || section.tls)) return "bmemcached-replicating";
   if (const auto* known = std::ranges::find(backends, section.backend, &Backend::name);
       known != std::end(backends))
     return known->profile;
@@ -346,10 +356,14 @@ PoolFile parse_oslo(std::string_view ini, std::string_view wanted) {
   if (named == sections.end() && !only)
     throw bad_configuration("no such section; those with servers are " +
                             joined(sections, ", ", &OsloSection::name) + " (write FILE#SECTION)");
-  const OsloSection& section = named == sections.end() ? sections.front() : *named;
+  OsloSection section = named == sections.end() ? sections.front() : *named;
   const bool swift = section.swift || section.name == "memcache";
-  PoolFile file{
-      .profile = swift ? "swift" : oslo_profile(section), .user = section.user, .password = section.password};
+  section.tls = section.tls && (section.advanced_pool || !section.backend.empty());
+  PoolFile file{.profile = swift ? "swift" : oslo_profile(section)};
+  // Other clients do not log in.
+  if (file.profile == "bmemcached-replicating" &&
+      (section.sasl || section.backend == "dogpile.cache.bmemcached"))
+    file.user = section.user, file.password = section.password;
   std::vector<std::string> entries;
   for (const std::string& server : section.servers) entries.push_back((section.tls ? "tls://" : "") + server);
   file.pool = servers_of(entries, "the section has no servers");

@@ -161,7 +161,14 @@ std::string memcache_profile(const PhpSettings& php) {
 std::string session_profile(const PhpSettings& php) {
   // Replicas are written only over the binary protocol.
   const bool binary = php.yes("memcached.sess_binary_protocol", true);
-  return hashing_of_sessions(php) +
+  const std::string hashing = hashing_of_sessions(php);
+  const bool ejects = php.yes("memcached.sess_remove_failed_servers", false);
+  if (ejects && hashing == "php-memcached-prefix")
+    throw bad_configuration(
+        "memcached.sess_remove_failed_servers places keys anew while a server is dead, which is not "
+        "supported "
+        "without memcached.sess_consistent_hash; give the servers and --as");
+  return hashing + (ejects ? ":eject=yes" : "") +
          (binary ? with_copies(php, "memcached.sess_number_of_replicas", 1, 1) : "");
 }
 

@@ -50,6 +50,7 @@ constexpr Rule proxy_ring(PointMaker points, KeyHash hash, Identity identity) {
 }
 constexpr Rule routed(Rule rule) {
   rule.takes_salt = true;
+  rule.wire = rewrite::without_route;
   return failing_over(Failover::lost, rewriting(rewrite::mcrouter, rule));
 }
 

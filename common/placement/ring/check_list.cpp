@@ -11,6 +11,10 @@ namespace mcds {
 
 namespace {
 
+bool ignores_weights(const Rule& rule) {
+  return rule.no_weights || (!rule.repeats && rule.points == nullptr);
+}
+
 // The maximum number of servers in libmemcached's ring.
 constexpr std::size_t libmemcached_ring = 100;
 
@@ -211,8 +215,7 @@ class ListCheck {
   void zero_weights() {
     const auto zero = those([](const Server& server) { return server.weight == 0; });
     if (zero.empty() || pool_.size() == 1) return;
-    const bool counts =
-        rule_.zero_weight_is_one || rule_.no_weights || (!rule_.repeats && rule_.points == nullptr);
+    const bool counts = rule_.zero_weight_is_one || ignores_weights(rule_);
     add("zero_weight", true,
         pool_[zero.front()].address() + (counts
                                              ? " has the weight 0, which this client treats as 1: remove it "
@@ -255,7 +258,11 @@ std::vector<Finding> check_counts(const Placement& placement, const std::vector<
   constexpr std::uint64_t few_keys_of_a_server = 20;
   const std::uint64_t all = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   if (counts.size() < 2 || all < few_keys_of_a_server * counts.size()) return {};
-  const std::vector<double> fair = fair_shares(placement);
+  const bool has_weights = !placement.route_weights().empty() ||
+                           !ignores_weights(profile_named(placement.profile()).rule);
+  const std::vector<double> fair =
+      has_weights ? fair_shares(placement)
+                  : std::vector(counts.size(), 1.0 / static_cast<double>(counts.size()));
   std::vector<Finding> findings;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const double share = static_cast<double>(counts[i]) / static_cast<double>(all);

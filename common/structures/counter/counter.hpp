@@ -177,7 +177,7 @@ void Counter::fibers(std::size_t count, const Work& work) const {
 //   exact from its creation to its removal. Decrements stop at 0.
 // Round trips (steady / worst)
 //   incr plain 1; exact 2 / 2 per conflicting write; incr of an exact counter without `exact` 3; decr 1; get
-//   1; set 2 (1 if if_absent finds one); take 2; limit 1, or 2 if denied with a cost above 1, 1 more in a new
+//   1; set 2 (1 if if_absent finds one); take 2; limit 1, or 2 if a use is denied, 1 more in a new
 //   window; sliding 2, denied 1; remove 2, 1 if there is one server. A batch of plain increments costs as
 //   much as one. In a pool of several servers, the copy-count guard adds 1 to a missing counter or a peek,
 //   and 3 to a creation.

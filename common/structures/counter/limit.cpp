@@ -66,7 +66,8 @@ class Counter::Limiting {
       requests.push_back(Request::incr_or_create(counter_.key_of(uses[i].name) + window_, uses[i].cost,
                                                  uses[i].cost, exptime));
     const std::vector<Reply> replies = context_.cluster.execute(requests);
-    // A denied large cost must not use up what smaller ones could have. A lost refund only denies more uses.
+    // A denied use must not use up what a smaller one, or one of a higher limit, could have. A lost refund only
+    // denies more uses.
     std::vector<Request> refunds;
     std::vector<std::size_t> created;
     for (std::size_t k = 0; k < which.size(); ++k) {
@@ -77,7 +78,7 @@ class Counter::Limiting {
         if (counted->created && counter_.has_copy_counts()) created.push_back(i);
         return result(uses[i], *counted);
       });
-      if (!results[i].failure && !results[i].allowed && uses[i].cost > 1)
+      if (!results[i].failure && !results[i].allowed)
         refunds.push_back(Request::decr(requests[k].key, uses[i].cost));
     }
     if (!refunds.empty()) context_.cluster.execute(refunds);

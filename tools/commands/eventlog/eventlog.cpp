@@ -381,7 +381,7 @@ void EventPrinter::release() {
 void EventPrinter::print(const JsonObject& object, std::optional<std::string_view> bare) {
   if (lines_ == nullptr) return session_.output().answer(object, bare.value_or(""));
   *lines_ += session_.output().mode() == OutputMode::value ? std::string(bare.value_or("")) : object.text();
-  *lines_ += '\n';
+  *lines_ += session_.options().null ? '\0' : '\n';
 }
 
 void ShapeFinder::warn_of_others(const LogSummary& summary) const {
