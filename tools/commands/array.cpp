@@ -95,6 +95,11 @@ ExitStatus answer_step(Session& session, const ArrayOptions& options, const Arra
   JsonObject answer("array", options.name);
   answer.number("adds", adds).number("deletes", deletes).boolean("created", changed.created);
   if (deleted != nullptr) add_values(answer, "deleted", *deleted);
+  Output& output = session.output();
+  if (deleted != nullptr && output.mode() == OutputMode::value) {
+    for (const std::string& element : *deleted) output.answer_value({}, bytes_of(element), bytes_of(element));
+    return ExitStatus::ok;
+  }
   answer_from(session, answer, {changed.server}, std::to_string(adds + deletes));
   return ExitStatus::ok;
 }

@@ -231,6 +231,7 @@ ExitStatus fetch_cursor(Session& session, const EventlogOptions& options) {
     throw InvalidInput(
         "--cursor cannot be combined with --first, --last or --after: it reads what was not delivered yet");
   }
+  if (options.must_exist) throw InvalidInput("--must-exist and --cursor cannot be combined");
   const ExitStatus busy = busy_exit(options.busy_status);
   std::optional<CursorFile> file;
   if (!open_cursor(session, options, file)) return busy;

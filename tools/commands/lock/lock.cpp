@@ -229,7 +229,7 @@ void declare_taking(Verb& verb, const std::shared_ptr<LockOptions>& options, con
       .option("-w,--wait", "D", "wait up to this long for the lock, or inf; default: do not wait",
               &options->wait)
       .option("-E,--busy-exit", "N",
-              "exit code if another process holds the lock; default 75; with 0 nothing is printed either",
+              "exit code if another process holds the lock; default 75; with 0 there is no error",
               &options->busy_status)
       .option("--note", "TEXT", "a note of up to 1024 bytes, shown to others with the holder",
               &options->note);

@@ -473,8 +473,9 @@ ExitStatus servers_every(Session& session, const ServersOptions& options) {
   ExitStatus status = observer.look(false);
   SteadyTime next = session.clock().steady();
   for (std::uint64_t looks = 0; !options.count || looks < *options.count; ++looks) {
-    // If a reading takes longer than an interval, the missed intervals are skipped.
-    next = std::max(next + *options.every, session.clock().steady());
+    // After a reading that took longer than an interval, or a stop, a whole interval begins.
+    next += *options.every;
+    if (const SteadyTime now = session.clock().steady(); next < now) next = now + *options.every;
     if (!observer.wait(next)) break;
     status = observer.look(true);
   }

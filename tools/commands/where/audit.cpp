@@ -54,7 +54,9 @@ class Audit {
   void take(const LiveKey& key) {
     if (!selection_.has(key.key)) return;
     Listing listing{key_hash::xxh3(key.key), key.size_bytes, static_cast<std::uint32_t>(key.server), true};
-    if (is_plain(key.key) && placement_.server_of(key.key) == key.server) return listings_.add(listing);
+    // Each server that votes for locks has its own votes.
+    if (is_vote_key(key.key) || (is_plain(key.key) && placement_.server_of(key.key) == key.server))
+      return listings_.add(listing);
     const std::string name(key.key);
     const PlacedKey part = placed(name, session_.key_prefix());
     const Owners owners = key_owners(session_, placement_, part);
