@@ -79,6 +79,23 @@ TEST_CASE("key copies: pruning removes what was probed, and never what was writt
   }
 }
 
+TEST_CASE("key copies: pruning removes nothing if the copy that stays has gone since it was probed") {
+  for (const auto& name : backend_names()) {
+    CAPTURE(name);
+    const auto backend = make_backend(name, 3);
+    for (std::size_t server = 0; server < 3; ++server) put(backend->cluster(), server, "v");
+    const KeyCopies copies = probe(backend->cluster());
+    REQUIRE(backend->rival().execute(Request::remove("k").on(0)).outcome == Outcome::deleted);
+    const auto removed = remove_copies(backend->cluster(), "k", copies,
+                                       find_not_on_owner(copies, copies_on({0}), false).equal);
+    REQUIRE(removed.size() == 2);
+    for (const RemovedCopy& one : removed) CHECK(one.removal == Removal::changed);
+    const KeyCopies now = probe(backend->cluster());
+    CHECK(now[1].found());
+    CHECK(now[2].found());
+  }
+}
+
 TEST_CASE(
     "key copies: pruning takes two trips, three more where a copy may be one item with one that stays") {
   for (const bool alike : {false, true}) {
