@@ -21,7 +21,7 @@ from checks import check, finish
 from proxy import Proxy
 from pymemcache.client.hash import HashClient
 from program import MCDS, answers, environment, run
-from real_servers import Servers, ask, items, store
+from real_servers import Servers, ask, end, items, start_memcached, store
 
 PROFILE = "pymemcache-rendezvous"
 
@@ -49,6 +49,10 @@ class Pool:
         time.sleep(0.25)
         for client in self.clients:
             client.get("other:0")  # looks for dead servers
+
+    def restart(self, number, *flags):
+        end(self.processes[number])
+        self.processes[number] = start_memcached(self.paths[number], *flags)
 
     def write(self, keys, value):
         """By both clients in turn; one that meets a dead server tries again elsewhere."""
@@ -335,6 +339,39 @@ def without_cas():
         for words in ([], ["--divergent", "drop"]):
             status, lines, error = pool.run("where", "--prune", "--yes", *words, *keys)
             check(status == 2 and pool.copies("v1") == pool.copies("v2") == 5, f"-C {words}: {status} {lines} {error}")
+    with ExitStack() as stack:
+        pool = Pool(stack)
+        pool.restart(1, "-C")
+        keys = pool.owned_by(2, "app:", 5)
+        for key in keys:
+            pool.store(2, key, "v1")
+            pool.store(1, key, "v2")
+        status, lines, error = pool.run("where", "--prune", "--yes", "--divergent", "drop", *keys)
+        check(status == 2 and pool.copies("v1") == pool.copies("v2") == 5, f"one that is no owner has -C: {status} {lines} {error}")
+        refused = [copy.get("prune") for line in lines for copy in line.get("copies", []) if copy["found"]]
+        check(refused == ["refused"] * 10, f"one that is no owner has -C: {lines}")
+
+
+def restarted_since():
+    """What a journal has of a server ends with its restart: it counts the same cas uniques again."""
+    with ExitStack() as stack:
+        pool = Pool(stack)
+        keys = pool.owned_by(0, "app:", 5)
+
+        def drop_of(others):
+            for key in keys:
+                pool.store(0, key, "filled")
+                for value in others:
+                    pool.store(1, key, value)
+            status, lines, error = pool.run("where", "--prune", "--live", "--yes", "--divergent", "drop", "--journal", "j")
+            check(status == 0, f"drop of {others}: {status} {lines} {error}")
+            return lines[-1]["removed"], pool.copies("filled"), sum(map(pool.copies, others))
+
+        for others, expected in ((["older"], (10, 0, 0)), ([], (0, 5, 0)), (["newer"], (10, 0, 0))):
+            found = drop_of(others)
+            check(found == expected, f"drop of {others}: {found}")
+            pool.restart(0)
+            pool.restart(1)
 
 
 def a_second_client_shares_keys():
@@ -359,7 +396,7 @@ def a_second_client_shares_keys():
 
 def main():
     for test in (prune_keeps_the_newest, advice_of_the_doctor, duplicates_are_pruned_as_advised, without_its_journal, cells,
-                 a_server_that_does_not_answer, ours_stay, without_cas, a_second_client_shares_keys, interrupted_drop,
+                 a_server_that_does_not_answer, ours_stay, without_cas, restarted_since, a_second_client_shares_keys, interrupted_drop,
                  owner_written_while_it_is_dropped, written_between_a_drop_and_its_repetition):
         test()
     finish()
