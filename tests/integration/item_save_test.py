@@ -711,6 +711,8 @@ def sick_servers(world):
           f"load while a server is down: {done}")
     done = world.run([other], "item", "save", world.file("sick"))
     check(done.returncode == 69 and summary(done)["file"] is None and summary(done)["bytes"] == 0, f"a save that wrote no file names one: {done}")
+    done = world.run([one, other], "item", "save", file, "--on", f"unix:{other}")
+    check(done.returncode == 69 and summary(done)["file"] is None, f"a save of a server that does not answer names a file: {done}")
     done = world.run([one], "item", "load", file, "--verify")
     check(done.returncode == 0 and summary(done)["items"] == len(items), "a save of nothing replaced a file")
     large = world.file("large")
@@ -882,6 +884,20 @@ def kept_under_load(world, path, on, command):
     check(not stale, f"keep under load: {len(stale)} of {len(written)} newer values are gone: {done}")
 
 
+def kept_in_a_namespace(world):
+    """A structure that clients write to before it is loaded is told, and its saved contents stay."""
+    (path,) = world.start()
+    for namespace in ([], ["-n", "app:"]):
+        write = [*namespace, "hash", "set", "settings", "a"]
+        flush(path)
+        world.run([path], *write, "before")
+        done = world.run([path], *namespace, "item", "keep", "--structures", *restarted_with(world, path, [*write, "after"]))
+        line = summary(done)
+        check(done.returncode == 2 and line["structures_there"] == 1 and b"hash settings" in done.stderr, f"keep {namespace}: {done}")
+        done = world.run([path], "item", "load", line.get("file", "none"), "--verify")
+        check(done.returncode == 0 and summary(done)["items"] > 0, f"keep {namespace}: what is left: {done}")
+
+
 def kept_while_there_is_room(world):
     """What clients write to a full server while it is away is newer than what is loaded, and is not evicted for it."""
     (path,) = world.start("-m", "16")
@@ -965,7 +981,10 @@ def answers(path):
 
 
 def main():
-    parts = (there_and_back, what_clients_read_wins, what_is_there_stays, damaged_files, compressed, structures, many_torn, named_like_structures, written_before_the_load, structures_outlive_the_bound, loaded_over_another, selected_structures, written_meanwhile, killed, without_room, outdated_structures, into_a_small_server, sick_servers, ends_midway, kept, kept_while_there_is_room, stored_by_the_binary_protocol)
+    parts = (there_and_back, what_clients_read_wins, what_is_there_stays, damaged_files, compressed, structures, many_torn,
+             named_like_structures, written_before_the_load, structures_outlive_the_bound, loaded_over_another, selected_structures,
+             written_meanwhile, killed, without_room, outdated_structures, into_a_small_server, sick_servers, ends_midway, kept,
+             kept_in_a_namespace, kept_while_there_is_room, stored_by_the_binary_protocol)
     for part in [part for part in parts if not sys.argv[2:] or part.__name__ in sys.argv[2:]]:
         with tempfile.TemporaryDirectory() as directory:
             world = World(directory)
