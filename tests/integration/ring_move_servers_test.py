@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
 from program import MCDS, answers, environment
-from real_servers import Servers, connected, end, flush, start_twemproxy, statistics
+from real_servers import Servers, ask, connected, end, flush, start_twemproxy, statistics
 
 ITEMS = 4000
 STOPPED_S = 4
@@ -147,11 +147,13 @@ def restarted():
         check(status == 2 and lost == [100] and count(new) == 0, f"a new server was restarted: {status} {summary} {lost}")
         status, summary, lost = move()
         check(status == 0 and not lost and count(new) == 100, f"copied again after a restart: {status} {summary} {lost}")
-        flush(new)
-        status, summary, lost = move("--again")
-        check(status == 2 and lost == [100], f"a new server was flushed: {status} {summary} {lost}")
-        status, summary, lost = move()
-        check(status == 0 and summary["copied"] == 100, f"copied again after it was flushed: {status} {summary} {lost}")
+        for then in ("stats reset", "version"):  # the first sets the count of flushes to 0
+            flush(new)
+            ask(new, then)
+            status, summary, lost = move("--again")
+            check(status == 2 and lost == [100], f"a new server was flushed, then {then}: {status} {summary} {lost}")
+            status, summary, lost = move()
+            check(status == 0 and summary["copied"] == 100, f"copied again after it was flushed, then {then}: {status} {summary} {lost}")
         status, summary, lost = move("--again")
         check(status == 0 and summary["already"] == 100 and not lost, f"nothing has happened since: {status} {summary} {lost}")
         servers.restart(0)
