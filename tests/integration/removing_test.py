@@ -10,8 +10,8 @@ from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from program import answers
-from real_servers import Servers, ask, flush, items, store
+from program import answers, run
+from real_servers import Servers, ask, flush, item, items, store
 
 ITEMS = 60
 
@@ -143,6 +143,21 @@ def no_cas():
         check(pools.count("newer") == ITEMS, "not all are left")
 
 
+def listed_without_cas():
+    """A line without a cas says nothing of what was written since, unless it has a digest."""
+    with Servers(1, "-C") as servers:
+        path, = servers.paths
+        for digest in ([], ["--digest"]):
+            for later, kept in (("old", not digest), ("new", True)):
+                store(path, "k", "old")
+                listed = run(servers.list, "item", "list", *digest).stdout
+                store(path, "k", later)
+                status, lines, error = answers(servers.list, "item", "remove", "-", "--yes", input=listed)
+                done = status, lines[-1]["removed"], lines[-1]["kept"]
+                check(done == ((1, 0, {"changed": 1}) if kept else (0, 1, {})), f"{digest}, then {later}: {status} {lines} {error}")
+                check((item(path, "k") == later.encode()) == kept, f"{digest}, then {later}: {item(path, 'k')} is there")
+
+
 class Cell:
     """One key, which an old server has where clients of the old list look and the third one where those of the new list do."""
 
@@ -237,6 +252,7 @@ def main():
     same_bytes_stay()
     touched_ones_stay()
     no_cas()
+    listed_without_cas()
     finish()
 
 
