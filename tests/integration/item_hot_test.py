@@ -103,10 +103,33 @@ def test_evictions():
         check(len(lines) == 4 and all(line["evictions_per_s"] > 0 for line in lines), f"evictions: {lines}")
 
 
+def test_statistics_reset():
+    """While it watches: fewer events were dropped then than before it began, which is no number of lost ones."""
+    with ExitStack() as stack:
+        paths, files = servers(stack, 1)
+        answers = []
+
+        def load():
+            sent = told(paths)
+            for _ in range(1000):
+                ask(files[0], b"get missed\r\n")
+            if told(paths) > sent and not answers:
+                answers.append(ask(files[0], b"stats reset\r\n"))
+
+        with connected(paths[0]) as slow:
+            ask(slow, b"watch fetchers\r\n")
+            while int(statistics(paths[0])["log_watcher_skipped"]) < 5000:
+                load()
+        answers.clear()
+        line = watched(paths, [], load)[-1]
+        check(answers == [[b"RESET\r\n"]] and line["dropped"] < 2**32 and line["coverage"] > 0, f"after stats reset: {answers} {line}")
+
+
 def main():
     test_hottest_in_order()
     test_misses_and_stores()
     test_evictions()
+    test_statistics_reset()
 
 
 if __name__ == "__main__":
