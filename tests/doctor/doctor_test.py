@@ -22,8 +22,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from certificates import Authority
 from checks import check, finish
 from pools import Client, Ward, store
-from program import MCDS
-from real_servers import start_memcached
+from program import MCDS, answers
+from real_servers import Servers, end, start_memcached
 
 SICK, HEALTHY = {}, {}
 FOLLOWED = []  # of each command of an advice that was run, whether a server was asked
@@ -1252,12 +1252,27 @@ def a_silent_server_costs_live_no_timeout_for_each_trip(directory):
         check(took < 20 and {finding["finding"] for finding in findings} == {"silent", "duplicated"}, f"{took:.1f} s: {findings} {said}")
 
 
+def a_baseline_has_each_setting_by_itself(directory):
+    """What is known of a server hides no other setting of it that differs."""
+    def found():
+        _, lines, error = answers(servers.list, "doctor", "--for", "100ms", "--only", "drift", "--baseline", os.path.join(directory, "known"))
+        return {line["evidence"]["setting"] for line in lines if line.get("finding") == "drift"}, error
+
+    with Servers(2) as servers:
+        for flags, expected in (("-t 8", {"num_threads"}), ("-t 8", set()), ("-t 8 -C", {"cas_enabled"}), ("-t 8 -C", set())):
+            end(servers.processes[1])
+            servers.processes[1] = start_memcached(servers.paths[1], *flags.split())
+            settings, error = found()
+            check(settings == expected and error == "", f"{flags}: {settings} {error}")
+
+
 def main():
     names = sys.argv[2:] or [*SICK, *HEALTHY]
     with concurrent.futures.ThreadPoolExecutor(6) as threads:
         list(threads.map(attempt, names))
     for test in (a_server_is_asked_no_more_than_16_times, metrics_are_well_formed, text_has_one_order,
-                 a_class_that_refuses_is_not_idle, an_advice_fits_the_pool, a_silent_server_costs_live_no_timeout_for_each_trip):
+                 a_class_that_refuses_is_not_idle, an_advice_fits_the_pool, a_baseline_has_each_setting_by_itself,
+                 a_silent_server_costs_live_no_timeout_for_each_trip):
         with tempfile.TemporaryDirectory() as directory:
             test(directory)
     if not sys.argv[2:]:
