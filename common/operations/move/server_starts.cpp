@@ -7,10 +7,14 @@ namespace mcds::moving {
 
 namespace {
 
+// The clock of `oldest`, the time of the last flush, begins this long before that of `uptime`.
+constexpr std::uint64_t clock_offset_s = 60;
+
 // Returns the start and flushes of each server; unset if not reported, and for proxies.
 std::vector<std::optional<RecordedStart>> read_server_starts(Cluster& cluster) {
   std::vector<std::optional<RecordedStart>> starts(cluster.placement().pool().size());
   std::vector<Request> asks;
+  std::map<std::size_t, std::uint64_t> ages;  // in seconds
   for (const Reply& reply : statistics_of_keepers(cluster)) {
     const auto number = [&](std::string_view name) { return statistic_number(reply.value, name); };
     const auto time = number("time"), uptime = number("uptime");
@@ -19,11 +23,14 @@ std::vector<std::optional<RecordedStart>> read_server_starts(Cluster& cluster) {
         RecordedStart{.started = *time - *uptime,
                       .flushes = static_cast<std::uint32_t>(number("cmd_flush").value_or(0)),
                       .pid = static_cast<std::uint32_t>(number("pid").value_or(0))};
+    ages[reply.server] = *uptime;
     asks.push_back(Request::stats(reply.server, "settings"));
   }
   for (const Reply& reply : cluster.execute(asks)) {
     const auto oldest = statistic_number(reply.value, "oldest");
-    starts[reply.server]->last_flush_s = static_cast<std::uint32_t>(oldest.value_or(0));
+    // A flush that is still to come counts when it has come.
+    if (oldest && *oldest <= ages[reply.server] + clock_offset_s)
+      starts[reply.server]->last_flush_s = static_cast<std::uint32_t>(*oldest);
   }
   return starts;
 }

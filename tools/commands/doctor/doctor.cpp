@@ -86,13 +86,15 @@ std::string subject_in(std::string_view evidence) {
 // Returns nullopt if it is not such a line.
 std::optional<std::map<std::string, std::string>> findings_in(std::string_view line) {
   const auto name = json_bytes(line, "finding");
-  const auto servers = json_elements(json_field(line, "servers").value_or(""));
+  const auto text = json_field(line, "servers"), coded = json_field(line, "servers_b64");
+  const auto servers = json_elements((text ? text : coded).value_or(""));
   if (!name || !servers) return std::nullopt;
   const std::string first = subject_in(json_field(line, "evidence").value_or(""));
   std::map<std::string, std::string> findings;
   if (servers->empty()) findings[""] = *name + first;
   for (const std::string& server : *servers) {
-    const std::string label = json_unquote(server).value_or("");
+    const std::string word = json_unquote(server).value_or("");
+    const std::string label = text ? word : parse_base64(word).value_or(word);
     findings[label] = *name + '@' + label + first;
   }
   const auto others = json_elements(json_field(line, "others").value_or(""));
