@@ -7,6 +7,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
 #include "common/journal/lines.hpp"
+#include "common/primitives/seal.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "common/structures/elements/index.hpp"
 #include "common/structures/elements/index_lines.hpp"
@@ -455,6 +456,45 @@ TEST_CASE("elements: who has removed many drops their names, unless another clie
   few.set(numbered(100));
   few.elements.remove(numbered(100));
   CHECK(few.trips.trips_of([&] { few.elements.compact_removed(); }) == 0);
+}
+
+// Between the removal and its compaction, another client drops the old line of the name and a third one lists it.
+TEST_CASE("elements: who removed a name before others listed it again leaves their line") {
+  const Journal::Options eager{.min_dead = 0};
+  for (std::size_t trip = 0; trip < 6; ++trip) {
+    CAPTURE(trip);
+    World world;
+    world.set(numbered(40));
+    world.clock.advance(ElementIndex::grace + std::chrono::seconds(1));
+    Elements remover(world.others, "hash", "cfg", eager);
+    World::answers(remover.remove(numbered(40)));
+    world.clock.advance(std::chrono::seconds(20));
+    Elements(world.others, "hash", "cfg", eager).compact();
+    CHECK(world.listing().names == 0);
+    world.rival.before(world.rival.trips() + trip, [&] { remover.compact_removed(); });
+    CHECK(world.set({"f7"}, "again") == std::vector<bool>{true});
+    remover.compact_removed();
+    CHECK(world.fetched() == std::map<std::string, std::string>{{"f7", "again"}});
+    CHECK(world.listing().complete());
+  }
+}
+
+TEST_CASE("elements: lines that only a later version can read are kept, and reported, also by accept") {
+  World world;
+  world.set(numbered(200));
+  const std::string later = seal("~ 6b0e00271a7c1599.0 \"f7\"") + '\n';
+  for (const std::string& key : world.elements.index_keys())
+    world.memory.execute(Request::append(key, later));
+  world.elements.remove(numbered(190));
+  world.clock.advance(ElementIndex::grace + std::chrono::seconds(1));
+  world.elements.compact();
+  world.elements.accept();
+  for (const std::string& key : world.elements.index_keys()) {
+    CAPTURE(key);
+    CHECK(world.stored(key).find(later) != std::string::npos);
+  }
+  CHECK(world.listing().lost == world.elements.index_keys());
+  CHECK(world.fetched().size() == 10);
 }
 
 TEST_CASE("elements: drop leaves another program's value where it is, and removes nothing beside it") {
