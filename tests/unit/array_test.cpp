@@ -465,4 +465,59 @@ TEST_CASE("array: a replacement larger than one change is one step all the same"
   CHECK(Array(world.context, "j").replace(many).encoding == ArrayEncoding::json);
 }
 
+TEST_CASE(
+    "array: a replacement by segments changes nothing where a later version has written, a small one keeps "
+    "it") {
+  World world;
+  world.add({"old"});
+  const std::string later = seal("~ 6b0e00271a7c1599.0 \"x\"") + '\n';
+  world.memory.execute(Request::append("array:jobs", later));
+  Texts many;
+  for (int i = 0; i < 20000; ++i) many.push_back(std::to_string(i));
+  CHECK_THROWS_AS(world.jobs.replace(many), CorruptData);
+  CHECK(world.fetched() == World::quoted({"old"}));
+  CHECK(test::left_in(world.memory) == Texts{"array:jobs"});
+  world.jobs.replace(World::quoted({"new"}));
+  CHECK(world.fetched() == World::quoted({"new"}));
+  CHECK(world.stored("array:jobs").find(later) != std::string::npos);
+  CHECK(world.jobs.fetch().loss.unknown == 1);
+}
+
+namespace {
+
+// Returns the keys of items that are no part of the array.
+Texts left_over(World& world, const Array& jobs) {
+  Texts left = test::left_in(world.memory);
+  for (const PlacedKey& part : jobs.keys()) std::erase(left, part.key);
+  return left;
+}
+
+}  // namespace
+
+TEST_CASE("array: a replacement or compaction that gets no reply to its cas leaves no segments behind") {
+  // In large segments, what a compaction leaves has room in the root.
+  for (const std::size_t segment_size : {600, 32 * 1024}) {
+    const Journal::Options small{.segment_size = segment_size, .max_padding = 2048, .max_change = 1024};
+    for (std::size_t skip = 0; skip < 3; ++skip) {
+      CAPTURE(segment_size);
+      CAPTURE(skip);
+      World world;
+      Array jobs(world.context, "jobs", small);
+      Texts many;
+      for (int i = 0; i < 100; ++i) many.push_back(std::to_string(i));
+      jobs.replace(many);
+      world.faults.once(Op::cas, test::Mishap::lost_reply);
+      jobs.replace(many);
+      CHECK(jobs.keys().size() > 1);
+      CHECK(left_over(world, jobs) == Texts());
+      world.faults.none();
+      for (; many.size() > 3; many.pop_back()) jobs.change({}, Texts{many.back()});
+      world.faults.once(Op::cas, test::Mishap::lost_reply, skip);
+      CHECK(Journal(world.context, "array:jobs", small).compact(compacted));
+      CHECK(jobs.fetch().elements == many);
+      CHECK(left_over(world, jobs) == Texts());
+    }
+  }
+}
+
 }  // namespace mcds::array_test
