@@ -7,6 +7,7 @@
 #include "common/base/json.hpp"
 #include "common/structures/array/array.hpp"
 #include "common/structures/elements/elements.hpp"
+#include "common/structures/elements/index.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "common/structures/visitors/visitors.hpp"
 #include "tests/support/move_world.hpp"
@@ -30,6 +31,13 @@ void fill(const Context& context, const std::string& structure, const std::strin
   for (std::size_t i = 0; i < count; ++i) elements.push_back({std::to_string(i), "value"});
   for (const ElementResult& result : Elements(context, structure, name, small).set(elements))
     CHECK(!result.failure);
+}
+
+// Fills a table whose index has segments.
+void fill_in_segments(const Context& context, const std::string& name) {
+  fill(context, "table", name, 1000);
+  for (const std::string& key : Elements(context, "table", name, small).index_keys())
+    Journal(context, key, small).compact([](const auto& lines) { return lines; });
 }
 
 void fill_array(const Context& context, const std::string& name, std::size_t count) {
@@ -66,6 +74,61 @@ TEST_CASE("drop: another program's value under the key of an array's part stays,
   CHECK_THROWS_AS(Array(world.context, "a", small).drop(), CorruptData);
   CHECK(world.stored("array:a") == root);
   CHECK(server.peek(keys[2].key)->value == "theirs");
+}
+
+TEST_CASE("drop: a table that gets no reply when parts of its index are removed leaves nothing") {
+  for (const auto& [servers, copies] : {Shape{1, 1}, Shape{4, 2}}) {
+    CAPTURE(copies);
+    test::World world(servers, copies);
+    fill_in_segments(world.others, "t");
+    REQUIRE(joined(test::left_in(world.memory)).find(":s:") != std::string::npos);
+    world.faults.choose([](const Request& request) -> std::optional<test::Mishap> {
+      const bool of_index = request.key.find(":i:") != std::string::npos;
+      if (request.op != Op::remove_if || !of_index) return std::nullopt;
+      return test::Mishap::lost_reply;
+    });
+    CHECK(Elements(world.context, "table", "t", small).drop());
+    CHECK(joined(test::left_in(world.memory)).find(":i:") == std::string::npos);
+  }
+}
+
+TEST_CASE("drop: a table that others compact while it is dropped leaves nothing") {
+  for (std::size_t trip = 0; trip < 12; ++trip) {
+    CAPTURE(trip);
+    test::World world(5);
+    fill_in_segments(world.others, "t");
+    std::vector<std::string> removed;
+    for (int i = 0; i < 700; ++i) removed.push_back(std::to_string(i));
+    Elements others(world.others, "table", "t", small);
+    others.remove(removed);
+    world.clock.advance(ElementIndex::grace + 1s);
+    world.rival.before(trip, [&] { others.compact(); });
+    CHECK(Elements(world.context, "table", "t", small).drop());
+    CHECK(joined(test::left_in(world.memory)) == "");
+  }
+}
+
+TEST_CASE("drop: another program's value under the key of a part of an index stays") {
+  test::World world;
+  fill_in_segments(world.others, "t");
+  std::string segment;
+  for (const std::string& key : test::left_in(world.memory)) {
+    if (key.find(":s:") != std::string::npos) segment = key;
+  }
+  REQUIRE(segment != "");
+  std::size_t changed = 0;
+  for (std::size_t server = 0; server < world.memory.size(); ++server) {
+    if (!world.memory.server(server).peek(segment)) continue;
+    world.memory.server(server).execute(Request::set(segment, "theirs", Exptime::never()));
+    ++changed;
+  }
+  CHECK(changed == 1);
+  Elements table(world.context, "table", "t", small);
+  CHECK(!table.fetch([](Elements::Found&) {}).complete());
+  CHECK(table.drop());
+  std::string left = joined(test::left_in(world.memory));
+  CHECK(left.find(segment) != std::string::npos);
+  CHECK(left.find(":i:") == left.rfind(":i:"));
 }
 
 TEST_CASE("drop: an hour later the servers are empty, whatever was made and used") {
