@@ -181,6 +181,27 @@ TEST_CASE("lock: no lease has a token whose add may still be executed, after its
   CHECK(world.lock.renew(lease.token, seconds(30)).renewal == Lock::Renewal::not_owner);
 }
 
+TEST_CASE("lock: who waits knows its own add, although it is executed behind a hundred later ones") {
+  World world;
+  std::vector<Request> adds;
+  std::optional<SteadyTime> executed;
+  world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+    if (executed) return std::nullopt;
+    if (request.op == Op::add) adds.push_back(request);
+    if (adds.size() <= 100) return lost_request;
+    executed = world.clock.steady();
+    world.server().execute(adds.front());
+    return std::nullopt;
+  });
+  auto acquire_options = world.acquire_options(seconds(60));
+  acquire_options.wait = seconds(600);
+  const auto answer = world.lock.acquire(acquire_options);
+  REQUIRE(answer.lease);
+  CHECK(world.clock.steady() - executed.value() < seconds(5));
+  CHECK(world.lock.release(*answer.lease).result == Lock::Freed::Result::released);
+  CHECK_FALSE(world.server().peek("lock:nightly"));
+}
+
 TEST_CASE("lock: what stays unknown is said") {
   World world;
   world.lose({lost_reply, lost_reply});
