@@ -35,6 +35,17 @@ TEST_CASE("eventlog: every shape in use is recorded, the newest last, until it e
   CHECK(in_use() == std::vector{RingShape{10, 6}});
 }
 
+TEST_CASE("eventlog: a hundred shapes in use are all recorded") {
+  test::World world;
+  std::vector<RingShape> shapes;
+  for (int i = 0; i < 100; ++i) {
+    shapes.push_back({60 + i, 60});
+    EventLog(world.context, "deploys", shapes.back()).put("x", EventData::text);
+  }
+  CollectingSink sink;
+  CHECK(EventLog(world.context, "deploys", {10, 6}).fetch({}, sink).shapes == shapes);
+}
+
 namespace {
 
 std::size_t events_in(const test::World& world, const std::string& name, const RingShape& shape) {
