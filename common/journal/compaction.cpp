@@ -15,6 +15,7 @@ namespace {
 
 constexpr int max_compactions = 24;
 constexpr int max_swaps = 24;
+constexpr int max_looks = 8;  // for roots whose removal got no reply
 constexpr int max_fill_rounds = 64;
 constexpr std::size_t min_padding = 16;
 constexpr std::size_t forgotten_ids = 256;
@@ -178,6 +179,32 @@ std::vector<SegmentName> Journal::write_segments(std::span<const JournalLine> li
   return names;
 }
 
+namespace {
+
+// Looks for the roots whose removals got no reply, and counts those that are gone as missing. A server that did not
+// answer is asked again only after it has answered a health probe, hence the pauses.
+void settle_removals(const Context& context, std::span<const JournalContents> seen,
+                     std::vector<Reply>& replies) {
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    if (replies[i].unknown()) open.push_back(i);
+  }
+  for (int look = 1; !open.empty() && look <= max_looks; ++look) {
+    back_off(context, look, journal_patience);
+    std::vector<Request> gets;
+    for (const std::size_t i : open) gets.push_back(Request::get(seen[i].key));
+    std::vector<Reply> now = context.cluster.execute(gets);
+    std::vector<std::size_t> failed;
+    for (std::size_t n = 0; n < open.size(); ++n) {
+      if (now[n].failed()) failed.push_back(open[n]);
+      if (now[n].outcome == Outcome::miss) replies[open[n]] = std::move(now[n]);
+    }
+    open = std::move(failed);
+  }
+}
+
+}  // namespace
+
 std::vector<bool> remove_journals(const Context& context, std::span<const JournalContents> seen) {
   std::vector<Request> roots, segments;
   for (const JournalContents& journal : seen) {
@@ -185,11 +212,8 @@ std::vector<bool> remove_journals(const Context& context, std::span<const Journa
     roots.push_back(Request::remove_if(journal.key, journal.cas));
   }
   auto replies = context.cluster.execute(roots);
+  settle_removals(context, seen, replies);
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    if (replies[i].unknown()) {
-      Reply now = context.cluster.execute(Request::get(seen[i].key));
-      if (now.outcome == Outcome::miss) replies[i] = std::move(now);
-    }
     if (replies[i].outcome != Outcome::deleted && replies[i].outcome != Outcome::miss) continue;
     for (const std::string& segment : seen[i].segments)
       segments.push_back(Request::remove(segment).placed_with(seen[i].key));
@@ -277,7 +301,8 @@ bool Journal::swap(const JournalRoot& old, const std::vector<JournalLine>& lines
         !starts_with(root.segments, old.segments) || !tail.starts_with(old.tail) ||
         (!old.tail.empty() && !root.segments.empty())) {
       // Our swap without a reply, or a rival's, may have been applied: what the root named before is left over.
-      if (unknown && reading.contents.found) remove_segments(not_in(root.segments, old.segments));
+      if (unknown && reading.contents.found && root.incarnation == old.incarnation)
+        remove_segments(not_in(root.segments, old.segments));
       return ended(false);
     }
     tail.erase(0, old.tail.size());
@@ -336,17 +361,33 @@ Journal::Appended Journal::replace(std::span<const JournalLine> lines,
 }
 
 // Returns the last ids of a journal, encoded to recognize late repetitions. Reads the segments that have
-// them: a change that got no reply may have been sealed or compacted since.
+// them: a change that got no reply may have been sealed or compacted since. Looks into the older segments for
+// lines in an unknown form only.
 std::string Journal::remembered(JournalReading reading, std::size_t most) const {
   auto& names = reading.root.segments;
   auto lines = static_cast<std::size_t>(std::ranges::count(reading.root.tail, '\n'));
   auto first = names.end();
   while (first != names.begin() && lines < most) lines += (--first)->lines;
+  if (names.size() <= segments_per_read) first = names.begin();  // in the same trip
+  std::uint64_t unknown = 0;
+  for (auto next = names.begin(); next != first;) {
+    const auto end = next + std::min<std::ptrdiff_t>(first - next, segments_per_read);
+    JournalReading older;
+    older.key = key_;
+    older.contents.found = true;
+    older.root.segments.assign(next, end);
+    older.segments.assign(older.root.segments.size(), {});
+    older.read_segments(context_);
+    older.report_lines([](const JournalLineView&) {});
+    unknown += older.contents.loss.unknown;
+    next = end;
+  }
   names.erase(names.begin(), first);
   reading.segments.assign(names.size(), {});
   reading.read_segments(context_);
   const JournalContents contents = reading.finish();
-  if (contents.loss.unknown != 0)
+  unknown += contents.loss.unknown;
+  if (unknown != 0)
     throw CorruptData(
         "another program wrote lines in an unknown form to " + key_ +
             ", which would be lost; nothing was replaced: drop the structure, or use another name",

@@ -96,6 +96,7 @@ void JournalReading::report_lines(const ReportLine& report) {
   std::unordered_set<std::string_view> ids;
   const auto take = [&](std::string_view text) {
     bool has_lines = false;
+    const std::uint64_t unknown_before = foreign.unknown;
     report_journal_lines(
         text,
         [&](const JournalLineView& line) {
@@ -109,13 +110,13 @@ void JournalReading::report_lines(const ReportLine& report) {
           report(line);
         },
         &foreign);
-    return has_lines;
+    return has_lines || foreign.unknown != unknown_before;
   };
   for (std::size_t i = 0; i < root.segments.size(); ++i) {
     std::string segment = segment_key(key, root.segments[i].id);
     contents.bytes += segments[i] ? segments[i]->size() : 0;
     if (!segments[i]) ++contents.loss.segments;
-    // A value without any line of ours is another program's, and must not be removed with the journal.
+    // A value without any line of ours, or of a later version, is another program's, and must not be removed with the journal.
     if (!segments[i] || take(*segments[i])) contents.segments.push_back(std::move(segment));
   }
   take(root.tail);

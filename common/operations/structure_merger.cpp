@@ -216,8 +216,14 @@ void StructureMerger::merge_journals(const Place& place) const {
   // Losses on either side must still be reported afterwards.
   Journal::Options options;
   options.lossy = contents.loss.any() || Journal(both.new_one, place.key).read().loss.any();
-  Journal(both.new_one, place.key, options)
-      .compact([&](const std::vector<JournalLine>& lines) { return merged(contents.lines, lines); }, true);
+  const bool done =
+      Journal(both.new_one, place.key, options)
+          .compact([&](const std::vector<JournalLine>& lines) { return merged(contents.lines, lines); },
+                   true);
+  if (!done)
+    throw Failure(ErrorCode::bad_data,
+                  "nothing was merged: on the new server " + place.key +
+                      " is gone, or has lines in an unknown form; if it is gone, run the move again");
   if (contents.loss.any())
     throw Failure(ErrorCode::bad_data, "the old server has lost part of " + place.key +
                                            "; the rest was merged into the new server");

@@ -230,13 +230,16 @@ std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLin
     if (line.change != Change::add || removed.empty()) continue;
     for_each_quoted(line.element, [&](std::string_view quoted) { ++times[digest_of_name(quoted)]; });
   }
-  // This client found the element present and removed it. So the client that listed it before that has finished
+  // This client found the element present and removed it. So the client that listed it before has finished
   // writing, and without a second line no other client is about to write it: its young line can be dropped.
+  // But the line may be another client's that listed the name after the removal, if the first one was compacted
+  // away since. Their clocks may differ by half the grace.
+  constexpr auto margin = ElementIndex::grace / 2 + ElementIndex::max_unlisted;
   const auto is_settled = [&](const std::string& name, const JournalLine& line, std::string_view quoted) {
     const std::uint64_t digest = digest_of_name(name);
     const auto after = std::ranges::upper_bound(removed, digest, {}, &RemovedName::digest);
     return after != removed.begin() && std::prev(after)->digest == digest &&
-           seconds_of(line.id).value_or(INT64_MAX) <= std::prev(after)->second &&
+           std::prev(after)->second - seconds_of(line.id).value_or(INT64_MAX) >= margin.count() &&
            times[digest_of_name(quoted)] == 1;
   };
   std::unordered_set<std::string_view> seen;
