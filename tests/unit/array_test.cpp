@@ -483,6 +483,21 @@ TEST_CASE(
   CHECK(world.jobs.fetch().loss.unknown == 1);
 }
 
+TEST_CASE("array: a replacement by segments finds what a later version has written in any old segment") {
+  World world;
+  const Journal::Options small{.segment_size = 600, .max_padding = 2048, .max_change = 1024};
+  Array jobs(world.context, "jobs", small);
+  Texts many;
+  for (int i = 0; i < 3000; ++i) many.push_back(std::to_string(i));
+  jobs.replace(many);
+  const std::string first = jobs.keys().at(1).key;
+  MemoryServer& server = world.memory.server_for("array:jobs");
+  server.execute(Request::append(first, seal("~ 6b0e00271a7c1599.0 \"x\"") + '\n'));
+  CHECK(jobs.fetch().loss.unknown == 1);
+  CHECK_THROWS_AS(jobs.replace(many), CorruptData);
+  CHECK(jobs.fetch().loss.unknown == 1);
+}
+
 namespace {
 
 // Returns the keys of items that are no part of the array.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/operations/move/move.hpp"
+#include "common/primitives/seal.hpp"
 #include "common/structures/array/array.hpp"
 #include "tests/support/move_world.hpp"
 
@@ -49,6 +50,22 @@ TEST_CASE("move: an array goes with its segments, and is united where both have 
   CHECK(merged.size() == 302);
   CHECK(std::count(merged.begin(), merged.end(), "\"old\"") == 1);
   CHECK(std::count(merged.begin(), merged.end(), "\"new\"") == 1);
+}
+
+TEST_CASE("move: an array is not called united where the new server has lines of a later version") {
+  MoveWorld world;
+  const std::string name = moving_name(world);
+  const Context old_context{world.memory, world.clock, world.random, {}, 1};
+  const Context new_context{world.after, world.clock, world.random, {}, 1};
+  Array(old_context, name).change(Texts{"1"}, {});
+  CHECK(world.run(false));
+  Array(old_context, name).change(Texts{"2"}, {});
+  const std::string later = seal("~ 6b0e00271a7c1599.0 \"x\"") + '\n';
+  world.after.execute(Request::append("array:" + name, later));
+  CHECK(world.run(true));
+  CHECK(world.left.size() == 1);
+  CHECK(Array(old_context, name).fetch().elements == Texts{"1", "2"});
+  CHECK(Array(new_context, name).fetch().loss.unknown == 1);
 }
 
 TEST_CASE("move: what either server has lost of an array goes on being reported where it is united") {
