@@ -301,8 +301,10 @@ bool Journal::swap(const JournalRoot& old, const std::vector<JournalLine>& lines
         !starts_with(root.segments, old.segments) || !tail.starts_with(old.tail) ||
         (!old.tail.empty() && !root.segments.empty())) {
       // Our swap without a reply, or a rival's, may have been applied: what the root named before is left over.
-      if (unknown && reading.contents.found && root.incarnation == old.incarnation)
+      if (unknown && reading.contents.found && root.incarnation == old.incarnation) {
         remove_segments(not_in(root.segments, old.segments));
+        remove_segments(not_in(root.segments, added));
+      }
       return ended(false);
     }
     tail.erase(0, old.tail.size());
@@ -390,7 +392,7 @@ std::string Journal::remembered(JournalReading reading, std::size_t most) const 
   if (unknown != 0)
     throw CorruptData(
         "another program wrote lines in an unknown form to " + key_ +
-            ", which would be lost; nothing was replaced: drop the structure, or use another name",
+            ", which would be lost; nothing was replaced: do it with that program, or use another name",
         context_.cluster.address_of(contents.server));
   return encode_all(with_forgotten(contents.lines, {}, most));
 }

@@ -114,8 +114,8 @@ class Journal {
 
   // Replaces all lines by those that `rewrite` returns, unless it returns nullopt because that is not
   // worthwhile. `rewrite` may be called again after a conflicting write. Returns false, with nothing changed,
-  // if there is no journal, if it has more than `max_segments` segments, or if a part is lost. With
-  // `despite_loss`, the remaining lines count as complete. Throws Contention.
+  // if there is no journal, if it has more than `max_segments` segments or lines in an unknown form, or if a
+  // part is lost. With `despite_loss`, what remains of a loss counts as complete. Throws Contention.
   using Rewrite = std::function<std::optional<std::vector<JournalLine>>(const std::vector<JournalLine>&)>;
   bool compact(const Rewrite& rewrite, bool despite_loss = false,
                std::size_t max_segments = std::numeric_limits<std::size_t>::max());

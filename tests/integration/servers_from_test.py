@@ -135,7 +135,8 @@ def logins_in_lists():
             check("cret" not in shown.stdout + shown.stderr, f"{kind}: the password is shown: {shown}")
     with tempfile.TemporaryDirectory() as directory, Endpoint(b"ERROR\r\n") as endpoint:
         with open(f"{directory}/nova.conf", "w", encoding="utf-8") as file:
-            file.write(f"[cache]\nmemcache_servers = 127.0.0.1:{endpoint.port}\nmemcache_username = app\nmemcache_password = s3cret\n")
+            file.write(f"[cache]\nmemcache_servers = 127.0.0.1:{endpoint.port}\nmemcache_sasl_enabled = true\n"
+                       "memcache_username = app\nmemcache_password = s3cret\n")
         run("--servers-from", f"oslo:{directory}/nova.conf", "counter", "get", "x")
         check(any(b"app s3cret" in asked for asked in endpoint.asked), f"oslo: its login is not sent: {endpoint.asked}")
 

@@ -26,7 +26,6 @@ namespace {
 constexpr std::size_t few_at_once = 64;
 constexpr std::size_t max_at_once = 1024;
 constexpr std::size_t bytes_at_once = 2 << 20;
-constexpr auto max_uncertainty = ElementIndex::max_unlisted + std::chrono::milliseconds(200);
 constexpr int max_removals = 4;  // while others compact or repair the index
 
 }  // namespace
@@ -191,7 +190,8 @@ class Elements::Dropping {
   void resolve_uncertain() {
     if (uncertain_.empty()) return;
     const Duration passed = elements_.context_.clock.steady() - read_at_;
-    if (passed < max_uncertainty) elements_.context_.clock.sleep_for(max_uncertainty - passed);
+    if (passed < ElementIndex::settles_after)
+      elements_.context_.clock.sleep_for(ElementIndex::settles_after - passed);
     for (std::size_t first = 0; first < uncertain_.size(); first += few_at_once) {
       const std::size_t count = std::min(few_at_once, uncertain_.size() - first);
       std::vector<std::string> names;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,12 +36,14 @@ struct ElementResult {
 // Throws Failure(bad_data) if the name or value is too long.
 void check_element(const Element& element);
 
-// A name that this client has found present and has removed.
-struct RemovedName {
-  std::uint64_t digest = 0;
-  std::int64_t second = 0;  // of the removal, by this client's clock
-  auto operator<=>(const RemovedName&) const = default;
+// Names that this client has found present and has removed, for two compactions: the first one only notes the young
+// lines that list them. Who wrote such a line may be about to add the element again, but within
+// ElementIndex::settles_after it has, or has listed the name once more.
+struct RemovedNames {
+  std::vector<std::uint64_t> digests;    // sorted
+  std::set<std::uint64_t> seen = {};     // digests of the ids of these lines
+  std::set<std::uint64_t> settled = {};  // those seen before the wait
+  std::size_t waiting = 0;               // names in lines that are only seen
 };
-using RemovedNames = std::span<const RemovedName>;  // sorted
 
 }  // namespace mcds

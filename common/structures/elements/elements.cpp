@@ -4,7 +4,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "common/structures/elements/index_lines.hpp"
+#include "common/structures/elements/index.hpp"
 
 namespace mcds {
 
@@ -134,7 +134,6 @@ std::vector<ElementResult> Elements::get_here(std::span<const std::string> names
 std::vector<ElementResult> Elements::remove(std::span<const std::string> names) {
   // A removal leaves a tombstone, which must not be under keys that no client uses.
   if (versions_.in_use()) expect_here();
-  const std::int64_t second = unix_seconds(context_.clock.wall());
   auto results = versions_.in_use() ? remove_here(names) : remove_only(names);
   const auto is_missing = [](const ElementResult& result) { return !result.failure && !result.yes; };
   if (std::ranges::any_of(results, is_missing)) {
@@ -145,7 +144,7 @@ std::vector<ElementResult> Elements::remove(std::span<const std::string> names) 
     }
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (results[i].yes && !results[i].failure) removed_.push_back({digest_of_name(names[i]), second});
+    if (results[i].yes && !results[i].failure) removed_.push_back(digest_of_name(names[i]));
   }
   if (removed_.size() >= max_removed) compact_removed();
   return results;
@@ -229,7 +228,7 @@ std::vector<std::size_t> Elements::every_shard() {
 // or by a client that seals the shard. A command compacts each shard at most once, except those that it
 // seals; it reads the names of these at most once more. What fails or conflicts is left to the next client.
 void Elements::compact(std::span<const std::size_t> shards, std::size_t max_segments,
-                       RemovedNames removed) const {
+                       RemovedNames* removed) const {
   static_cast<void>(copies_.each([&](std::size_t copy) {
     for (const std::size_t shard : shards)
       static_cast<void>(attempt([&] { index(copy).compact(shard, max_segments, removed); }));
@@ -237,10 +236,16 @@ void Elements::compact(std::span<const std::size_t> shards, std::size_t max_segm
 }
 
 void Elements::compact_removed() {
-  std::vector<RemovedName> removed = std::exchange(removed_, {});
-  if (removed.empty() || removed.size() < index_shards * options_.min_dead) return;
-  std::ranges::sort(removed);
-  compact(every_shard(), removed.size() / removed_per_segment, removed);
+  RemovedNames removed{std::exchange(removed_, {})};
+  const std::size_t count = removed.digests.size();
+  if (count == 0 || count < index_shards * options_.min_dead) return;
+  std::ranges::sort(removed.digests);
+  compact(every_shard(), count / removed_per_segment, &removed);
+  // A few lines are left to the next client.
+  if (2 * removed.waiting < count) return;
+  if (attempt([&] { context_.clock.sleep_for(ElementIndex::settles_after); }).failure()) return;
+  removed.settled = std::exchange(removed.seen, {});
+  compact(every_shard(), count / removed_per_segment, &removed);
 }
 
 void Elements::accept() {

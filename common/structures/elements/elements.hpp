@@ -87,9 +87,9 @@ class Elements {
   Listing fetch(const Visit& visit, bool partial = false) const;
 
   // Compacts the shards of every copy's index of which at most half is needed. Best effort.
-  void compact() const { compact(every_shard(), no_bound, {}); }
-  // Compacts the shards of elements that this client has removed, if they are many. Call it after the
-  // removals.
+  void compact() const { compact(every_shard(), no_bound); }
+  // Compacts the shards of elements that this client has removed, if they are many; waits for two seconds if they
+  // were listed lately. Call it after the removals.
   void compact_removed();
   // Declares the index complete as it is (ElementIndex::accept).
   void accept();
@@ -117,7 +117,7 @@ class Elements {
   static constexpr std::size_t no_bound = std::numeric_limits<std::size_t>::max();
   static std::vector<std::size_t> every_shard();
   void compact(std::span<const std::size_t> shards, std::size_t max_segments,
-               RemovedNames removed) const;
+               RemovedNames* removed = nullptr) const;
   // The results of one round of removals, and the indices of elements that another client changed first.
   struct Removals {
     std::vector<ElementResult> results;
@@ -137,7 +137,7 @@ class Elements {
   bool were_new_ = false;             // all of the last batch; the next batch is then expected to be new
   std::optional<bool> relists_ = {};  // a part of the index is lost; nullopt before the first set
   std::vector<std::weak_ptr<Setting>> in_flight_;  // batches, in order
-  std::vector<RemovedName> removed_;               // for compact_removed()
+  std::vector<std::uint64_t> removed_;             // digests of names, for compact_removed()
 };
 
 }  // namespace mcds

@@ -293,7 +293,7 @@ class Elements::Fetching {
       };
       if (std::ranges::any_of(looks_, is_half_dead)) shards.push_back(shard);
     }
-    if (!shards.empty()) elements_.compact(shards, no_bound, {});
+    if (!shards.empty()) elements_.compact(shards, no_bound);
   }
 
   // Returns true if the shard has this state in any copy.

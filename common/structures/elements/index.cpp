@@ -222,25 +222,22 @@ std::vector<std::string> ElementIndex::keys() const {
 // added the element (steps 2 to 4 in set.cpp) has a younger line, or lists the name again (step 5). A line
 // that is appended during compaction makes its cas fail or follows what it compacted.
 std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLine>& lines,
-                                                    RemovedNames removed) const {
+                                                    RemovedNames* removed) const {
   const std::int64_t now = unix_seconds(context_.clock.wall());
   // The number of lines that list a name, counted only if names were removed.
   std::unordered_map<std::uint64_t, std::size_t> times;
   for (const JournalLine& line : lines) {
-    if (line.change != Change::add || removed.empty()) continue;
+    if (line.change != Change::add || removed == nullptr) continue;
     for_each_quoted(line.element, [&](std::string_view quoted) { ++times[digest_of_name(quoted)]; });
   }
-  // This client found the element present and removed it. So the client that listed it before has finished
-  // writing, and without a second line no other client is about to write it: its young line can be dropped.
-  // But the line may be another client's that listed the name after the removal, if the first one was compacted
-  // away since. Their clocks may differ by half the grace.
-  constexpr auto margin = ElementIndex::grace / 2 + ElementIndex::max_unlisted;
   const auto is_settled = [&](const std::string& name, const JournalLine& line, std::string_view quoted) {
-    const std::uint64_t digest = digest_of_name(name);
-    const auto after = std::ranges::upper_bound(removed, digest, {}, &RemovedName::digest);
-    return after != removed.begin() && std::prev(after)->digest == digest &&
-           std::prev(after)->second - seconds_of(line.id).value_or(INT64_MAX) >= margin.count() &&
-           times[digest_of_name(quoted)] == 1;
+    if (removed == nullptr || times[digest_of_name(quoted)] != 1 ||
+        !std::ranges::binary_search(removed->digests, digest_of_name(name)))
+      return false;
+    if (removed->settled.contains(digest_of_name(line.id))) return true;
+    removed->seen.insert(digest_of_name(line.id));
+    ++removed->waiting;
+    return false;
   };
   std::unordered_set<std::string_view> seen;
   std::vector<JournalLine> kept;
@@ -275,7 +272,7 @@ std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLin
   return kept;
 }
 
-void ElementIndex::compact(std::size_t shard, std::size_t max_segments, RemovedNames removed) const {
+void ElementIndex::compact(std::size_t shard, std::size_t max_segments, RemovedNames* removed) const {
   const auto size = [](const std::vector<JournalLine>& lines) {
     std::size_t bytes = 0;
     for (const JournalLine& line : lines) {
@@ -335,7 +332,7 @@ bool ElementIndex::accept() {
   for (std::size_t shard = 0; shard < index_shards; ++shard) {
     if (!found->reader.found(shard + 1)) continue;
     static_cast<void>(
-        journal(shard_key(shard)).compact([&](const auto& lines) { return still_needed(lines, {}); }, true));
+        journal(shard_key(shard)).compact([&](const auto& lines) { return still_needed(lines); }, true));
   }
   const std::int64_t now = unix_seconds(context_.clock.wall());
   const auto without_stale = [&](std::vector<JournalLine> lines) {

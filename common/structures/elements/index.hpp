@@ -35,6 +35,7 @@ class ElementIndex {
   // The maximum time between a name's line and its element. A client that takes longer lists the name again,
   // because until the element exists, compaction drops an old line, and a fetch does not restore a lost one.
   static constexpr auto max_unlisted = std::chrono::seconds(2);
+  static constexpr auto settles_after = max_unlisted + std::chrono::milliseconds(200);
 
   // Returns which of these names are elements now. An element whose state is unknown counts as present.
   using Present = std::function<std::vector<bool>(std::span<const std::string> names)>;
@@ -160,13 +161,14 @@ class ElementIndex {
   Look look(bool despite_failures = false) const;
 
   // Drops the names in a shard that are not elements, if they are half of all: those listed long ago, and
-  // those in `removed` that no other line lists. Skips a shard with more than `max_segments` segments or
+  // those in `removed` whose only line is settled. Skips a shard with more than `max_segments` segments or
   // with a loss. Throws Contention.
-  void compact(std::size_t shard, std::size_t max_segments, RemovedNames removed = {}) const;
+  void compact(std::size_t shard, std::size_t max_segments, RemovedNames* removed = nullptr) const;
   // Returns true if compacting a shard may be worthwhile, judged by a sample of the names that were listed
   // long ago. Takes two trips, and more if the shard has segments. A shard that only grows is not compacted.
   bool may_be_half_dead(std::size_t shard) const;
-  // Declares the index complete as it is. Returns false if there is none.
+  // Declares the index complete as it is, except for parts with lines in an unknown form. Returns false if
+  // there is none.
   bool accept();
 
   // Records a loss in the manifest, if there is one, so that clients that set several elements list them
@@ -197,7 +199,8 @@ class ElementIndex {
   Request mark(std::size_t shard, const std::string& incarnation) const;
   void name_new(Roots& roots) const;
   std::string line_operation() const;
-  std::vector<JournalLine> still_needed(const std::vector<JournalLine>& lines, RemovedNames removed) const;
+  std::vector<JournalLine> still_needed(const std::vector<JournalLine>& lines,
+                                        RemovedNames* removed = nullptr) const;
 
   Context context_;
   std::string base_;
@@ -289,7 +292,8 @@ class ElementIndexes {
 //   state of a shard reports it. The manifest names each shard with its incarnation, so the loss of a shard
 //   is detected even after it was created again. Names in the index may be repeated, and may be absent as
 //   elements. Compaction keeps every line younger than the grace, so that the lines of a name show how many
-//   clients may be about to write it; of older lines of one name the youngest stays.
+//   clients may be about to write it; of older lines of one name the youngest stays. Who has removed many names
+//   drops younger lines, too: the only one of a name, if its writer has had time to add the element.
 //   A shard that has `named` and is not in the manifest shows that the manifest was lost. A shard that has
 //   only `born` is new, and the next look names it.
 // Round trips
