@@ -10,7 +10,7 @@ namespace {
 
 std::string table_of(std::size_t width, std::initializer_list<const char*> rows) {
   TextTable table(width, false);
-  table.call_servers({{"unix:/run/a.sock", "m1"}});
+  table.call_server("unix:/run/a.sock", "m1");
   std::string text;
   for (const char* row : rows) text += table.add(row);
   return text + table.flush();

@@ -57,6 +57,7 @@ ChangedSession::ChangedSession(Session& session, const ChangedPool& pool) : othe
   if (!pool.to_pool) other_.set_main_list(session.pool().pool);
   const std::string profile = profile_said(session, other_, pool);
   placement_ = other_.placement_as(profile.empty() ? session.placement()->profile() : profile);
+  session.output().call_servers(placement_->pool());
 }
 
 }  // namespace mcds

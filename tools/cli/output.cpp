@@ -154,6 +154,12 @@ void Output::buffered(bool on) {
   buffered_ = on;
 }
 
+void Output::call_servers(const Pool& pool) {
+  for (const Server& server : pool) {
+    if (server.is_unix() && !server.name.empty()) table_.call_server(server.address(), server.name);
+  }
+}
+
 void Output::answer(const JsonObject& object, std::string_view bare) {
   if (quiet_ || mode_ == OutputMode::openmetrics) return;
   if (mode_ == OutputMode::value) return answer_pieces({bare});

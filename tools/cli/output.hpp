@@ -89,7 +89,7 @@ class Output {
   // Suppresses answers. Bytes given to raw() are still written.
   void be_quiet() { quiet_ = true; }
   // Shows servers on a unix socket by their name, if they have one (-o text).
-  void call_servers(ServerNames names) { table_.call_servers(std::move(names)); }
+  void call_servers(const Pool& pool);
 
   // Keeps this field's column in a narrow table, because the rows are sorted by it.
   void keep_column(std::string field) { table_.keep(std::move(field)); }

@@ -194,11 +194,7 @@ const PoolFile& Session::pool() {
     share_credentials(theirs);
   }
   take_over(pool, known_);
-  ServerNames names;
-  for (const Server& server : pool) {
-    if (server.is_unix() && !server.name.empty()) names.emplace(server.address(), server.name);
-  }
-  output_.call_servers(std::move(names));
+  output_.call_servers(pool);
   return pool_.emplace(std::move(servers.file));
 }
 

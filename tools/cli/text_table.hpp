@@ -12,7 +12,9 @@ class TextTable {
   // `width` is that of the terminal; 0 means unlimited.
   TextTable(std::size_t width, bool colours) : width_(width), colours_(colours) {}
 
-  void call_servers(ServerNames names) { names_ = std::move(names); }
+  void call_server(std::string address, std::string name) {
+    names_.emplace(std::move(address), std::move(name));
+  }
   // Keeps the column of this field, however narrow the table is.
   void keep(std::string field) { kept_.push_back(std::move(field)); }
 
