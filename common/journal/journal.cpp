@@ -106,7 +106,6 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
   const auto as_reported = [&] {
     return Appended{.created = reply.created,
                     .doubled = doubled,
-                    .repeated = lookups != 0,
                     .incarnation = reply.created ? attempt.incarnation : std::string(),
                     .server = reply.server};
   };
@@ -121,7 +120,6 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
       try {
         if (auto appended = look_up(attempt)) {
           appended->doubled = doubled;
-          appended->repeated = lookups > 1;
           return *appended;
         }
       } catch (const NotApplied&) {

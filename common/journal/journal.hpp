@@ -83,7 +83,6 @@ class Journal {
     bool created = false;     // there was no journal
     bool declined = false;    // `may_create` returned false; nothing was appended
     bool doubled = false;     // it was full, and its segments have doubled: compaction may pay
-    bool repeated = false;    // a request got no reply and may yet be executed
     std::string incarnation;  // when created
     std::size_t server = 0;
   };

@@ -20,10 +20,6 @@ std::string without_default_port(const std::string& host, std::uint16_t port) {
   return port == default_port ? host : joined(host, port);
 }
 
-bool is_ipv6(const std::string& host) {
-  return host.find(':') != std::string::npos;
-}
-
 bool is_literal(const std::string& host) {
   in_addr ignored;
   return is_ipv6(host) || inet_pton(AF_INET, host.c_str(), &ignored) == 1;

@@ -173,6 +173,20 @@ def stalled_reader_holds_no_signal(server):
     os.close(into)
 
 
+def caught_by_the_command(directory, server):
+    """A signal that ends mcds does so, too, if the command that it is passed on to catches it and succeeds."""
+    caught = "trap 'exit 0' TERM HUP INT; : >begun; while :; do sleep 0.01; done"
+    check(run([MCDS, "hash", "set", "h", "a", "1"], server)[0] == 0, "a field is set")
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        process = start([MCDS, "hash", "watch", "h", "--", "sh", "-c", caught], server)
+        begun = os.path.join(directory, "begun")
+        wait_for(lambda path=begun: os.path.exists(path), "the command's begin")
+        process.send_signal(number)
+        status, output, errors = end_of(process)
+        check(status == -number, f"{number} while the command of a watch runs: {status}, {output}, {errors}")
+        os.unlink(begun)
+
+
 def status_taken(directory, server):
     source, library = (os.path.join(directory, name) for name in ("thief.c", "thief.so"))
     with open(source, "w", encoding="ascii") as file:
@@ -220,6 +234,7 @@ def main():
         every_end(directory, server)
         ignored_while_it_waits(server)
         stalled_reader_holds_no_signal(server)
+        caught_by_the_command(directory, server)
         status_taken(directory, server)
         no_more_processes(server)
     finish()

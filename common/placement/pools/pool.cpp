@@ -79,7 +79,7 @@ void refuse_logins(std::string_view text) {
   }
 }
 
-bool is_ipv6(std::string_view host) {
+bool is_ipv6_address(std::string_view host) {
   in6_addr ignored;
   return inet_pton(AF_INET6, std::string(host.substr(0, host.find('%'))).c_str(), &ignored) == 1;
 }
@@ -88,7 +88,7 @@ void read_bracketed(std::string_view entry, std::string_view rest, Server& serve
   const auto end = rest.find(']');
   if (end == std::string_view::npos) refuse(entry, "']' is missing");
   server.host = rest.substr(1, end - 1);
-  if (!is_ipv6(server.host)) refuse(entry, "between '[' and ']' there must be an IPv6 address");
+  if (!is_ipv6_address(server.host)) refuse(entry, "between '[' and ']' there must be an IPv6 address");
   const auto after = rest.substr(end + 1);
   server.has_port = !after.empty();
   if (after.empty()) return;
@@ -111,8 +111,9 @@ bool is_ipv4(std::string_view host) {
 [[noreturn]] void refuse_colons(std::string_view entry, std::string_view rest) {
   const auto last = rest.rfind(':');
   const std::string before(rest.substr(0, last)), after(rest.substr(last + 1));
-  if (is_ipv6(rest)) refuse(entry, "an IPv6 address needs brackets: [" + std::string(rest) + "]:11211");
-  if (is_ipv6(before)) refuse(entry, "an IPv6 address needs brackets: [" + before + "]:" + after);
+  if (is_ipv6_address(rest))
+    refuse(entry, "an IPv6 address needs brackets: [" + std::string(rest) + "]:11211");
+  if (is_ipv6_address(before)) refuse(entry, "an IPv6 address needs brackets: [" + before + "]:" + after);
   if (before.find(':') == before.rfind(':') && parse_u64(after)) {
     refuse(entry, "more than one colon; write HOST:PORT, with a weight " + before + "/?" + after);
   }

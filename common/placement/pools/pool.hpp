@@ -46,6 +46,10 @@ Pool parse_pool(std::string_view text);
 
 // Returns true for an IPv4 or IPv6 address without brackets.
 bool is_address(const std::string& host);
+// Returns true for a host of a server, which is a name or an address, that needs brackets in an entry.
+inline bool is_ipv6(const std::string& host) {
+  return host.find(':') != std::string::npos;
+}
 // Returns the entry that parse_pool reads as this server, with everything that clients hash.
 std::string list_entry(const Server& server);
 // Returns true for letters, digits, '-' and '_' between dots, at most 253 bytes; a final dot is allowed.

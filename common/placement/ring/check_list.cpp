@@ -18,10 +18,6 @@ bool ignores_weights(const Rule& rule) {
 // The maximum number of servers in libmemcached's ring.
 constexpr std::size_t libmemcached_ring = 100;
 
-bool is_ipv6(const std::string& host) {
-  return host.find(':') != std::string::npos;
-}
-
 bool is_address(const std::string& host) {
   return is_ipv6(host) || host.find_first_not_of("0123456789.") == std::string::npos;
 }

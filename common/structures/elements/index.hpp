@@ -63,9 +63,6 @@ class ElementIndex {
 
     void note(std::size_t shard, const Journal::Appended& appended);
   };
-  // Lists the names, and returns the failure of each, or nullopt if it is listed. take_marks() then returns
-  // requests for the shards that this created.
-  std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);
   // Names of one shard that are listed by one change. In several copies the lines are the same.
   struct Share {
     std::size_t shard = 0;
@@ -75,7 +72,8 @@ class ElementIndex {
     std::string birth = {};
   };
   std::vector<Share> shares_of(std::span<const std::string* const> names) const;
-  // begin_list() and finish_list() are the two steps of list(). In between, several copies exchange what they
+  // begin_list() and finish_list() list names; take_marks() then returns requests for the shards that this created.
+  // In between, several copies exchange what they
   // had. With `lossy`, a shard that is created is marked as incomplete (journal.hpp). `there` has, for each
   // new shard that another copy had, the contents of that copy: ours was lost, or another client is creating
   // both just now. Ours gets the same lines, or is marked as incomplete.

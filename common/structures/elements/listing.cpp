@@ -104,12 +104,6 @@ void ElementIndex::create(const std::set<std::size_t>& shards) {
   finish_list(listing, {});
 }
 
-std::vector<std::optional<Failure>> ElementIndex::list(std::span<const std::string* const> names) {
-  Listing listing = begin_list(shares_of(names));
-  finish_list(listing, {});
-  return std::move(listing.failures);
-}
-
 Journal ElementIndex::journal_of(const Share& share, bool lossy) const {
   Journal::Options options = options_;
   options.lossy = lossy;
