@@ -43,7 +43,8 @@ ENGINES = [
     Engine("proxies that close the connection on a command they do not know, as mcrouter does", UNLISTED, ("mcrouter",)),
     Engine("memcached -C, pogocache without --cas",
            "everything except locks, cached output, exact counters, counter set and take, limits with --sliding, arrays with --encoding json, "
-           "drop of arrays, tables and hashes, check --accept, and tables, hashes and counters in several copies. An array, or the index of a table or hash, that has filled its item is refused more",
+           "drop of arrays, tables and hashes, check --accept, and tables, hashes and counters in several copies. "
+           "An array, or the index of a table or hash, that has filled its item is refused more",
            ("-C", "pogocache-without-cas"), WITHOUT_CAS, COPIES_WITHOUT_CAS),
     Engine("MemcacheDB 1.2.1 and 2.0",
            "as with -C; counters with a ttl and item touch do not work either. "
