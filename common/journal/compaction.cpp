@@ -181,8 +181,8 @@ std::vector<SegmentName> Journal::write_segments(std::span<const JournalLine> li
 
 namespace {
 
-// Looks for the roots whose removals got no reply, and counts those that are gone as missing. A server that did not
-// answer is asked again only after it has answered a health probe, hence the pauses.
+// Looks for the roots whose removals got no reply, and counts those that are gone as missing. A server that
+// did not answer is asked again only after it has answered a health probe, hence the pauses.
 void settle_removals(const Context& context, std::span<const JournalContents> seen,
                      std::vector<Reply>& replies) {
   std::vector<std::size_t> open;
@@ -300,7 +300,7 @@ bool Journal::swap(const JournalRoot& old, const std::vector<JournalLine>& lines
     if (!reading.contents.found || root.incarnation != old.incarnation ||
         !starts_with(root.segments, old.segments) || !tail.starts_with(old.tail) ||
         (!old.tail.empty() && !root.segments.empty())) {
-      // Our swap without a reply, or a rival's, may have been applied: what the root named before is left over.
+      // Our swap without a reply, or another client's, was applied: what the root named before is left over.
       if (unknown && reading.contents.found && root.incarnation == old.incarnation) {
         remove_segments(not_in(root.segments, old.segments));
         remove_segments(not_in(root.segments, added));

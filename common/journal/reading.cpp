@@ -116,7 +116,8 @@ void JournalReading::report_lines(const ReportLine& report) {
     std::string segment = segment_key(key, root.segments[i].id);
     contents.bytes += segments[i] ? segments[i]->size() : 0;
     if (!segments[i]) ++contents.loss.segments;
-    // A value without any line of ours, or of a later version, is another program's, and must not be removed with the journal.
+    // A value without any line of ours, or of a later version, is another program's, and must not be removed
+    // with the journal.
     if (!segments[i] || take(*segments[i])) contents.segments.push_back(std::move(segment));
   }
   take(root.tail);

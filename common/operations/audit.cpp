@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "common/operations/map.hpp"
-#include "common/primitives/key_names.hpp"
 
 namespace mcds {
 

@@ -19,15 +19,15 @@ struct AuditOptions {
   std::optional<std::string> journal = {};  // the file that records the copies removed for `divergent`
 };
 
-// The file of `journal`. It records the copies to remove before the first one is removed, so that an interrupted
-// run can continue.
+// The file of `journal`. It records the copies to remove before the first one is removed, so that an
+// interrupted run can continue.
 class DropJournal {
  public:
   // Throws like moving::MoveJournal.
   DropJournal(const std::string& path, Cluster& cluster, const std::string& key_prefix, Clock& clock);
 
-  // has() returns true if the journal has this copy and the copy was not written since, nor its server started or
-  // flushed. add() records the copies on these servers; call it before they are removed.
+  // has() returns true if the journal has this copy and the copy was not written since, nor its server
+  // started or flushed. add() records the copies on these servers; call it before they are removed.
   bool has(const std::string& key, const KeyCopy& copy) const;
   void add(const std::string& key, const KeyCopies& copies, std::span<const std::size_t> servers);
 

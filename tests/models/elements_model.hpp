@@ -49,7 +49,9 @@ inline std::vector<bool> all_present(std::span<const std::string> names) {
 inline void list(Context& context, const std::string& structure, const std::string& name) {
   ElementIndex index(context, structure + ":h", all_present, false);
   const std::string* names = &name;
-  if (const auto failure = index.list(std::span(&names, 1)).front()) throw Failure(*failure);
+  ElementIndex::Listing listing = index.begin_list(index.shares_of(std::span(&names, 1)));
+  index.finish_list(listing, {});
+  if (const auto& failure = listing.failures.front()) throw Failure(*failure);
 }
 
 // Sets a missing element, with one mistake.

@@ -343,7 +343,8 @@ TEST_CASE("counter: a batch of uses is counted in order, one name after the othe
     for (const char* name : {"a", "b", "c"}) uses.push_back({name, 1});
   }
   std::vector<LimitResult> results;
-  // The first trip has the first use of each name, the second all others, and the third gives back the denied ones.
+  // The first trip has the first use of each name, the second all others, and the third gives back the denied
+  // ones.
   CHECK(world.trips.trips_of([&] { results = counter.limit(uses, rule); }) == 3);
   REQUIRE(results.size() == uses.size());
   for (std::size_t i = 0; i < results.size(); ++i) {

@@ -458,7 +458,8 @@ TEST_CASE("elements: who has removed many drops their names, unless another clie
   CHECK(few.trips.trips_of([&] { few.elements.compact_removed(); }) == 0);
 }
 
-// Between the removal and its compaction, another client drops the old line of the name and a third one lists it.
+// Between the removal and its compaction, another client drops the old line of the name and a third one lists
+// it.
 TEST_CASE("elements: who removed a name before others listed it again leaves their line") {
   const Journal::Options eager{.min_dead = 0};
   for (const int seconds : {0, 20}) {

@@ -173,7 +173,8 @@ class Pause {
   enum class Signals { end_wait, end_program };
   explicit Pause(Session& session, Signals signals = Signals::end_wait);
 
-  // Returns false when it is time to end. Throws ClosedPipe, and Failure(try_again) at the session's deadline.
+  // Returns false when it is time to end. Throws ClosedPipe, and Failure(try_again) at the session's
+  // deadline.
   bool wait(Duration duration);
   // Passes each key pressed at this terminal to `on_key`, which returns false to end the wait. -1 means no
   // terminal.

@@ -12,8 +12,8 @@ namespace mcds {
 // without a writer is waited for like a silent writer.
 void bound_input(std::shared_ptr<const RunLimits> limits);
 
-// Waits until the descriptor can be read or written. Returns false if the limits are reached first, or if `end` can
-// be read, unless it is -1.
+// Waits until the descriptor can be read or written. Returns false if the limits are reached first, or if
+// `end` can be read, unless it is -1.
 bool ready_in_time(int descriptor, short events, const RunLimits& limits, int end = -1);
 
 // Returns all of standard input for `-`, the file's bytes for `@FILE`, `@x` for `@@x`, and any other argument

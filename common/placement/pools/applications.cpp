@@ -278,8 +278,8 @@ std::vector<OsloSection> oslo_sections(std::string_view ini) {
   return sections;
 }
 
-// Returns the section's client. The pool of oslo.cache, and keystone's, are python-memcached's, or with a login or
-// TLS bmemcached's, which writes every key to all servers.
+// Returns the section's client. The pool of oslo.cache, and keystone's, are python-memcached's, or with a
+// login or TLS bmemcached's, which writes every key to all servers.
 std::string oslo_profile(const OsloSection& section) {
   constexpr Backend backends[] = {{"", "python-memcached"},
                                   {"dogpile.cache.memcached", "python-memcached"},

@@ -165,7 +165,7 @@ std::string session_profile(const PhpSettings& php) {
   const bool ejects = php.yes("memcached.sess_remove_failed_servers", false);
   if (ejects && hashing == "php-memcached-prefix")
     throw bad_configuration(
-        "memcached.sess_remove_failed_servers places keys anew while a server is dead, which is not "
+        "memcached.sess_remove_failed_servers moves keys while a server is down, which is not "
         "supported "
         "without memcached.sess_consistent_hash; give the servers and --as");
   return hashing + (ejects ? ":eject=yes" : "") +

@@ -254,11 +254,11 @@ std::vector<Finding> check_counts(const Placement& placement, const std::vector<
   constexpr std::uint64_t few_keys_of_a_server = 20;
   const std::uint64_t all = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   if (counts.size() < 2 || all < few_keys_of_a_server * counts.size()) return {};
-  const bool has_weights = !placement.route_weights().empty() ||
-                           !ignores_weights(profile_named(placement.profile()).rule);
-  const std::vector<double> fair =
-      has_weights ? fair_shares(placement)
-                  : std::vector(counts.size(), 1.0 / static_cast<double>(counts.size()));
+  const bool has_weights =
+      !placement.route_weights().empty() || !ignores_weights(profile_named(placement.profile()).rule);
+  const std::vector<double> fair = has_weights
+                                       ? fair_shares(placement)
+                                       : std::vector(counts.size(), 1.0 / static_cast<double>(counts.size()));
   std::vector<Finding> findings;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const double share = static_cast<double>(counts[i]) / static_cast<double>(all);

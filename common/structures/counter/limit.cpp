@@ -66,8 +66,8 @@ class Counter::Limiting {
       requests.push_back(Request::incr_or_create(counter_.key_of(uses[i].name) + window_, uses[i].cost,
                                                  uses[i].cost, exptime));
     const std::vector<Reply> replies = context_.cluster.execute(requests);
-    // A denied use must not use up what a smaller one, or one of a higher limit, could have. A lost refund only
-    // denies more uses.
+    // A denied use must not use up what a smaller one, or one of a higher limit, could have. A lost refund
+    // only denies more uses.
     std::vector<Request> refunds;
     std::vector<std::size_t> created;
     for (std::size_t k = 0; k < which.size(); ++k) {

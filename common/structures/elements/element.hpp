@@ -36,8 +36,8 @@ struct ElementResult {
 // Throws Failure(bad_data) if the name or value is too long.
 void check_element(const Element& element);
 
-// Names that this client has found present and has removed, for two compactions: the first one only notes the young
-// lines that list them. Who wrote such a line may be about to add the element again, but within
+// Names that this client has found present and has removed, for two compactions: the first one only notes the
+// young lines that list them. Who wrote such a line may be about to add the element again, but within
 // ElementIndex::settles_after it has, or has listed the name once more.
 struct RemovedNames {
   std::vector<std::uint64_t> digests;    // sorted

@@ -88,8 +88,8 @@ class Elements {
 
   // Compacts the shards of every copy's index of which at most half is needed. Best effort.
   void compact() const { compact(every_shard(), no_bound); }
-  // Compacts the shards of elements that this client has removed, if they are many; waits for two seconds if they
-  // were listed lately. Call it after the removals.
+  // Compacts the shards of elements that this client has removed, if they are many; waits for two seconds if
+  // they were listed lately. Call it after the removals.
   void compact_removed();
   // Declares the index complete as it is (ElementIndex::accept).
   void accept();

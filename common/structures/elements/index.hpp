@@ -72,11 +72,11 @@ class ElementIndex {
     std::string birth = {};
   };
   std::vector<Share> shares_of(std::span<const std::string* const> names) const;
-  // begin_list() and finish_list() list names; take_marks() then returns requests for the shards that this created.
-  // In between, several copies exchange what they
-  // had. With `lossy`, a shard that is created is marked as incomplete (journal.hpp). `there` has, for each
-  // new shard that another copy had, the contents of that copy: ours was lost, or another client is creating
-  // both just now. Ours gets the same lines, or is marked as incomplete.
+  // begin_list() and finish_list() list names; take_marks() then returns requests for the shards that this
+  // created. In between, several copies exchange what they had. With `lossy`, a shard that is created is
+  // marked as incomplete (journal.hpp). `there` has, for each new shard that another copy had, the contents
+  // of that copy: ours was lost, or another client is creating both just now. Ours gets the same lines, or is
+  // marked as incomplete.
   struct There {
     bool whole = false;                   // a copy that has lost nothing has it
     std::vector<JournalLine> lines = {};  // those that list names
@@ -290,10 +290,10 @@ class ElementIndexes {
 //   state of a shard reports it. The manifest names each shard with its incarnation, so the loss of a shard
 //   is detected even after it was created again. Names in the index may be repeated, and may be absent as
 //   elements. Compaction keeps every line younger than the grace, so that the lines of a name show how many
-//   clients may be about to write it; of older lines of one name the youngest stays. Who has removed many names
-//   drops younger lines, too: the only one of a name, if its writer has had time to add the element.
-//   A shard that has `named` and is not in the manifest shows that the manifest was lost. A shard that has
-//   only `born` is new, and the next look names it.
+//   clients may be about to write it; of older lines of one name the youngest stays. Who has removed many
+//   names drops younger lines, too: the only one of a name, if its writer has had time to add the element. A
+//   shard that has `named` and is not in the manifest shows that the manifest was lost. A shard that has only
+//   `born` is new, and the next look names it.
 // Round trips
 //   list 1 (1 more if it creates a shard, 3 more if it finds one full); look 1, with segments 1 more per
 //   shard; 3 more if it finds shards that are not named or lost. Recording a loss takes 1, once.

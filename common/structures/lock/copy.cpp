@@ -13,8 +13,8 @@ namespace {
 constexpr int max_attempts = 8;
 constexpr int max_adds = 4;
 constexpr int max_reads = 2;
-// The number of retired tokens kept while one acquire waits. An add that is executed later than this many attempts,
-// each with a timeout, would be taken for a rival's.
+// The number of retired tokens kept while one acquire waits. An add that is executed later than this many
+// attempts, each with a timeout, would count as another client's.
 constexpr std::size_t max_retired = 256;
 constexpr std::size_t max_shown = 4;
 

@@ -73,8 +73,8 @@ std::string words_of(const JsonObject& evidence) {
   return words;
 }
 
-// Returns what tells apart several findings of one check about one server: a setting, a remark about the list, or a
-// fault of a release. Other evidence may change from run to run.
+// Returns what tells apart several findings of one check about one server: a setting, a remark about the
+// list, or a fault of a release. Other evidence may change from run to run.
 std::string subject_in(std::string_view evidence) {
   for (const char* name : {"setting", "message", "fault"}) {
     if (const auto subject = json_bytes(evidence, name)) return ' ' + *subject;
@@ -82,8 +82,8 @@ std::string subject_in(std::string_view evidence) {
   return {};
 }
 
-// Returns the identity of each server's finding in a line of the answer; the server is empty if there is none.
-// Returns nullopt if it is not such a line.
+// Returns the identity of each server's finding in a line of the answer; the server is empty if there is
+// none. Returns nullopt if it is not such a line.
 std::optional<std::map<std::string, std::string>> findings_in(std::string_view line) {
   const auto name = json_bytes(line, "finding");
   const auto text = json_field(line, "servers"), coded = json_field(line, "servers_b64");
