@@ -56,8 +56,10 @@ std::chrono::seconds holders_ttl(const std::string& holder, std::chrono::seconds
 }  // namespace
 
 Lock::Lock(Context context, std::string_view name, Duration max_ttl)
-    : Lock(context, checked_key(context, name), checked_key(context, name) + std::string(fence_part),
-           max_ttl) {}
+    : context_(std::move(context)),
+      key_(checked_key(context_, name)),
+      fence_key_(key_ + std::string(fence_part)),
+      max_ttl_(max_ttl) {}
 
 Lock::Lock(Context context, std::string key, std::string fence_key, Duration max_ttl)
     : context_(std::move(context)),
