@@ -163,12 +163,12 @@ void KeyAudit::drop(Findings& findings, const std::string& wire_key, std::vector
   if (journal_) journal_->add(findings.key, findings.copies, servers);
   const auto others =
       std::ranges::stable_partition(servers, [&](std::size_t server) { return findings.owners.has(server); });
-  findings.removed = remove_copies(*cluster_, wire_key, findings.copies, {servers.begin(), others.begin()});
+  findings.removed =
+      remove_copies(*cluster_, wire_key, findings.copies, {servers.begin(), others.begin()}, true);
   for (const RemovedCopy& owner : findings.removed) {
     if (owner.removal == Removal::refused || owner.removal == Removal::unknown) return;
   }
-  const KeyCopies left = after_removal(findings.copies, findings.removed);
-  std::ranges::move(remove_copies(*cluster_, wire_key, left, {others.begin(), others.end()}),
+  std::ranges::move(remove_copies(*cluster_, wire_key, findings.copies, {others.begin(), others.end()}, true),
                     std::back_inserter(findings.removed));
 }
 

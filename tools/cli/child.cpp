@@ -516,6 +516,7 @@ bool Pause::take_keys() const {
 }
 
 bool Pause::wait(Duration duration) {
+  if (ended_) return false;
   const SystemClock clock;
   const SteadyTime end = std::min(clock.steady() + duration, session_.deadline());
   for (;;) {
@@ -525,7 +526,11 @@ bool Pause::wait(Duration duration) {
       if (clock.steady() < session_.deadline()) return true;
       throw Failure(ErrorCode::try_again, "not finished: the deadline has passed");
     }
-    if (descriptors[0].revents != 0) return false;
+    if (descriptors[0].revents != 0) {
+      signalfd_siginfo info{};
+      ended_ = read(signals_, &info, sizeof info) > 0;
+      return false;
+    }
     if (descriptors[1].revents != 0) throw ClosedPipe{};
     if (!take_keys()) return false;
   }

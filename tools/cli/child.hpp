@@ -188,6 +188,7 @@ class Pause {
 
   Session& session_;
   int signals_ = -1;
+  bool ended_ = false;  // by a signal: the next one ends a wait for the reader
   int terminal_ = -1;
   std::function<bool(char)> on_key_;
 };

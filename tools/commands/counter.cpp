@@ -116,6 +116,7 @@ ExitStatus incr(Session& session, const CounterOptions& options) {
   }
   const std::uint64_t delta = options.delta.value_or(1);
   const IncrOptions how = incr_options(options);
+  session.hold_for_unhealthy();
   Counter counter = counter_of(session, options);
   return answer_increment(session, counter, options.name, delta, counter.incr(options.name, delta, how));
 }
@@ -126,6 +127,7 @@ ExitStatus not_found(Session& session, const std::string& name, const CounterAns
 
 ExitStatus decr(Session& session, const CounterOptions& options) {
   const std::uint64_t delta = options.delta.value_or(1);
+  session.hold_for_unhealthy();
   const CounterAnswer answer = counter_of(session, options).decr(options.name, delta);
   if (!answer.done) return not_found(session, options.name, answer);
   JsonObject line = value_line(options.name, answer);
@@ -168,6 +170,7 @@ ExitStatus get(Session& session, const CounterOptions& options) {
 
 ExitStatus set(Session& session, const CounterOptions& options) {
   check_ttl(options.ttl);
+  session.hold_for_unhealthy();
   const CounterAnswer answer =
       counter_of(session, options).set(options.name, options.value, options.ttl, options.if_absent);
   JsonObject line("counter", options.name);
@@ -177,6 +180,7 @@ ExitStatus set(Session& session, const CounterOptions& options) {
 }
 
 ExitStatus take(Session& session, const CounterOptions& options) {
+  session.hold_for_unhealthy();
   const CounterAnswer taken = counter_of(session, options, "take").take(options.name);
   if (!taken.done) return not_found(session, options.name, taken);
   JsonObject line("counter", options.name);

@@ -205,7 +205,7 @@ std::optional<SourceAndTarget> twin_of(const std::string& key, const KeyCopy& se
 }  // namespace
 
 std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key, const KeyCopies& copies,
-                                       std::span<const std::size_t> servers) {
+                                       std::span<const std::size_t> servers, bool even_last) {
   std::vector<RemovedCopy> removed;
   std::vector<SourceAndTarget> twins;
   const std::vector<Reply> staying = read_staying(cluster, key, copies, servers);
@@ -215,7 +215,8 @@ std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key,
       removed.push_back({server, Removal::refused, silent->failure->message});
     return removed;
   }
-  if (std::ranges::any_of(staying, [](const Reply& copy) { return copy.outcome != Outcome::hit; })) {
+  const auto is_gone = [](const Reply& copy) { return copy.outcome != Outcome::hit; };
+  if (!even_last && std::ranges::any_of(staying, is_gone)) {
     for (const std::size_t server : servers) removed.push_back({server, Removal::changed, {}});
     return removed;
   }

@@ -142,7 +142,9 @@ bool Cache::expire() {
     record->build = builds.emplace_back(context_.random.token());
     record->begun_at = now;
     record->fresh_until = WallTime{};
-    const Duration left = std::max<Duration>(record->stale_until - now, Duration::zero());
+    const bool by_server = observed.ttl && observed.ttl->count() >= 0;
+    const Duration until = by_server ? *observed.ttl - cache_slack : record->stale_until - now;
+    const Duration left = std::max(until, Duration::zero());
     return Write{encode(*record), Exptime::after(left + cache_slack, now), 0};
   });
   return found;

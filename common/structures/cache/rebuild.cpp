@@ -79,8 +79,15 @@ bool CacheRebuild::ends_soon(const std::optional<CacheRecord>& record) const {
 }
 
 void CacheRebuild::keep() {
+  Request ask = Request::probe(key_, 0);
+  ask.server.reset();
+  const Reply there = context_.cluster.execute(ask);
+  if (there.outcome != Outcome::hit || cache_identity_of(there.value) != replaces_) return;
   const WallTime now = context_.clock.wall();
-  const Duration left = std::max<Duration>(keep_until_ - now, terms_.rebuild_ttl);
+  Duration left = std::max<Duration>(keep_until_ - now, terms_.rebuild_ttl);
+  // Our clock counts only if the server does not report the remaining ttl.
+  if (there.age.ttl) left = terms_.rebuild_ttl;
+  if (there.age.ttl && (there.age.ttl->count() < 0 || *there.age.ttl >= left + cache_slack)) return;
   static_cast<void>(context_.cluster.execute(Request::touch(key_, Exptime::after(left + cache_slack, now))));
 }
 

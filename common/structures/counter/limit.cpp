@@ -88,7 +88,9 @@ class Counter::Limiting {
       const auto here = attempt([&] {
         expect_only_here(counter.context_, name, [&] {
           std::uint64_t sum = 0;
-          for (const std::size_t i : which) sum += is_of_it(i) ? uses[i].cost : 0;
+          // A denied use was given back; one that failed may still be counted.
+          for (const std::size_t i : which)
+            sum += is_of_it(i) && (results[i].failure || results[i].allowed) ? uses[i].cost : 0;
           return sum;
         });
       });

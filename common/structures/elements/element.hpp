@@ -43,7 +43,7 @@ struct RemovedNames {
   std::vector<std::uint64_t> digests;    // sorted
   std::set<std::uint64_t> seen = {};     // digests of the ids of these lines
   std::set<std::uint64_t> settled = {};  // those seen before the wait
-  std::size_t waiting = 0;               // names in lines that are only seen
+  std::set<std::uint64_t> waiting = {};  // names in lines that are only seen
 };
 
 }  // namespace mcds

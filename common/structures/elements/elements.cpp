@@ -242,7 +242,7 @@ void Elements::compact_removed() {
   std::ranges::sort(removed.digests);
   compact(every_shard(), count / removed_per_segment, &removed);
   // A few lines are left to the next client.
-  if (2 * removed.waiting < count) return;
+  if (2 * removed.waiting.size() < count) return;
   if (attempt([&] { context_.clock.sleep_for(ElementIndex::settles_after); }).failure()) return;
   removed.settled = std::exchange(removed.seen, {});
   compact(every_shard(), count / removed_per_segment, &removed);

@@ -218,7 +218,8 @@ std::vector<std::string> ElementIndex::keys() const {
 }
 
 // Returns the lines that compaction keeps. It drops a line only if it finds the element absent after the
-// shard was read, and only if the line is older than the grace. A client that has listed a name and not yet
+// shard was read, and only if the line is older than the grace or, of a name in `removed`, its only one and
+// settled. A client that has listed a name and not yet
 // added the element (steps 2 to 4 in set.cpp) has a younger line, or lists the name again (step 5). A line
 // that is appended during compaction makes its cas fail or follows what it compacted.
 std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLine>& lines,
@@ -236,7 +237,7 @@ std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLin
       return false;
     if (removed->settled.contains(digest_of_name(line.id))) return true;
     removed->seen.insert(digest_of_name(line.id));
-    ++removed->waiting;
+    removed->waiting.insert(digest_of_name(name));
     return false;
   };
   std::unordered_set<std::string_view> seen;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "common/base/bytes.hpp"
@@ -144,13 +145,17 @@ bool Visitors::drop(const Context& context, std::string_view name) {
 }
 
 void Visitors::use_period_at(WallTime at) {
+  fixed_ = period_of(at);
+  static_cast<void>(period_to_hit());
+}
+
+std::int64_t Visitors::period_to_hit() const {
   const std::int64_t running = period_of(context_.clock.wall());
-  const std::int64_t period = period_of(at);
-  if (period != running && period != running - 1) {
+  if (fixed_ && *fixed_ != running && *fixed_ != running - 1) {
     throw InvalidInput("--at: only the running period and the last one are kept, from " +
                        format_time(start_of(running - 1)) + " to " + format_time(start_of(running + 1)));
   }
-  fixed_ = period;
+  return fixed_.value_or(running);
 }
 
 Visitors::Hit Visitors::hit() {
@@ -173,6 +178,21 @@ struct Visitors::Claim {
   std::optional<Failure> failure = {};
 };
 
+namespace {
+
+// Gives repeated ids the failure of the first one.
+std::vector<Visitors::IdHit> with_repeats(std::span<const std::string> ids,
+                                          std::vector<Visitors::IdHit> hits) {
+  std::unordered_map<std::string_view, std::size_t> first;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto [at, is_first] = first.emplace(ids[i], i);
+    if (!is_first) hits[i].failure = hits[at->second].failure;
+  }
+  return hits;
+}
+
+}  // namespace
+
 std::vector<Visitors::IdHit> Visitors::hit(std::span<const std::string> ids) {
   const std::int64_t period = period_to_hit();
   IdHit not_counted;
@@ -186,7 +206,7 @@ std::vector<Visitors::IdHit> Visitors::hit(std::span<const std::string> ids) {
     hits[one.position].failure = one.failure;
     if (one.state == ClaimState::ours) fresh.push_back(&one);
   }
-  if (fresh.empty()) return hits;
+  if (fresh.empty()) return with_repeats(ids, std::move(hits));
   const auto done = attempt([&] { return count(period, fresh.size()); });
   if (done.failure()) take_back(fresh, *done.failure());
   IdHit counted = not_counted;
@@ -195,7 +215,7 @@ std::vector<Visitors::IdHit> Visitors::hit(std::span<const std::string> ids) {
     hits[one->position] = counted;
     hits[one->position].failure = one->failure;
   }
-  return hits;
+  return with_repeats(ids, std::move(hits));
 }
 
 // Removes the marks of visitors that were not counted, so that their next attempt counts. The outcome is

@@ -84,7 +84,8 @@ class Visitors {
   enum class ClaimState { open, ours, taken, failed };
   Hit count(std::int64_t period, std::uint64_t hits);
   std::vector<Claim> claim(std::int64_t period, std::span<const std::string> ids);
-  std::int64_t period_to_hit() const { return fixed_.value_or(period_of(context_.clock.wall())); }
+  // Throws InvalidInput if the period that was asked for is not kept any more.
+  std::int64_t period_to_hit() const;
   void note_period(std::int64_t period) const;
   void take_back(std::span<Claim* const> claims, const Failure& why);
   void take_added(Claim& one, const Reply& reply) const;

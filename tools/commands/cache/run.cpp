@@ -30,11 +30,13 @@ ExitCodes exit_codes(std::string_view list) {
   return codes;
 }
 
-CacheTerms terms_of(const CacheOptions& options) {
+CacheTerms terms_of(Session& session, const CacheOptions& options) {
+  constexpr Duration to_answer = std::chrono::milliseconds(100);  // the old output, before the deadline
   CacheTerms terms = options.terms;
   terms.tags = distinct_tags(options);
   terms.wait = options.wait == "inf" ? Duration::max() : parse_duration(options.wait, "--wait");
   if (options.on_busy == "fail") terms.wait = Duration::zero();
+  terms.wait = std::min(terms.wait, std::max(session.time_left() - to_answer, Duration::zero()));
   terms.holder = holder_here();
   return terms;
 }
@@ -151,7 +153,7 @@ class CachedRun {
         options_(options),
         codes_(exit_codes(options.cache_codes)),
         max_bytes_(most_bytes(options)),
-        terms_(terms_of(options)),
+        terms_(terms_of(session, options)),
         report_(report_in(options.report)),
         key_(cache_key(options)),
         cache_(context_with_one_copy(session, "--copies", "a cache entry"), key_.name) {
@@ -179,7 +181,7 @@ class CachedRun {
       const Waiting waiting(session_, "waiting for the rebuild");
       return cache_.ask(terms_);
     } catch (const Failure& failure) {
-      if (!fails_open(failure) || options_.if_down == "fail") throw;
+      if (!fails_open(failure) || options_.if_down == "fail" || session_.is_too_late()) throw;
       session_.output().warning(std::string("running without the cache: ") + failure.what());
       not_stored(reason_of(failure));
       return std::nullopt;
@@ -248,9 +250,8 @@ class CachedRun {
     ChildOptions child = child_options();
     child.output = &tee;
     const ChildTime its_own(session_);
-    if (!rebuild.lease()) return run_child(child, session_.clock(), cleanup, held);
     // A lost lock does not end the command: its output is still wanted, and is stored only if allowed.
-    LeaseKeeper keeper(rebuild.lock(), *rebuild.lease(),
+    LeaseKeeper keeper(rebuild.lock(), rebuild.lease().value_or(Lease()),
                        {.ttl = rebuild.lease_ttl(),
                         .grace = Duration::zero(),
                         .stop_child = false,
@@ -258,7 +259,8 @@ class CachedRun {
                         .renewed = [&] { rebuild.keep(); }},
                        session_.clock(), cleanup);
     const ChildResult result = run_child(child, session_.clock(), cleanup, held, &keeper);
-    rebuild.lease() = keeper.finish();
+    Lease lease = keeper.finish();
+    if (rebuild.lease()) rebuild.lease() = std::move(lease);
     return result;
   }
 

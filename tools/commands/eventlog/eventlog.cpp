@@ -22,23 +22,20 @@ class LinePutter {
   LinePutter(LogWriter& log, EventData kind, std::optional<WallTime> at) : log_(log), kind_(kind), at_(at) {}
 
   void put(const Window<std::string>& window) {
-    std::size_t first = 0;  // index of the first staged line
     for (std::size_t i = 0; i < window.items.size(); ++i) {
       try {
         auto id = log_.stage(window.items[i], kind_, at_);
         if (!id) {
-          flush(window, first);
+          flush(window);
           id = log_.stage(window.items[i], kind_, at_);
         }
-        if (log_.staged() == 1) {
-          first = i;
-          first_staged_ = id;
-        }
+        if (staged_.empty()) first_staged_ = id;
+        staged_.push_back(i);
       } catch (const Failure& failure) {
         window.fail(i, failure);
       }
     }
-    flush(window, first);
+    flush(window);
   }
 
   void print(Session& session, const std::string& log, std::uint64_t failed) const {
@@ -51,11 +48,11 @@ class LinePutter {
   }
 
  private:
-  void flush(const Window<std::string>& window, std::size_t first) {
-    const std::size_t count = log_.staged();
-    if (count == 0) return;
+  void flush(const Window<std::string>& window) {
+    const std::vector<std::size_t> staged = std::exchange(staged_, {});
+    if (staged.empty()) return;
     const auto fail = [&](std::size_t from, const Failure& failure) {
-      for (std::size_t i = from; i < count; ++i) window.fail(first + i, failure);
+      for (std::size_t i = from; i < staged.size(); ++i) window.fail(staged[i], failure);
     };
     try {
       const LogWriter::Flushed flushed = log_.flush();
@@ -71,6 +68,7 @@ class LinePutter {
   LogWriter& log_;
   EventData kind_;
   std::optional<WallTime> at_;
+  std::vector<std::size_t> staged_;  // indexes of the window's lines
   std::optional<EventId> first_staged_, first_, last_;
   std::uint64_t events_ = 0;
 };

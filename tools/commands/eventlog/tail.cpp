@@ -124,7 +124,10 @@ class Tail {
     if (rings_.size() == 1) {
       Ring& ring = *rings_.front();
       const LogSummary summary = ring.poll(printer_, until_);
-      if (!reads_all_ || summary.shapes.size() < 2) return;
+      const auto is_read = [&](const RingShape& shape) { return shape == ring.shape(); };
+      if (std::ranges::all_of(summary.shapes, is_read)) return;
+      if (!reads_all_)
+        return unknown_ && summary.found_nothing() ? begin_with(summary.shapes.back()) : void();
     }
     MergedLogs merged(printer_);
     const std::size_t known = rings_.size();
@@ -133,6 +136,17 @@ class Tail {
       merged.of(label(name));
       add_rings(name, rings_[i]->poll(merged, until_), merged);
     }
+    merged.print_last(UINT64_MAX);
+  }
+
+  // Begins to read a log that was missing, with the shape that it is written with now.
+  void begin_with(const RingShape& shape) {
+    EventlogOptions one = options_;
+    one.name = options_.names.front();
+    const CursorState state{.seen = rings_.front()->state().seen};
+    rings_.front() = std::make_unique<Ring>(session_, std::move(one), state, shape, reads_all_);
+    MergedLogs merged(printer_);
+    static_cast<void>(rings_.front()->start(merged, until_));
     merged.print_last(UINT64_MAX);
   }
 

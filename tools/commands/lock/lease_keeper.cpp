@@ -79,8 +79,14 @@ void LeaseKeeper::publish() {
 }
 
 void LeaseKeeper::keep() {
-  SteadyTime next = lease_.deadline - plan_.ttl + plan_.ttl / 3;
+  SteadyTime next = SteadyTime::max();
+  if (!lease_.token.empty()) next = lease_.deadline - plan_.ttl + plan_.ttl / 3;
   while (next != SteadyTime::max() && pause_until(next)) next = renew_once();
+  // A child that goes on without its lock still needs what is kept for it.
+  if (next != SteadyTime::max() || plan_.stop_child || !plan_.renewed) return;
+  do {
+    plan_.renewed();
+  } while (pause_until(clock_.steady() + plan_.ttl / 3));
 }
 
 // Waits until `when`. Returns false if the keeper was ended meanwhile.

@@ -21,11 +21,13 @@ class LeaseKeeper final : public ChildWatch {
     Duration grace;          // the child gets TERM at deadline - grace - margin, KILL at deadline - margin
     bool stop_child = true;  // false: a lost lock is only reported
     std::function<void(std::string_view)> warn;  // called in the thread
-    std::function<void()> renewed = {};          // called in the thread after each renewal
+    // Called in the thread after each renewal, and as often if the child goes on without the lock.
+    std::function<void()> renewed = {};
   };
   // Time between the child's KILL and the end of the lease.
   static constexpr Duration margin = std::chrono::seconds(1);
 
+  // A lease without a token is none: the child runs without the lock from the beginning.
   LeaseKeeper(Lock& lock, Lease lease, Plan plan, Clock& clock, const CleanupProcess& cleanup);
   ~LeaseKeeper() override { finish(); }
 

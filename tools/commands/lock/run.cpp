@@ -107,7 +107,7 @@ class LockedRun {
 
   ExitStatus run_with_lock() {
     const Lease& lease = *answer_.lease;
-    const SteadyTime started = lease.deadline - times_.ttl;
+    const SteadyTime started = session_.clock().steady();  // not the lease's: with copies it ends earlier
     record_.boolean("acquired", true);
     add_slot(record_, options_, slot_);
     record_.bytes("token", lease.token).bytes("fence", std::to_string(*lease.fence));

@@ -62,12 +62,12 @@ Rates::Rates(const Sample& before, const Sample& now)
   for (std::size_t i = 0; i < Sample::metrics; ++i) {
     if (rate_fields[i].shown_as == ShownAs::now)
       metrics_[i].now = now.values[i];
-    else if (now.values[i] < before.values[i])
-      counts = false;
+    else if (i + 1 != Sample::metrics && now.values[i] < before.values[i])
+      counts = false;  // not the last one: a slab class without items is not reported
   }
   for (std::size_t i = 0; counts && i < Sample::metrics; ++i) {
     const auto &was = before.values[i], &is = now.values[i];
-    if (!was || !is || rate_fields[i].shown_as == ShownAs::now) continue;
+    if (!was || !is || *is < *was || rate_fields[i].shown_as == ShownAs::now) continue;
     Metric& metric = metrics_[i];
     metric.more = *is - *was;
     metric.per_s = static_cast<double>(*is - *was) / seconds;

@@ -23,7 +23,7 @@ class Rates {
  public:
   Rates() = default;
   // Computes the rates between two readings. A server that was restarted in between has no rates, and neither
-  // has one of which a count fell, as by `stats reset`: the others may have started again, too.
+  // has one of which a count of `stats` fell, as by `stats reset`: the others may have started again, too.
   Rates(const Sample& before, const Sample& now);
 
   bool restarted() const { return restarted_; }
