@@ -121,6 +121,14 @@ void KeyAudit::prune(Findings& findings) {
     for (const std::size_t server : std::exchange(findings.not_on_owner, {}))
       findings.removed.push_back({server, Removal::held, {}});
   }
+  if (options_.dry_run) {
+    // As the removal itself, which compares by cas.
+    std::erase_if(findings.not_on_owner, [&](std::size_t server) {
+      if (findings.copies[server].cas.value != 0) return false;
+      findings.removed.push_back({server, Removal::refused, "the server does not support cas"});
+      return true;
+    });
+  }
   if (!options_.dry_run && !findings.not_on_owner.empty()) {
     std::ranges::move(remove_copies(*cluster_, wire_key, findings.copies, findings.not_on_owner),
                       std::back_inserter(findings.removed));

@@ -104,7 +104,6 @@ class Loading {
   void finish() {
     place_held();
     finish_all();
-    for (const auto& [manifest, entries] : stale_) forget_in(manifest, entries);
   }
 
   // Counts the requests in flight as unknown: they may still be applied.
@@ -384,32 +383,7 @@ class Loading {
       return false;
     }
     ++report_.merged;
-    note_incarnations(as, request, seen.value);
     return true;
-  }
-
-  // Records that the shard's saved lines now belong to another incarnation. The manifest must lose the saved
-  // incarnation, so that it does not count as lost.
-  void note_incarnations(const SavedAs& as, const Request& request, std::string_view there) {
-    constexpr std::string_view mark = ":i:";
-    const std::string_view part = std::string_view(request.key).substr(as.root.size());
-    if ((as.structure != "table" && as.structure != "hash") || !part.starts_with(mark)) return;
-    const auto saved = decode_journal_root(request.value), now = decode_journal_root(there);
-    if (saved && now && saved->incarnation != now->incarnation)
-      stale_[std::string(as.root) + ":i"].insert(std::string(part.substr(mark.size())) + ':' +
-                                                 saved->incarnation);
-  }
-
-  void forget_in(const std::string& manifest, const std::set<std::string>& entries) {
-    const auto done = attempt([&] {
-      Journal(context_, manifest).compact([&](std::vector<JournalLine> lines) {
-        std::erase_if(lines, [&](const JournalLine& line) {
-          return line.change == Change::add && entries.contains(line.element);
-        });
-        return lines;
-      });
-    });
-    if (const auto& failure = done.failure()) watch_.failed(manifest, *failure);
   }
 
   void count(const Request& request, const Reply& reply) {
@@ -439,7 +413,6 @@ class Loading {
   std::deque<std::unique_ptr<Pending>> writing_;
   std::vector<Held> held_;                              // segments whose root has not been read yet
   std::string held_of_;                                 // root of the structure that they belong to
-  std::map<std::string, std::set<std::string>> stale_;  // entries to remove, by manifest
   std::uint64_t done_ = 0;
   std::optional<std::uint64_t> evictions_;  // of `on`, before the first item
   bool evicts_ = false;

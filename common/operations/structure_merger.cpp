@@ -215,7 +215,8 @@ void StructureMerger::merge_journals(const Place& place) const {
   if (!contents.found) return;
   // Losses on either side must still be reported afterwards.
   Journal::Options options;
-  options.lossy = contents.loss.any() || Journal(both.new_one, place.key).read().loss.any();
+  const JournalContents there = Journal(both.new_one, place.key).read();
+  options.lossy = contents.loss.any() || there.loss.any();
   const bool done =
       Journal(both.new_one, place.key, options)
           .compact([&](const std::vector<JournalLine>& lines) { return merged(contents.lines, lines); },
@@ -224,9 +225,31 @@ void StructureMerger::merge_journals(const Place& place) const {
     throw Failure(ErrorCode::bad_data,
                   "nothing was merged: on the new server " + place.key +
                       " is gone, or has lines in an unknown form; if it is gone, run the move again");
+  if (there.incarnation != contents.incarnation) withdraw_shard(place, contents.incarnation);
   if (contents.loss.any())
     throw Failure(ErrorCode::bad_data, "the old server has lost part of " + place.key +
                                            "; the rest was merged into the new server");
+}
+
+// Withdraws the entry of a shard of a table or hash in every copy of the manifest: its lines are now in a shard of
+// another incarnation. A line that removes an entry counts also if the entry itself is merged later.
+void StructureMerger::withdraw_shard(const Place& place, const std::string& incarnation) const {
+  constexpr std::string_view mark = ":i:";
+  const auto ours = structure_in(place.key, "");
+  const std::size_t at = place.key.rfind(mark);
+  if (!ours || (ours->name.structure != "table" && ours->name.structure != "hash") || at == std::string::npos)
+    return;
+  const std::string manifest = place.key.substr(0, at + mark.size() - 1);
+  const auto now = std::chrono::floor<std::chrono::seconds>(from_.clock.wall().time_since_epoch()).count();
+  const std::string operation =
+      hex64(static_cast<std::uint64_t>(now) << 32 | (from_.random.bits() & 0xffffffff));
+  const JournalLine line{Change::remove, journal_line_id(operation, 0),
+                         place.key.substr(at + mark.size()) + ':' + incarnation};
+  for (const std::size_t server : to_.placement().servers_of(manifest, ours->name.copies)) {
+    SingleServerCluster on(to_, server);
+    const Context context{on, from_.clock, from_.random, "", 1};
+    static_cast<void>(Journal(context, manifest).append(std::span(&line, 1), [] { return true; }));
+  }
 }
 
 // Withdraws the part's entry in the directory: its events are now in a part of another incarnation. The

@@ -63,7 +63,8 @@ void add_curve(std::vector<JsonObject>& rows, const std::string& server, const c
 }
 
 void print(Session& session, const std::string& server, const capacity::PerServer& result) {
-  JsonObject line = JsonObject("server", server).number("memory_bytes", result.memory_bytes);
+  JsonObject line("server", server);
+  if (result.memory_bytes != 0) line.number("memory_bytes", result.memory_bytes);
   if (result.hit_ratio) add_ratio(line, "hit_ratio", *result.hit_ratio).number("gets", result.gets);
   std::string bare = server;
   if (session.output().mode() == OutputMode::json) {
@@ -123,7 +124,7 @@ void declare_capacity(Command& command) {
   const auto options = std::make_shared<CapacityOptions>();
   command.itself()
       .answer(
-          "server memory_bytes hit_ratio? gets? estimate? estimate_if_one_is_lost? coverage? cost? "
+          "server memory_bytes? hit_ratio? gets? estimate? estimate_if_one_is_lost? coverage? cost? "
           "notes:string[]? error?")
       .field("error string why there is no estimate")
       .field("server string the address; *: the pool")

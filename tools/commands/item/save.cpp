@@ -114,10 +114,13 @@ ExitStatus item_save(Session& session, const ItemOptions& options) {
   }
   SavingFile file(options.file);
   SaveDone done = save_items(session, options, &file);
+  session.expect_time();
   // An empty file must not replace an older one. Servers that were not asked do not count.
   const auto on = server_of(session, options);
   const auto& dumps = done.report.dumps;
-  const bool kept = on ? dumps[*on].complete : std::ranges::any_of(dumps, &LiveKeysOfServer::complete);
+  const SavedServer all = done.report.sum();
+  const bool listed = on ? dumps[*on].complete : std::ranges::any_of(dumps, &LiveKeysOfServer::complete);
+  const bool kept = listed && (all.saved > 0 || all.failed == 0);
   if (kept) {
     file.keep();
   } else {

@@ -145,6 +145,8 @@ ExitStatus Probe::finish_window() {
   if (options_.prune) session_.expect_time();
   ExitStatus status = ExitStatus::ok;
   std::vector<KeyCopies> copies = audit_.ask(keys_);
+  // What was not asked in time is not unreachable.
+  if (options_.prune || options_.live) session_.expect_time();
   std::vector<std::size_t> places;  // of the keys that are read again now
   std::vector<std::string> uncertain;
   for (std::size_t i = 0; i < keys_.size(); ++i) {
@@ -163,8 +165,10 @@ ExitStatus Probe::finish_window() {
 ExitStatus Probe::finish_unconfirmed() {
   ExitStatus status = ExitStatus::ok;
   const std::vector<std::string> keys = std::exchange(uncertain_, {});
-  audit_.ask_again(
-      keys, [&](std::size_t i, const KeyCopies& copies) { status = worse(status, finish(keys[i], copies)); });
+  audit_.ask_again(keys, [&](std::size_t i, const KeyCopies& copies) {
+    session_.expect_time();
+    status = worse(status, finish(keys[i], copies));
+  });
   return status;
 }
 
