@@ -17,7 +17,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import cases, check, finish, passes, tested
 from program import MCDS, Workplace, alive, environment, wait_for
-from real_servers import ask, end, start_memcached
+from real_servers import ask, end, keys, start_memcached
 
 CALLERS = 64
 SECONDS = float(os.environ.get("MCDS_TEST_SECONDS", "5"))
@@ -148,6 +148,28 @@ def long_rebuild_keeps_its_lock_and_its_placeholder(world):
     let_go(world, "slow")
     assert rebuilder.wait(timeout=20) == 0
     assert world.run("run", "k", "--", "echo", "never")[1] == "slow\n"
+
+
+@tested
+def long_rebuild_whose_lock_is_gone_is_still_stored(world):
+    rebuilder = blocked_rebuild(world, "--rebuild-ttl", "4s")
+    (lock,) = [key for key in keys(world.path("m1.sock")) if key != "cache:k"]
+    ask(world.path("m1.sock"), f"delete {lock}")
+    time.sleep(9)
+    let_go(world, "slow")
+    assert rebuilder.wait(timeout=20) == 0
+    assert world.run("run", "k", "--", "echo", "never")[1] == "slow\n"
+
+
+@tested
+def deadline_sends_nobody_past_the_rebuilder(world):
+    assert world.run("run", "k", "--ttl", "1s", "--stale", "1m", "--", "echo", "old")[0] == 0
+    time.sleep(1.1)
+    rebuilder = blocked_rebuild(world, "--ttl", "1s")
+    assert world.run("run", "k", "--deadline", "600ms", "--", "echo", "beside")[:2] == (0, "old\n")
+    assert world.run("run", "k", "--deadline", "600ms", "--on-busy", "fail", "--", "echo", "beside")[0] == 75
+    let_go(world, "new")
+    assert rebuilder.wait(timeout=20) == 0
 
 
 @tested

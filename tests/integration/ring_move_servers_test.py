@@ -162,10 +162,27 @@ def restarted():
         check(status == 0 and summary["updated"] == 100 and not lost, f"the old server was restarted: {status} {summary} {lost}")
 
 
+def united_tables():
+    """Parts of an index that both clients create while the move is under way become one, and nothing counts as lost."""
+    for copies in ("1", "2"):
+        with Servers(3) as servers, Servers(2) as added:
+            old, new = servers.list, f"{servers.list},{added.list}"
+            journal = os.path.join(servers.directory, "journal")
+            names = [f"{which}-{number}" for which in ("old", "new") for number in range(60)]
+            answers(old, "--copies", copies, "table", "add", "t", "first", check=True)
+            answers(old, "ring", "move", "--to", new, "--journal", journal, "--even-astray", check=True)
+            for which, servers_then in (("old", old), ("new", new)):
+                answers(servers_then, "--copies", copies, "table", "add", "t", *(name for name in names if name.startswith(which)), check=True)
+            status, lines, error = answers(old, "ring", "move", "--to", new, "--journal", journal, "--even-astray", "--again")
+            check(status == 0 and lines[-1]["united"] > 0, f"{copies} copies, again: {status} {lines[-1:]} {error}")
+            status, lines, error = answers(new, "--copies", copies, "table", "fetch", "t")
+            check(status == 0 and sorted(line["member"] for line in lines) == sorted([*names, "first"]), f"{copies} copies: {status} {len(lines)} {error}")
+
+
 def main():
     with ThreadPoolExecutor(6) as pool:
         futures = [pool.submit(stopped, which) for which in ("mover", "new server", "old server")]
-        futures += [pool.submit(target) for target in (short_of_memory, to_proxy, restarted)]
+        futures += [pool.submit(target) for target in (short_of_memory, to_proxy, restarted, united_tables)]
         # What one raises is raised here.
         for future in futures:
             future.result()
