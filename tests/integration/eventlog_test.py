@@ -6,6 +6,7 @@ Usage: eventlog_test.py BUILD_DIR; MCDS_TEST_SECONDS sets how long writers write
 import json
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -188,6 +189,20 @@ def tail_over_restarts(directory):
               "tail -f showed not every event once")
 
 
+def tail_before_the_first_event(directory):
+    """The log begins with a shape of its own while tail waits for it."""
+    for words in ((), ("--cursor", os.path.join(directory, "later"))):
+        with World(1) as servers:
+            tail = servers.spawn("eventlog", "tail", "late", "-f", "--every", "50ms", "-o", "value", *words, stdout=subprocess.PIPE)
+            time.sleep(0.5)  # it has looked by now, or finds the event at its first look
+            check(servers.run("eventlog", "put", "late", "first", "--chunks", "100").returncode == 0, "an event is put")
+            ready = select.select([tail.stdout], [], [], 60)[0]
+            check(ready and tail.stdout.readline() == b"first\n", f"{words}: tail of a log that begins later prints nothing")
+            tail.send_signal(signal.SIGTERM)
+            check(tail.wait() == 0, f"{words}: the tail ends")
+            tail.stdout.close()
+
+
 def stored(path, command, key, value, exptime=0):
     return ask(path, f"{command} {key} 0 {exptime} {len(value)}\r\n".encode() + value)
 
@@ -254,7 +269,8 @@ def main():
     print(f"seed {SEED}")
     choice = random.Random(SEED)
     for test in (lambda d: killed_readers(d, choice), lambda d: failing_consumers(d, choice), overlapping_runs, ring_turns,
-                 lambda d: killed_drops(d, choice), tail_over_restarts, other_languages, larger_than_memory):
+                 lambda d: killed_drops(d, choice), tail_over_restarts, tail_before_the_first_event, other_languages,
+                 larger_than_memory):
         with tempfile.TemporaryDirectory(prefix="mcds-eventlog-") as directory:
             test(directory)
     finish(20)
