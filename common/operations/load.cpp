@@ -411,8 +411,8 @@ class Loading {
   std::vector<Request> next_;
   std::size_t next_bytes_ = 0;
   std::deque<std::unique_ptr<Pending>> writing_;
-  std::vector<Held> held_;                              // segments whose root has not been read yet
-  std::string held_of_;                                 // root of the structure that they belong to
+  std::vector<Held> held_;  // segments whose root has not been read yet
+  std::string held_of_;     // root of the structure that they belong to
   std::uint64_t done_ = 0;
   std::optional<std::uint64_t> evictions_;  // of `on`, before the first item
   bool evicts_ = false;

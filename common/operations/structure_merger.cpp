@@ -231,8 +231,8 @@ void StructureMerger::merge_journals(const Place& place) const {
                                            "; the rest was merged into the new server");
 }
 
-// Withdraws the entry of a shard of a table or hash in every copy of the manifest: its lines are now in a shard of
-// another incarnation. A line that removes an entry counts also if the entry itself is merged later.
+// Withdraws the entry of a shard of a table or hash in every copy of the manifest: its lines are now in a
+// shard of another incarnation. A line that removes an entry counts also if the entry itself is merged later.
 void StructureMerger::withdraw_shard(const Place& place, const std::string& incarnation) const {
   constexpr std::string_view mark = ":i:";
   const auto ours = structure_in(place.key, "");

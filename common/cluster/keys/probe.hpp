@@ -106,9 +106,9 @@ struct RemovedCopy {
 };
 
 // Removes the copies on `servers` in two round trips: the first reads the copies that stay again. If one of
-// these is gone, nothing is removed, unless `even_last`: the others may be the last. It takes three more round
-// trips if a copy may be the same item as one that stays (are_same()). `cluster` must be the one that probed:
-// cas tokens belong to its connections.
+// these is gone, nothing is removed, unless `even_last`: the others may be the last. It takes three more
+// round trips if a copy may be the same item as one that stays (are_same()). `cluster` must be the one that
+// probed: cas tokens belong to its connections.
 std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key, const KeyCopies& copies,
                                        std::span<const std::size_t> servers, bool even_last = false);
 

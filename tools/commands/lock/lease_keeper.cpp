@@ -82,7 +82,7 @@ void LeaseKeeper::keep() {
   SteadyTime next = SteadyTime::max();
   if (!lease_.token.empty()) next = lease_.deadline - plan_.ttl + plan_.ttl / 3;
   while (next != SteadyTime::max() && pause_until(next)) next = renew_once();
-  // A child that goes on without its lock still needs what is kept for it.
+  // A child that continues without its lock still needs what is kept for it.
   if (next != SteadyTime::max() || plan_.stop_child || !plan_.renewed) return;
   do {
     plan_.renewed();

@@ -21,7 +21,7 @@ class LeaseKeeper final : public ChildWatch {
     Duration grace;          // the child gets TERM at deadline - grace - margin, KILL at deadline - margin
     bool stop_child = true;  // false: a lost lock is only reported
     std::function<void(std::string_view)> warn;  // called in the thread
-    // Called in the thread after each renewal, and as often if the child goes on without the lock.
+    // Called in the thread after each renewal, and as often if the child continues without the lock.
     std::function<void()> renewed = {};
   };
   // Time between the child's KILL and the end of the lease.
