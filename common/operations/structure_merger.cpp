@@ -1,5 +1,6 @@
 #include "common/operations/structure_merger.hpp"
 
+#include <array>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -225,7 +226,8 @@ void StructureMerger::merge_journals(const Place& place) const {
     throw Failure(ErrorCode::bad_data,
                   "nothing was merged: on the new server " + place.key +
                       " is gone, or has lines in an unknown form; if it is gone, run the move again");
-  if (there.incarnation != contents.incarnation) withdraw_shard(place, contents.incarnation);
+  if (there.incarnation != contents.incarnation)
+    withdraw_shard(place, contents.incarnation, there.incarnation);
   if (contents.loss.any())
     throw Failure(ErrorCode::bad_data, "the old server has lost part of " + place.key +
                                            "; the rest was merged into the new server");
@@ -233,7 +235,10 @@ void StructureMerger::merge_journals(const Place& place) const {
 
 // Withdraws the entry of a shard of a table or hash in every copy of the manifest: its lines are now in a
 // shard of another incarnation. A line that removes an entry counts also if the entry itself is merged later.
-void StructureMerger::withdraw_shard(const Place& place, const std::string& incarnation) const {
+// A move in the other direction may have withdrawn the shard that is there, whose loss must be reported: its
+// own copy of the manifest names it again.
+void StructureMerger::withdraw_shard(const Place& place, const std::string& incarnation,
+                                     const std::string& there) const {
   constexpr std::string_view mark = ":i:";
   const auto ours = structure_in(place.key, "");
   const std::size_t at = place.key.rfind(mark);
@@ -243,12 +248,17 @@ void StructureMerger::withdraw_shard(const Place& place, const std::string& inca
   const auto now = std::chrono::floor<std::chrono::seconds>(from_.clock.wall().time_since_epoch()).count();
   const std::string operation =
       hex64(static_cast<std::uint64_t>(now) << 32 | (from_.random.bits() & 0xffffffff));
-  const JournalLine line{Change::remove, journal_line_id(operation, 0),
-                         place.key.substr(at + mark.size()) + ':' + incarnation};
-  for (const std::size_t server : to_.placement().servers_of(manifest, ours->name.copies)) {
-    SingleServerCluster on(to_, server);
+  const std::string shard = place.key.substr(at + mark.size()) + ':';
+  const std::array lines{JournalLine{Change::remove, journal_line_id(operation, 0), shard + incarnation},
+                         JournalLine{Change::add, journal_line_id(operation, 1), shard + there}};
+  const auto manifests = to_.placement().servers_of(manifest, ours->name.copies);
+  const auto shards = to_.placement().servers_of(place.key, ours->name.copies);
+  for (std::size_t copy = 0; copy < manifests.size(); ++copy) {
+    const bool same_copy = copy < shards.size() && shards[copy] == place.to;
+    SingleServerCluster on(to_, manifests[copy]);
     const Context context{on, from_.clock, from_.random, "", 1};
-    static_cast<void>(Journal(context, manifest).append(std::span(&line, 1), [] { return true; }));
+    static_cast<void>(
+        Journal(context, manifest).append(std::span(lines).first(same_copy ? 2 : 1), [] { return true; }));
   }
 }
 

@@ -34,7 +34,7 @@ class StructureMerger {
   void merge_journals(const Place& place) const;
   void merge_lines(const Place& place, Kind kind, std::string_view old_value) const;
   void withdraw(const Place& place, std::string_view incarnation) const;
-  void withdraw_shard(const Place& place, const std::string& incarnation) const;
+  void withdraw_shard(const Place& place, const std::string& incarnation, const std::string& there) const;
 
   const Context& from_;
   Cluster& to_;

@@ -176,13 +176,29 @@ def united_tables():
             status, lines, error = answers(old, "ring", "move", "--to", new, "--journal", journal, "--even-astray", "--again")
             check(status == 0 and lines[-1]["united"] > 0, f"{copies} copies, again: {status} {lines[-1:]} {error}")
             status, lines, error = answers(new, "--copies", copies, "table", "fetch", "t")
-            check(status == 0 and sorted(line["member"] for line in lines) == sorted([*names, "first"]), f"{copies} copies: {status} {len(lines)} {error}")
+            found = sorted(line["member"] for line in lines)
+            check(status == 0 and found == sorted([*names, "first"]), f"{copies} copies: {status} {len(lines)} {error}")
+
+
+def moved_back():
+    """A table goes from one server to another, which has one of that name, and back: what is lost afterwards is told."""
+    with Servers(2) as servers:
+        one, other = servers.list.split(",")
+        for server, which in ((one, "a"), (other, "b")):
+            answers(server, "table", "add", "t", *(f"{which}{number}" for number in range(40)), check=True)
+        for source, target in ((one, other), (other, one)):
+            answers(source, "ring", "move", "--to", target, "--even-astray")
+            status, lines, error = answers(target, "table", "fetch", "t")
+            check(status == 0 and len(lines) == 80, f"moved to {target}: {status} {len(lines)} {error}")
+        answers(one, "item", "remove", "table:t:i:9", check=True)
+        status, lines, error = answers(one, "table", "fetch", "t")
+        check(status == 2 and "table:t:i:9" in lines[-1].get("lost", []), f"a part is lost after both moves: {status} {lines[-1]} {error}")
 
 
 def main():
     with ThreadPoolExecutor(6) as pool:
         futures = [pool.submit(stopped, which) for which in ("mover", "new server", "old server")]
-        futures += [pool.submit(target) for target in (short_of_memory, to_proxy, restarted, united_tables)]
+        futures += [pool.submit(target) for target in (short_of_memory, to_proxy, restarted, united_tables, moved_back)]
         # What one raises is raised here.
         for future in futures:
             future.result()

@@ -90,6 +90,12 @@ void answer_increments(Session& session, const Counter& counter, const Window<In
 }
 
 // Reads increments from standard input. Equal names in one window become one increment.
+// With one copy only: a change whose reply was lost is looked up when the server is back. Other copies answer
+// at once.
+void hold_for_one_copy(Session& session) {
+  if (has_single_copy(session.copies())) session.hold_for_unhealthy();
+}
+
 ExitStatus incr_lines(Session& session, const CounterOptions& options) {
   const IncrOptions how = incr_options(options);
   Counter counter = counter_of(session, options);
@@ -116,7 +122,7 @@ ExitStatus incr(Session& session, const CounterOptions& options) {
   }
   const std::uint64_t delta = options.delta.value_or(1);
   const IncrOptions how = incr_options(options);
-  session.hold_for_unhealthy();
+  hold_for_one_copy(session);
   Counter counter = counter_of(session, options);
   return answer_increment(session, counter, options.name, delta, counter.incr(options.name, delta, how));
 }
@@ -127,7 +133,7 @@ ExitStatus not_found(Session& session, const std::string& name, const CounterAns
 
 ExitStatus decr(Session& session, const CounterOptions& options) {
   const std::uint64_t delta = options.delta.value_or(1);
-  session.hold_for_unhealthy();
+  hold_for_one_copy(session);
   const CounterAnswer answer = counter_of(session, options).decr(options.name, delta);
   if (!answer.done) return not_found(session, options.name, answer);
   JsonObject line = value_line(options.name, answer);
@@ -170,7 +176,7 @@ ExitStatus get(Session& session, const CounterOptions& options) {
 
 ExitStatus set(Session& session, const CounterOptions& options) {
   check_ttl(options.ttl);
-  session.hold_for_unhealthy();
+  hold_for_one_copy(session);
   const CounterAnswer answer =
       counter_of(session, options).set(options.name, options.value, options.ttl, options.if_absent);
   JsonObject line("counter", options.name);

@@ -91,6 +91,7 @@ Cache::Answer Cache::ask(const CacheTerms& terms) {
       if (first || !is_servers_failure(failure.code()) || (last && !busy.record)) throw;
     }
     if (last) return busy;
+    has_waited_ = true;
     polling.pause();
   }
 }

@@ -104,6 +104,8 @@ class Cache {
   // CorruptData, and InvalidInput for terms that cannot be stored. Once another caller is known to rebuild,
   // also waits while servers fail.
   Answer ask(const CacheTerms& terms);
+  // Returns true if ask() has found another caller rebuilding.
+  bool has_waited() const { return has_waited_; }
 
   struct Shown {
     std::optional<CacheRecord> record;           // not for placeholders
@@ -133,6 +135,7 @@ class Cache {
   Context context_;
   std::string key_;
   std::string lock_key_;
+  bool has_waited_ = false;
 };
 
 }  // namespace mcds

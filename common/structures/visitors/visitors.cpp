@@ -194,7 +194,14 @@ std::vector<Visitors::IdHit> with_repeats(std::span<const std::string> ids,
 }  // namespace
 
 std::vector<Visitors::IdHit> Visitors::hit(std::span<const std::string> ids) {
-  const std::int64_t period = period_to_hit();
+  const auto kept = attempt([&] { return period_to_hit(); });
+  if (kept.failure()) {
+    IdHit failed;
+    failed.counted = false;
+    failed.failure = Failure(ErrorCode::bad_data, kept.failure()->what());
+    return std::vector<IdHit>(ids.size(), failed);
+  }
+  const std::int64_t period = kept.value();
   IdHit not_counted;
   not_counted.counted = false;
   not_counted.period_started_at = start_of(period);

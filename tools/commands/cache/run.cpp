@@ -30,13 +30,11 @@ ExitCodes exit_codes(std::string_view list) {
   return codes;
 }
 
-CacheTerms terms_of(Session& session, const CacheOptions& options) {
-  constexpr Duration to_answer = std::chrono::milliseconds(100);  // the old output, before the deadline
+CacheTerms terms_of(const CacheOptions& options) {
   CacheTerms terms = options.terms;
   terms.tags = distinct_tags(options);
   terms.wait = options.wait == "inf" ? Duration::max() : parse_duration(options.wait, "--wait");
   if (options.on_busy == "fail") terms.wait = Duration::zero();
-  terms.wait = std::min(terms.wait, std::max(session.time_left() - to_answer, Duration::zero()));
   terms.holder = holder_here();
   return terms;
 }
@@ -153,7 +151,7 @@ class CachedRun {
         options_(options),
         codes_(exit_codes(options.cache_codes)),
         max_bytes_(most_bytes(options)),
-        terms_(terms_of(session, options)),
+        terms_(terms_of(options)),
         report_(report_in(options.report)),
         key_(cache_key(options)),
         cache_(context_with_one_copy(session, "--copies", "a cache entry"), key_.name) {
@@ -178,10 +176,13 @@ class CachedRun {
   // Reads the entry. Returns nullopt if the command must run without the cache.
   std::optional<Cache::Answer> ask() {
     try {
+      constexpr Duration to_answer = std::chrono::milliseconds(100);  // the old output, before the deadline
+      terms_.wait = std::min(terms_.wait, std::max(session_.time_left() - to_answer, Duration::zero()));
       const Waiting waiting(session_, "waiting for the rebuild");
       return cache_.ask(terms_);
     } catch (const Failure& failure) {
-      if (!fails_open(failure) || options_.if_down == "fail" || session_.is_too_late()) throw;
+      const bool is_rebuilt = cache_.has_waited() && session_.is_too_late();
+      if (!fails_open(failure) || options_.if_down == "fail" || is_rebuilt) throw;
       session_.output().warning(std::string("running without the cache: ") + failure.what());
       not_stored(reason_of(failure));
       return std::nullopt;

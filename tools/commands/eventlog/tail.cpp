@@ -126,8 +126,10 @@ class Tail {
       const LogSummary summary = ring.poll(printer_, until_);
       const auto is_read = [&](const RingShape& shape) { return shape == ring.shape(); };
       if (std::ranges::all_of(summary.shapes, is_read)) return;
-      if (!reads_all_)
-        return unknown_ && summary.found_nothing() ? begin_with(summary.shapes.back()) : void();
+      if (!reads_all_) {
+        const bool elsewhere = unknown_ && summary.found_nothing() && !is_read(summary.shapes.back());
+        return elsewhere ? begin_with(summary.shapes.back()) : void();
+      }
     }
     MergedLogs merged(printer_);
     const std::size_t known = rings_.size();
