@@ -23,7 +23,8 @@ class StructureMerger {
   // Copies all segments that the root names to the new place. Returns the root, which may be newer than
   // `root`. Throws Failure if a segment is missing.
   Reply with_segments(const Place& place, Reply root) const;
-  // Adds the lines that only the old place has to the new one. Throws Failure.
+  // Adds the lines that only the old place has to the new one. Withdraws the old incarnation of a log's part,
+  // or of a table's or hash's shard, from what names it in the new place. Throws Failure.
   void merge(const Place& place, Kind kind, std::string_view old_value) const;
 
   // Returns true if the new place has every line of the old one.

@@ -90,8 +90,8 @@ void answer_increments(Session& session, const Counter& counter, const Window<In
 }
 
 // Reads increments from standard input. Equal names in one window become one increment.
-// With one copy only: a change whose reply was lost is looked up when the server is back. Other copies answer
-// at once.
+// Lets a change wait for its server, so that one whose reply was lost is looked up. The other servers of
+// several copies answer at once.
 void hold_for_one_copy(Session& session) {
   if (has_single_copy(session.copies())) session.hold_for_unhealthy();
 }

@@ -48,8 +48,9 @@ class CacheRebuild {
   std::optional<Lease>& lease() { return lease_; }
   // Returns the ttl for renewals: the rebuild ttl minus the key's slack and one poll of a waiting caller.
   Duration lease_ttl() const;
-  // Extends the entry that will be replaced, so that it stays as long as the lock. Call this after each
-  // renewal. Ignores failures: if the entry disappears, the rebuild is not stored.
+  // Extends the entry that will be replaced, so that it stays as long as the lock; never shortens it. Call
+  // this after each renewal, and as often without the lock. Ignores failures: if the entry disappears, the
+  // rebuild is not stored.
   void keep();
 
   enum class Stored { stored, superseded, too_large };
@@ -165,7 +166,7 @@ class Cache {
 // Round trips
 //   hit 1. Rebuild 3 before the command (read, lock, claim) and 3 after it (read, cas, release the lock; 4 on
 //   another connection), 2 if it replaces only its own placeholder, whose cas token it has;
-//   1 more if a claimed value is about to expire. Busy 3, 2 per further poll, 1 at the end. expire and remove
+//   2 more if a claimed value is about to expire, and for each renewal. Busy 3, 2 per further poll, 1 at the end. expire and remove
 //   2; show 1. Tags that the caller names cost none; an entry's other tags, and all of them in show, 1;
 //   creating tags 1 (tags.hpp).
 //

@@ -83,11 +83,10 @@ void CacheRebuild::keep() {
   ask.server.reset();
   const Reply there = context_.cluster.execute(ask);
   if (there.outcome != Outcome::hit || cache_identity_of(there.value) != replaces_) return;
+  const auto& ttl = there.age.ttl;  // by the server's clock, if it reports it
+  if (ttl && (ttl->count() < 0 || *ttl >= terms_.rebuild_ttl + cache_slack)) return;
   const WallTime now = context_.clock.wall();
-  Duration left = std::max<Duration>(keep_until_ - now, terms_.rebuild_ttl);
-  // Our clock counts only if the server does not report the remaining ttl.
-  if (there.age.ttl) left = terms_.rebuild_ttl;
-  if (there.age.ttl && (there.age.ttl->count() < 0 || *there.age.ttl >= left + cache_slack)) return;
+  const Duration left = ttl ? terms_.rebuild_ttl : std::max<Duration>(keep_until_ - now, terms_.rebuild_ttl);
   static_cast<void>(context_.cluster.execute(Request::touch(key_, Exptime::after(left + cache_slack, now))));
 }
 

@@ -218,10 +218,10 @@ std::vector<std::string> ElementIndex::keys() const {
 }
 
 // Returns the lines that compaction keeps. It drops a line only if it finds the element absent after the
-// shard was read, and only if the line is older than the grace or, of a name in `removed`, its only one and
-// settled. A client that has listed a name and not yet
-// added the element (steps 2 to 4 in set.cpp) has a younger line, or lists the name again (step 5). A line
-// that is appended during compaction makes its cas fail or follows what it compacted.
+// shard was read, and only if the line is older than the grace, or is the only one of a name in `removed` and
+// settled. A client that has listed a name and not yet added the element (steps 2 to 4 in set.cpp) has a
+// younger line, or lists the name again (step 5). A line that is appended during compaction makes its cas
+// fail or follows what it compacted.
 std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLine>& lines,
                                                     RemovedNames* removed) const {
   const std::int64_t now = unix_seconds(context_.clock.wall());

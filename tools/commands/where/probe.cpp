@@ -145,7 +145,7 @@ ExitStatus Probe::finish_window() {
   if (options_.prune) session_.expect_time();
   ExitStatus status = ExitStatus::ok;
   std::vector<KeyCopies> copies = audit_.ask(keys_);
-  // What was not asked in time is not unreachable.
+  // Keys that the deadline has cut off are not unreachable.
   if (options_.prune || options_.live) session_.expect_time();
   std::vector<std::size_t> places;  // of the keys that are read again now
   std::vector<std::string> uncertain;
