@@ -221,8 +221,8 @@ std::string journal_line_id(const std::string& operation, std::size_t n);
 //   compaction.cpp explains sealing and compaction at each step.
 // Round trips
 //   append 1; 2 if it creates the root, 4 if it asks before. read 1, 2 with segments. The client that finds
-//   the root full, claims and seals it needs 5. A replacement by segments of segments needs one trip more, and
-//   another for each further 64 segments.
+//   the root full, claims and seals it needs 5. A replacement by segments of segments needs one trip more,
+//   and another for each further 64 segments.
 // When things fail
 //   lost reply   The journal is searched for the id of an append; if it is absent, the change is appended
 //                again under the same id. Of several lines with one id only the first counts, so a request

@@ -166,9 +166,9 @@ class Cache {
 // Round trips
 //   hit 1. Rebuild 3 before the command (read, lock, claim) and 3 after it (read, cas, release the lock; 4 on
 //   another connection), 2 if it replaces only its own placeholder, whose cas token it has;
-//   2 more if a claimed value is about to expire, and for each renewal. Busy 3, 2 per further poll, 1 at the end. expire and remove
-//   2; show 1. Tags that the caller names cost none; an entry's other tags, and all of them in show, 1;
-//   creating tags 1 (tags.hpp).
+//   2 more if a claimed value is about to expire, and for each renewal. Busy 3, 2 per further poll, 1 at the
+//   end. expire and remove 2; show 1. Tags that the caller names cost none; an entry's other tags, and all of
+//   them in show, 1; creating tags 1 (tags.hpp).
 //
 // When things fail
 //   rebuilder crashes: a waiting caller rebuilds at the latest one rebuild ttl after the last renewal.
